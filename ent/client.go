@@ -28,14 +28,25 @@ import (
 	"github.com/palisade/palisade/ent/aitaskgroup"
 	"github.com/palisade/palisade/ent/auditentry"
 	"github.com/palisade/palisade/ent/audithead"
+	"github.com/palisade/palisade/ent/automation"
+	"github.com/palisade/palisade/ent/automationrun"
+	"github.com/palisade/palisade/ent/consolelink"
 	"github.com/palisade/palisade/ent/delivery"
 	"github.com/palisade/palisade/ent/deliveryattempt"
 	"github.com/palisade/palisade/ent/dependency"
 	"github.com/palisade/palisade/ent/dependencypackage"
 	"github.com/palisade/palisade/ent/deployment"
+	"github.com/palisade/palisade/ent/detectionexception"
+	"github.com/palisade/palisade/ent/detectionpolicy"
+	"github.com/palisade/palisade/ent/exceptionrequest"
+	"github.com/palisade/palisade/ent/exploit"
+	"github.com/palisade/palisade/ent/export"
+	"github.com/palisade/palisade/ent/exportchunk"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
 	"github.com/palisade/palisade/ent/findingmatch"
+	"github.com/palisade/palisade/ent/freshness"
+	"github.com/palisade/palisade/ent/heldclose"
 	"github.com/palisade/palisade/ent/identitychange"
 	"github.com/palisade/palisade/ent/installcheck"
 	"github.com/palisade/palisade/ent/installscan"
@@ -49,21 +60,31 @@ import (
 	"github.com/palisade/palisade/ent/onboardingtask"
 	"github.com/palisade/palisade/ent/packagemanagerconfig"
 	"github.com/palisade/palisade/ent/pageboundary"
+	"github.com/palisade/palisade/ent/pathignore"
 	"github.com/palisade/palisade/ent/pendingimport"
+	"github.com/palisade/palisade/ent/policyact"
+	"github.com/palisade/palisade/ent/policyrun"
 	"github.com/palisade/palisade/ent/productfeedback"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/projecttag"
 	"github.com/palisade/palisade/ent/remediationpolicy"
+	"github.com/palisade/palisade/ent/reportformat"
 	"github.com/palisade/palisade/ent/reviewcommentcontent"
 	"github.com/palisade/palisade/ent/rule"
 	"github.com/palisade/palisade/ent/rulealias"
+	"github.com/palisade/palisade/ent/ruleboard"
+	"github.com/palisade/palisade/ent/ruleboardproject"
+	"github.com/palisade/palisade/ent/ruleboardrule"
 	"github.com/palisade/palisade/ent/ruledocument"
 	"github.com/palisade/palisade/ent/ruleversion"
+	"github.com/palisade/palisade/ent/savedview"
 	"github.com/palisade/palisade/ent/scan"
+	"github.com/palisade/palisade/ent/scananswer"
 	"github.com/palisade/palisade/ent/scancoverage"
 	"github.com/palisade/palisade/ent/scanpayload"
 	"github.com/palisade/palisade/ent/scmapp"
 	"github.com/palisade/palisade/ent/scmconfig"
+	"github.com/palisade/palisade/ent/session"
 	"github.com/palisade/palisade/ent/setting"
 	"github.com/palisade/palisade/ent/signingkey"
 	"github.com/palisade/palisade/ent/tag"
@@ -72,6 +93,8 @@ import (
 	"github.com/palisade/palisade/ent/teamproject"
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/ent/tokenrequest"
+	"github.com/palisade/palisade/ent/triagechange"
+	"github.com/palisade/palisade/ent/triagechangefinding"
 	"github.com/palisade/palisade/ent/user"
 	"github.com/palisade/palisade/ent/webhookevent"
 	"github.com/palisade/palisade/ent/webhookreceipt"
@@ -120,6 +143,12 @@ type Client struct {
 	AuditEntry *AuditEntryClient
 	// AuditHead is the client for interacting with the AuditHead builders.
 	AuditHead *AuditHeadClient
+	// Automation is the client for interacting with the Automation builders.
+	Automation *AutomationClient
+	// AutomationRun is the client for interacting with the AutomationRun builders.
+	AutomationRun *AutomationRunClient
+	// ConsoleLink is the client for interacting with the ConsoleLink builders.
+	ConsoleLink *ConsoleLinkClient
 	// Delivery is the client for interacting with the Delivery builders.
 	Delivery *DeliveryClient
 	// DeliveryAttempt is the client for interacting with the DeliveryAttempt builders.
@@ -130,12 +159,28 @@ type Client struct {
 	DependencyPackage *DependencyPackageClient
 	// Deployment is the client for interacting with the Deployment builders.
 	Deployment *DeploymentClient
+	// DetectionException is the client for interacting with the DetectionException builders.
+	DetectionException *DetectionExceptionClient
+	// DetectionPolicy is the client for interacting with the DetectionPolicy builders.
+	DetectionPolicy *DetectionPolicyClient
+	// ExceptionRequest is the client for interacting with the ExceptionRequest builders.
+	ExceptionRequest *ExceptionRequestClient
+	// Exploit is the client for interacting with the Exploit builders.
+	Exploit *ExploitClient
+	// Export is the client for interacting with the Export builders.
+	Export *ExportClient
+	// ExportChunk is the client for interacting with the ExportChunk builders.
+	ExportChunk *ExportChunkClient
 	// Finding is the client for interacting with the Finding builders.
 	Finding *FindingClient
 	// FindingEvent is the client for interacting with the FindingEvent builders.
 	FindingEvent *FindingEventClient
 	// FindingMatch is the client for interacting with the FindingMatch builders.
 	FindingMatch *FindingMatchClient
+	// Freshness is the client for interacting with the Freshness builders.
+	Freshness *FreshnessClient
+	// HeldClose is the client for interacting with the HeldClose builders.
+	HeldClose *HeldCloseClient
 	// IdentityChange is the client for interacting with the IdentityChange builders.
 	IdentityChange *IdentityChangeClient
 	// InstallCheck is the client for interacting with the InstallCheck builders.
@@ -162,8 +207,14 @@ type Client struct {
 	PackageManagerConfig *PackageManagerConfigClient
 	// PageBoundary is the client for interacting with the PageBoundary builders.
 	PageBoundary *PageBoundaryClient
+	// PathIgnore is the client for interacting with the PathIgnore builders.
+	PathIgnore *PathIgnoreClient
 	// PendingImport is the client for interacting with the PendingImport builders.
 	PendingImport *PendingImportClient
+	// PolicyAct is the client for interacting with the PolicyAct builders.
+	PolicyAct *PolicyActClient
+	// PolicyRun is the client for interacting with the PolicyRun builders.
+	PolicyRun *PolicyRunClient
 	// ProductFeedback is the client for interacting with the ProductFeedback builders.
 	ProductFeedback *ProductFeedbackClient
 	// Project is the client for interacting with the Project builders.
@@ -172,6 +223,8 @@ type Client struct {
 	ProjectTag *ProjectTagClient
 	// RemediationPolicy is the client for interacting with the RemediationPolicy builders.
 	RemediationPolicy *RemediationPolicyClient
+	// ReportFormat is the client for interacting with the ReportFormat builders.
+	ReportFormat *ReportFormatClient
 	// ReviewCommentContent is the client for interacting with the ReviewCommentContent builders.
 	ReviewCommentContent *ReviewCommentContentClient
 	// Rule is the client for interacting with the Rule builders.
@@ -182,8 +235,18 @@ type Client struct {
 	RuleDocument *RuleDocumentClient
 	// RuleVersion is the client for interacting with the RuleVersion builders.
 	RuleVersion *RuleVersionClient
+	// Ruleboard is the client for interacting with the Ruleboard builders.
+	Ruleboard *RuleboardClient
+	// RuleboardProject is the client for interacting with the RuleboardProject builders.
+	RuleboardProject *RuleboardProjectClient
+	// RuleboardRule is the client for interacting with the RuleboardRule builders.
+	RuleboardRule *RuleboardRuleClient
+	// SavedView is the client for interacting with the SavedView builders.
+	SavedView *SavedViewClient
 	// Scan is the client for interacting with the Scan builders.
 	Scan *ScanClient
+	// ScanAnswer is the client for interacting with the ScanAnswer builders.
+	ScanAnswer *ScanAnswerClient
 	// ScanCoverage is the client for interacting with the ScanCoverage builders.
 	ScanCoverage *ScanCoverageClient
 	// ScanPayload is the client for interacting with the ScanPayload builders.
@@ -192,6 +255,8 @@ type Client struct {
 	ScmApp *ScmAppClient
 	// ScmConfig is the client for interacting with the ScmConfig builders.
 	ScmConfig *ScmConfigClient
+	// Session is the client for interacting with the Session builders.
+	Session *SessionClient
 	// Setting is the client for interacting with the Setting builders.
 	Setting *SettingClient
 	// SigningKey is the client for interacting with the SigningKey builders.
@@ -208,6 +273,10 @@ type Client struct {
 	Token *TokenClient
 	// TokenRequest is the client for interacting with the TokenRequest builders.
 	TokenRequest *TokenRequestClient
+	// TriageChange is the client for interacting with the TriageChange builders.
+	TriageChange *TriageChangeClient
+	// TriageChangeFinding is the client for interacting with the TriageChangeFinding builders.
+	TriageChangeFinding *TriageChangeFindingClient
 	// User is the client for interacting with the User builders.
 	User *UserClient
 	// WebhookEvent is the client for interacting with the WebhookEvent builders.
@@ -255,14 +324,25 @@ func (c *Client) init() {
 	c.AiTaskGroup = NewAiTaskGroupClient(c.config)
 	c.AuditEntry = NewAuditEntryClient(c.config)
 	c.AuditHead = NewAuditHeadClient(c.config)
+	c.Automation = NewAutomationClient(c.config)
+	c.AutomationRun = NewAutomationRunClient(c.config)
+	c.ConsoleLink = NewConsoleLinkClient(c.config)
 	c.Delivery = NewDeliveryClient(c.config)
 	c.DeliveryAttempt = NewDeliveryAttemptClient(c.config)
 	c.Dependency = NewDependencyClient(c.config)
 	c.DependencyPackage = NewDependencyPackageClient(c.config)
 	c.Deployment = NewDeploymentClient(c.config)
+	c.DetectionException = NewDetectionExceptionClient(c.config)
+	c.DetectionPolicy = NewDetectionPolicyClient(c.config)
+	c.ExceptionRequest = NewExceptionRequestClient(c.config)
+	c.Exploit = NewExploitClient(c.config)
+	c.Export = NewExportClient(c.config)
+	c.ExportChunk = NewExportChunkClient(c.config)
 	c.Finding = NewFindingClient(c.config)
 	c.FindingEvent = NewFindingEventClient(c.config)
 	c.FindingMatch = NewFindingMatchClient(c.config)
+	c.Freshness = NewFreshnessClient(c.config)
+	c.HeldClose = NewHeldCloseClient(c.config)
 	c.IdentityChange = NewIdentityChangeClient(c.config)
 	c.InstallCheck = NewInstallCheckClient(c.config)
 	c.InstallScan = NewInstallScanClient(c.config)
@@ -276,21 +356,31 @@ func (c *Client) init() {
 	c.OnboardingTask = NewOnboardingTaskClient(c.config)
 	c.PackageManagerConfig = NewPackageManagerConfigClient(c.config)
 	c.PageBoundary = NewPageBoundaryClient(c.config)
+	c.PathIgnore = NewPathIgnoreClient(c.config)
 	c.PendingImport = NewPendingImportClient(c.config)
+	c.PolicyAct = NewPolicyActClient(c.config)
+	c.PolicyRun = NewPolicyRunClient(c.config)
 	c.ProductFeedback = NewProductFeedbackClient(c.config)
 	c.Project = NewProjectClient(c.config)
 	c.ProjectTag = NewProjectTagClient(c.config)
 	c.RemediationPolicy = NewRemediationPolicyClient(c.config)
+	c.ReportFormat = NewReportFormatClient(c.config)
 	c.ReviewCommentContent = NewReviewCommentContentClient(c.config)
 	c.Rule = NewRuleClient(c.config)
 	c.RuleAlias = NewRuleAliasClient(c.config)
 	c.RuleDocument = NewRuleDocumentClient(c.config)
 	c.RuleVersion = NewRuleVersionClient(c.config)
+	c.Ruleboard = NewRuleboardClient(c.config)
+	c.RuleboardProject = NewRuleboardProjectClient(c.config)
+	c.RuleboardRule = NewRuleboardRuleClient(c.config)
+	c.SavedView = NewSavedViewClient(c.config)
 	c.Scan = NewScanClient(c.config)
+	c.ScanAnswer = NewScanAnswerClient(c.config)
 	c.ScanCoverage = NewScanCoverageClient(c.config)
 	c.ScanPayload = NewScanPayloadClient(c.config)
 	c.ScmApp = NewScmAppClient(c.config)
 	c.ScmConfig = NewScmConfigClient(c.config)
+	c.Session = NewSessionClient(c.config)
 	c.Setting = NewSettingClient(c.config)
 	c.SigningKey = NewSigningKeyClient(c.config)
 	c.Tag = NewTagClient(c.config)
@@ -299,6 +389,8 @@ func (c *Client) init() {
 	c.TeamProject = NewTeamProjectClient(c.config)
 	c.Token = NewTokenClient(c.config)
 	c.TokenRequest = NewTokenRequestClient(c.config)
+	c.TriageChange = NewTriageChangeClient(c.config)
+	c.TriageChangeFinding = NewTriageChangeFindingClient(c.config)
 	c.User = NewUserClient(c.config)
 	c.WebhookEvent = NewWebhookEventClient(c.config)
 	c.WebhookReceipt = NewWebhookReceiptClient(c.config)
@@ -416,14 +508,25 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		AiTaskGroup:          NewAiTaskGroupClient(cfg),
 		AuditEntry:           NewAuditEntryClient(cfg),
 		AuditHead:            NewAuditHeadClient(cfg),
+		Automation:           NewAutomationClient(cfg),
+		AutomationRun:        NewAutomationRunClient(cfg),
+		ConsoleLink:          NewConsoleLinkClient(cfg),
 		Delivery:             NewDeliveryClient(cfg),
 		DeliveryAttempt:      NewDeliveryAttemptClient(cfg),
 		Dependency:           NewDependencyClient(cfg),
 		DependencyPackage:    NewDependencyPackageClient(cfg),
 		Deployment:           NewDeploymentClient(cfg),
+		DetectionException:   NewDetectionExceptionClient(cfg),
+		DetectionPolicy:      NewDetectionPolicyClient(cfg),
+		ExceptionRequest:     NewExceptionRequestClient(cfg),
+		Exploit:              NewExploitClient(cfg),
+		Export:               NewExportClient(cfg),
+		ExportChunk:          NewExportChunkClient(cfg),
 		Finding:              NewFindingClient(cfg),
 		FindingEvent:         NewFindingEventClient(cfg),
 		FindingMatch:         NewFindingMatchClient(cfg),
+		Freshness:            NewFreshnessClient(cfg),
+		HeldClose:            NewHeldCloseClient(cfg),
 		IdentityChange:       NewIdentityChangeClient(cfg),
 		InstallCheck:         NewInstallCheckClient(cfg),
 		InstallScan:          NewInstallScanClient(cfg),
@@ -437,21 +540,31 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		OnboardingTask:       NewOnboardingTaskClient(cfg),
 		PackageManagerConfig: NewPackageManagerConfigClient(cfg),
 		PageBoundary:         NewPageBoundaryClient(cfg),
+		PathIgnore:           NewPathIgnoreClient(cfg),
 		PendingImport:        NewPendingImportClient(cfg),
+		PolicyAct:            NewPolicyActClient(cfg),
+		PolicyRun:            NewPolicyRunClient(cfg),
 		ProductFeedback:      NewProductFeedbackClient(cfg),
 		Project:              NewProjectClient(cfg),
 		ProjectTag:           NewProjectTagClient(cfg),
 		RemediationPolicy:    NewRemediationPolicyClient(cfg),
+		ReportFormat:         NewReportFormatClient(cfg),
 		ReviewCommentContent: NewReviewCommentContentClient(cfg),
 		Rule:                 NewRuleClient(cfg),
 		RuleAlias:            NewRuleAliasClient(cfg),
 		RuleDocument:         NewRuleDocumentClient(cfg),
 		RuleVersion:          NewRuleVersionClient(cfg),
+		Ruleboard:            NewRuleboardClient(cfg),
+		RuleboardProject:     NewRuleboardProjectClient(cfg),
+		RuleboardRule:        NewRuleboardRuleClient(cfg),
+		SavedView:            NewSavedViewClient(cfg),
 		Scan:                 NewScanClient(cfg),
+		ScanAnswer:           NewScanAnswerClient(cfg),
 		ScanCoverage:         NewScanCoverageClient(cfg),
 		ScanPayload:          NewScanPayloadClient(cfg),
 		ScmApp:               NewScmAppClient(cfg),
 		ScmConfig:            NewScmConfigClient(cfg),
+		Session:              NewSessionClient(cfg),
 		Setting:              NewSettingClient(cfg),
 		SigningKey:           NewSigningKeyClient(cfg),
 		Tag:                  NewTagClient(cfg),
@@ -460,6 +573,8 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		TeamProject:          NewTeamProjectClient(cfg),
 		Token:                NewTokenClient(cfg),
 		TokenRequest:         NewTokenRequestClient(cfg),
+		TriageChange:         NewTriageChangeClient(cfg),
+		TriageChangeFinding:  NewTriageChangeFindingClient(cfg),
 		User:                 NewUserClient(cfg),
 		WebhookEvent:         NewWebhookEventClient(cfg),
 		WebhookReceipt:       NewWebhookReceiptClient(cfg),
@@ -504,14 +619,25 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		AiTaskGroup:          NewAiTaskGroupClient(cfg),
 		AuditEntry:           NewAuditEntryClient(cfg),
 		AuditHead:            NewAuditHeadClient(cfg),
+		Automation:           NewAutomationClient(cfg),
+		AutomationRun:        NewAutomationRunClient(cfg),
+		ConsoleLink:          NewConsoleLinkClient(cfg),
 		Delivery:             NewDeliveryClient(cfg),
 		DeliveryAttempt:      NewDeliveryAttemptClient(cfg),
 		Dependency:           NewDependencyClient(cfg),
 		DependencyPackage:    NewDependencyPackageClient(cfg),
 		Deployment:           NewDeploymentClient(cfg),
+		DetectionException:   NewDetectionExceptionClient(cfg),
+		DetectionPolicy:      NewDetectionPolicyClient(cfg),
+		ExceptionRequest:     NewExceptionRequestClient(cfg),
+		Exploit:              NewExploitClient(cfg),
+		Export:               NewExportClient(cfg),
+		ExportChunk:          NewExportChunkClient(cfg),
 		Finding:              NewFindingClient(cfg),
 		FindingEvent:         NewFindingEventClient(cfg),
 		FindingMatch:         NewFindingMatchClient(cfg),
+		Freshness:            NewFreshnessClient(cfg),
+		HeldClose:            NewHeldCloseClient(cfg),
 		IdentityChange:       NewIdentityChangeClient(cfg),
 		InstallCheck:         NewInstallCheckClient(cfg),
 		InstallScan:          NewInstallScanClient(cfg),
@@ -525,21 +651,31 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		OnboardingTask:       NewOnboardingTaskClient(cfg),
 		PackageManagerConfig: NewPackageManagerConfigClient(cfg),
 		PageBoundary:         NewPageBoundaryClient(cfg),
+		PathIgnore:           NewPathIgnoreClient(cfg),
 		PendingImport:        NewPendingImportClient(cfg),
+		PolicyAct:            NewPolicyActClient(cfg),
+		PolicyRun:            NewPolicyRunClient(cfg),
 		ProductFeedback:      NewProductFeedbackClient(cfg),
 		Project:              NewProjectClient(cfg),
 		ProjectTag:           NewProjectTagClient(cfg),
 		RemediationPolicy:    NewRemediationPolicyClient(cfg),
+		ReportFormat:         NewReportFormatClient(cfg),
 		ReviewCommentContent: NewReviewCommentContentClient(cfg),
 		Rule:                 NewRuleClient(cfg),
 		RuleAlias:            NewRuleAliasClient(cfg),
 		RuleDocument:         NewRuleDocumentClient(cfg),
 		RuleVersion:          NewRuleVersionClient(cfg),
+		Ruleboard:            NewRuleboardClient(cfg),
+		RuleboardProject:     NewRuleboardProjectClient(cfg),
+		RuleboardRule:        NewRuleboardRuleClient(cfg),
+		SavedView:            NewSavedViewClient(cfg),
 		Scan:                 NewScanClient(cfg),
+		ScanAnswer:           NewScanAnswerClient(cfg),
 		ScanCoverage:         NewScanCoverageClient(cfg),
 		ScanPayload:          NewScanPayloadClient(cfg),
 		ScmApp:               NewScmAppClient(cfg),
 		ScmConfig:            NewScmConfigClient(cfg),
+		Session:              NewSessionClient(cfg),
 		Setting:              NewSettingClient(cfg),
 		SigningKey:           NewSigningKeyClient(cfg),
 		Tag:                  NewTagClient(cfg),
@@ -548,6 +684,8 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		TeamProject:          NewTeamProjectClient(cfg),
 		Token:                NewTokenClient(cfg),
 		TokenRequest:         NewTokenRequestClient(cfg),
+		TriageChange:         NewTriageChangeClient(cfg),
+		TriageChangeFinding:  NewTriageChangeFindingClient(cfg),
 		User:                 NewUserClient(cfg),
 		WebhookEvent:         NewWebhookEventClient(cfg),
 		WebhookReceipt:       NewWebhookReceiptClient(cfg),
@@ -591,18 +729,23 @@ func (c *Client) Use(hooks ...Hook) {
 		c.Advisory, c.AdvisoryPackage, c.AgenticIssue, c.AgenticIssueCoverage,
 		c.AgenticIssueEvent, c.AgenticIssueLabel, c.AiAnalysis, c.AiFeedback, c.AiFix,
 		c.AiMemory, c.AiMemoryUse, c.AiTaskGroup, c.AuditEntry, c.AuditHead,
-		c.Delivery, c.DeliveryAttempt, c.Dependency, c.DependencyPackage, c.Deployment,
-		c.Finding, c.FindingEvent, c.FindingMatch, c.IdentityChange, c.InstallCheck,
-		c.InstallScan, c.Invitation, c.Membership, c.Notification, c.NotificationEvent,
-		c.NotificationRule, c.NotificationSeen, c.NotificationWebhook,
-		c.OnboardingTask, c.PackageManagerConfig, c.PageBoundary, c.PendingImport,
+		c.Automation, c.AutomationRun, c.ConsoleLink, c.Delivery, c.DeliveryAttempt,
+		c.Dependency, c.DependencyPackage, c.Deployment, c.DetectionException,
+		c.DetectionPolicy, c.ExceptionRequest, c.Exploit, c.Export, c.ExportChunk,
+		c.Finding, c.FindingEvent, c.FindingMatch, c.Freshness, c.HeldClose,
+		c.IdentityChange, c.InstallCheck, c.InstallScan, c.Invitation, c.Membership,
+		c.Notification, c.NotificationEvent, c.NotificationRule, c.NotificationSeen,
+		c.NotificationWebhook, c.OnboardingTask, c.PackageManagerConfig,
+		c.PageBoundary, c.PathIgnore, c.PendingImport, c.PolicyAct, c.PolicyRun,
 		c.ProductFeedback, c.Project, c.ProjectTag, c.RemediationPolicy,
-		c.ReviewCommentContent, c.Rule, c.RuleAlias, c.RuleDocument, c.RuleVersion,
-		c.Scan, c.ScanCoverage, c.ScanPayload, c.ScmApp, c.ScmConfig, c.Setting,
-		c.SigningKey, c.Tag, c.Team, c.TeamMember, c.TeamProject, c.Token,
-		c.TokenRequest, c.User, c.WebhookEvent, c.WebhookReceipt, c.Workflow,
-		c.WorkflowArtifact, c.WorkflowAttempt, c.WorkflowFinding, c.WorkflowFork,
-		c.WorkflowRun, c.WorkflowTask, c.WorkflowVersion,
+		c.ReportFormat, c.ReviewCommentContent, c.Rule, c.RuleAlias, c.RuleDocument,
+		c.RuleVersion, c.Ruleboard, c.RuleboardProject, c.RuleboardRule, c.SavedView,
+		c.Scan, c.ScanAnswer, c.ScanCoverage, c.ScanPayload, c.ScmApp, c.ScmConfig,
+		c.Session, c.Setting, c.SigningKey, c.Tag, c.Team, c.TeamMember, c.TeamProject,
+		c.Token, c.TokenRequest, c.TriageChange, c.TriageChangeFinding, c.User,
+		c.WebhookEvent, c.WebhookReceipt, c.Workflow, c.WorkflowArtifact,
+		c.WorkflowAttempt, c.WorkflowFinding, c.WorkflowFork, c.WorkflowRun,
+		c.WorkflowTask, c.WorkflowVersion,
 	} {
 		n.Use(hooks...)
 	}
@@ -615,18 +758,23 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 		c.Advisory, c.AdvisoryPackage, c.AgenticIssue, c.AgenticIssueCoverage,
 		c.AgenticIssueEvent, c.AgenticIssueLabel, c.AiAnalysis, c.AiFeedback, c.AiFix,
 		c.AiMemory, c.AiMemoryUse, c.AiTaskGroup, c.AuditEntry, c.AuditHead,
-		c.Delivery, c.DeliveryAttempt, c.Dependency, c.DependencyPackage, c.Deployment,
-		c.Finding, c.FindingEvent, c.FindingMatch, c.IdentityChange, c.InstallCheck,
-		c.InstallScan, c.Invitation, c.Membership, c.Notification, c.NotificationEvent,
-		c.NotificationRule, c.NotificationSeen, c.NotificationWebhook,
-		c.OnboardingTask, c.PackageManagerConfig, c.PageBoundary, c.PendingImport,
+		c.Automation, c.AutomationRun, c.ConsoleLink, c.Delivery, c.DeliveryAttempt,
+		c.Dependency, c.DependencyPackage, c.Deployment, c.DetectionException,
+		c.DetectionPolicy, c.ExceptionRequest, c.Exploit, c.Export, c.ExportChunk,
+		c.Finding, c.FindingEvent, c.FindingMatch, c.Freshness, c.HeldClose,
+		c.IdentityChange, c.InstallCheck, c.InstallScan, c.Invitation, c.Membership,
+		c.Notification, c.NotificationEvent, c.NotificationRule, c.NotificationSeen,
+		c.NotificationWebhook, c.OnboardingTask, c.PackageManagerConfig,
+		c.PageBoundary, c.PathIgnore, c.PendingImport, c.PolicyAct, c.PolicyRun,
 		c.ProductFeedback, c.Project, c.ProjectTag, c.RemediationPolicy,
-		c.ReviewCommentContent, c.Rule, c.RuleAlias, c.RuleDocument, c.RuleVersion,
-		c.Scan, c.ScanCoverage, c.ScanPayload, c.ScmApp, c.ScmConfig, c.Setting,
-		c.SigningKey, c.Tag, c.Team, c.TeamMember, c.TeamProject, c.Token,
-		c.TokenRequest, c.User, c.WebhookEvent, c.WebhookReceipt, c.Workflow,
-		c.WorkflowArtifact, c.WorkflowAttempt, c.WorkflowFinding, c.WorkflowFork,
-		c.WorkflowRun, c.WorkflowTask, c.WorkflowVersion,
+		c.ReportFormat, c.ReviewCommentContent, c.Rule, c.RuleAlias, c.RuleDocument,
+		c.RuleVersion, c.Ruleboard, c.RuleboardProject, c.RuleboardRule, c.SavedView,
+		c.Scan, c.ScanAnswer, c.ScanCoverage, c.ScanPayload, c.ScmApp, c.ScmConfig,
+		c.Session, c.Setting, c.SigningKey, c.Tag, c.Team, c.TeamMember, c.TeamProject,
+		c.Token, c.TokenRequest, c.TriageChange, c.TriageChangeFinding, c.User,
+		c.WebhookEvent, c.WebhookReceipt, c.Workflow, c.WorkflowArtifact,
+		c.WorkflowAttempt, c.WorkflowFinding, c.WorkflowFork, c.WorkflowRun,
+		c.WorkflowTask, c.WorkflowVersion,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -663,6 +811,12 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.AuditEntry.mutate(ctx, m)
 	case *AuditHeadMutation:
 		return c.AuditHead.mutate(ctx, m)
+	case *AutomationMutation:
+		return c.Automation.mutate(ctx, m)
+	case *AutomationRunMutation:
+		return c.AutomationRun.mutate(ctx, m)
+	case *ConsoleLinkMutation:
+		return c.ConsoleLink.mutate(ctx, m)
 	case *DeliveryMutation:
 		return c.Delivery.mutate(ctx, m)
 	case *DeliveryAttemptMutation:
@@ -673,12 +827,28 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.DependencyPackage.mutate(ctx, m)
 	case *DeploymentMutation:
 		return c.Deployment.mutate(ctx, m)
+	case *DetectionExceptionMutation:
+		return c.DetectionException.mutate(ctx, m)
+	case *DetectionPolicyMutation:
+		return c.DetectionPolicy.mutate(ctx, m)
+	case *ExceptionRequestMutation:
+		return c.ExceptionRequest.mutate(ctx, m)
+	case *ExploitMutation:
+		return c.Exploit.mutate(ctx, m)
+	case *ExportMutation:
+		return c.Export.mutate(ctx, m)
+	case *ExportChunkMutation:
+		return c.ExportChunk.mutate(ctx, m)
 	case *FindingMutation:
 		return c.Finding.mutate(ctx, m)
 	case *FindingEventMutation:
 		return c.FindingEvent.mutate(ctx, m)
 	case *FindingMatchMutation:
 		return c.FindingMatch.mutate(ctx, m)
+	case *FreshnessMutation:
+		return c.Freshness.mutate(ctx, m)
+	case *HeldCloseMutation:
+		return c.HeldClose.mutate(ctx, m)
 	case *IdentityChangeMutation:
 		return c.IdentityChange.mutate(ctx, m)
 	case *InstallCheckMutation:
@@ -705,8 +875,14 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.PackageManagerConfig.mutate(ctx, m)
 	case *PageBoundaryMutation:
 		return c.PageBoundary.mutate(ctx, m)
+	case *PathIgnoreMutation:
+		return c.PathIgnore.mutate(ctx, m)
 	case *PendingImportMutation:
 		return c.PendingImport.mutate(ctx, m)
+	case *PolicyActMutation:
+		return c.PolicyAct.mutate(ctx, m)
+	case *PolicyRunMutation:
+		return c.PolicyRun.mutate(ctx, m)
 	case *ProductFeedbackMutation:
 		return c.ProductFeedback.mutate(ctx, m)
 	case *ProjectMutation:
@@ -715,6 +891,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.ProjectTag.mutate(ctx, m)
 	case *RemediationPolicyMutation:
 		return c.RemediationPolicy.mutate(ctx, m)
+	case *ReportFormatMutation:
+		return c.ReportFormat.mutate(ctx, m)
 	case *ReviewCommentContentMutation:
 		return c.ReviewCommentContent.mutate(ctx, m)
 	case *RuleMutation:
@@ -725,8 +903,18 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.RuleDocument.mutate(ctx, m)
 	case *RuleVersionMutation:
 		return c.RuleVersion.mutate(ctx, m)
+	case *RuleboardMutation:
+		return c.Ruleboard.mutate(ctx, m)
+	case *RuleboardProjectMutation:
+		return c.RuleboardProject.mutate(ctx, m)
+	case *RuleboardRuleMutation:
+		return c.RuleboardRule.mutate(ctx, m)
+	case *SavedViewMutation:
+		return c.SavedView.mutate(ctx, m)
 	case *ScanMutation:
 		return c.Scan.mutate(ctx, m)
+	case *ScanAnswerMutation:
+		return c.ScanAnswer.mutate(ctx, m)
 	case *ScanCoverageMutation:
 		return c.ScanCoverage.mutate(ctx, m)
 	case *ScanPayloadMutation:
@@ -735,6 +923,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.ScmApp.mutate(ctx, m)
 	case *ScmConfigMutation:
 		return c.ScmConfig.mutate(ctx, m)
+	case *SessionMutation:
+		return c.Session.mutate(ctx, m)
 	case *SettingMutation:
 		return c.Setting.mutate(ctx, m)
 	case *SigningKeyMutation:
@@ -751,6 +941,10 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Token.mutate(ctx, m)
 	case *TokenRequestMutation:
 		return c.TokenRequest.mutate(ctx, m)
+	case *TriageChangeMutation:
+		return c.TriageChange.mutate(ctx, m)
+	case *TriageChangeFindingMutation:
+		return c.TriageChangeFinding.mutate(ctx, m)
 	case *UserMutation:
 		return c.User.mutate(ctx, m)
 	case *WebhookEventMutation:
@@ -2654,6 +2848,408 @@ func (c *AuditHeadClient) mutate(ctx context.Context, m *AuditHeadMutation) (Val
 	}
 }
 
+// AutomationClient is a client for the Automation schema.
+type AutomationClient struct {
+	config
+}
+
+// NewAutomationClient returns a client for the Automation from the given config.
+func NewAutomationClient(c config) *AutomationClient {
+	return &AutomationClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `automation.Hooks(f(g(h())))`.
+func (c *AutomationClient) Use(hooks ...Hook) {
+	c.hooks.Automation = append(c.hooks.Automation, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `automation.Intercept(f(g(h())))`.
+func (c *AutomationClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Automation = append(c.inters.Automation, interceptors...)
+}
+
+// Create returns a builder for creating a Automation entity.
+func (c *AutomationClient) Create() *AutomationCreate {
+	mutation := newAutomationMutation(c.config, OpCreate)
+	return &AutomationCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Automation entities.
+func (c *AutomationClient) CreateBulk(builders ...*AutomationCreate) *AutomationCreateBulk {
+	return &AutomationCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *AutomationClient) MapCreateBulk(slice any, setFunc func(*AutomationCreate, int)) *AutomationCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &AutomationCreateBulk{err: fmt.Errorf("calling to AutomationClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*AutomationCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &AutomationCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Automation.
+func (c *AutomationClient) Update() *AutomationUpdate {
+	mutation := newAutomationMutation(c.config, OpUpdate)
+	return &AutomationUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *AutomationClient) UpdateOne(_m *Automation) *AutomationUpdateOne {
+	mutation := newAutomationMutation(c.config, OpUpdateOne, withAutomation(_m))
+	return &AutomationUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *AutomationClient) UpdateOneID(id int64) *AutomationUpdateOne {
+	mutation := newAutomationMutation(c.config, OpUpdateOne, withAutomationID(id))
+	return &AutomationUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Automation.
+func (c *AutomationClient) Delete() *AutomationDelete {
+	mutation := newAutomationMutation(c.config, OpDelete)
+	return &AutomationDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *AutomationClient) DeleteOne(_m *Automation) *AutomationDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *AutomationClient) DeleteOneID(id int64) *AutomationDeleteOne {
+	builder := c.Delete().Where(automation.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &AutomationDeleteOne{builder}
+}
+
+// Query returns a query builder for Automation.
+func (c *AutomationClient) Query() *AutomationQuery {
+	return &AutomationQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeAutomation},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Automation entity by its id.
+func (c *AutomationClient) Get(ctx context.Context, id int64) (*Automation, error) {
+	return c.Query().Where(automation.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *AutomationClient) GetX(ctx context.Context, id int64) *Automation {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *AutomationClient) Hooks() []Hook {
+	hooks := c.hooks.Automation
+	return append(hooks[:len(hooks):len(hooks)], automation.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *AutomationClient) Interceptors() []Interceptor {
+	return c.inters.Automation
+}
+
+func (c *AutomationClient) mutate(ctx context.Context, m *AutomationMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&AutomationCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&AutomationUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&AutomationUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&AutomationDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Automation mutation op: %q", m.Op())
+	}
+}
+
+// AutomationRunClient is a client for the AutomationRun schema.
+type AutomationRunClient struct {
+	config
+}
+
+// NewAutomationRunClient returns a client for the AutomationRun from the given config.
+func NewAutomationRunClient(c config) *AutomationRunClient {
+	return &AutomationRunClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `automationrun.Hooks(f(g(h())))`.
+func (c *AutomationRunClient) Use(hooks ...Hook) {
+	c.hooks.AutomationRun = append(c.hooks.AutomationRun, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `automationrun.Intercept(f(g(h())))`.
+func (c *AutomationRunClient) Intercept(interceptors ...Interceptor) {
+	c.inters.AutomationRun = append(c.inters.AutomationRun, interceptors...)
+}
+
+// Create returns a builder for creating a AutomationRun entity.
+func (c *AutomationRunClient) Create() *AutomationRunCreate {
+	mutation := newAutomationRunMutation(c.config, OpCreate)
+	return &AutomationRunCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of AutomationRun entities.
+func (c *AutomationRunClient) CreateBulk(builders ...*AutomationRunCreate) *AutomationRunCreateBulk {
+	return &AutomationRunCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *AutomationRunClient) MapCreateBulk(slice any, setFunc func(*AutomationRunCreate, int)) *AutomationRunCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &AutomationRunCreateBulk{err: fmt.Errorf("calling to AutomationRunClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*AutomationRunCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &AutomationRunCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for AutomationRun.
+func (c *AutomationRunClient) Update() *AutomationRunUpdate {
+	mutation := newAutomationRunMutation(c.config, OpUpdate)
+	return &AutomationRunUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *AutomationRunClient) UpdateOne(_m *AutomationRun) *AutomationRunUpdateOne {
+	mutation := newAutomationRunMutation(c.config, OpUpdateOne, withAutomationRun(_m))
+	return &AutomationRunUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *AutomationRunClient) UpdateOneID(id int64) *AutomationRunUpdateOne {
+	mutation := newAutomationRunMutation(c.config, OpUpdateOne, withAutomationRunID(id))
+	return &AutomationRunUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for AutomationRun.
+func (c *AutomationRunClient) Delete() *AutomationRunDelete {
+	mutation := newAutomationRunMutation(c.config, OpDelete)
+	return &AutomationRunDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *AutomationRunClient) DeleteOne(_m *AutomationRun) *AutomationRunDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *AutomationRunClient) DeleteOneID(id int64) *AutomationRunDeleteOne {
+	builder := c.Delete().Where(automationrun.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &AutomationRunDeleteOne{builder}
+}
+
+// Query returns a query builder for AutomationRun.
+func (c *AutomationRunClient) Query() *AutomationRunQuery {
+	return &AutomationRunQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeAutomationRun},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a AutomationRun entity by its id.
+func (c *AutomationRunClient) Get(ctx context.Context, id int64) (*AutomationRun, error) {
+	return c.Query().Where(automationrun.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *AutomationRunClient) GetX(ctx context.Context, id int64) *AutomationRun {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *AutomationRunClient) Hooks() []Hook {
+	hooks := c.hooks.AutomationRun
+	return append(hooks[:len(hooks):len(hooks)], automationrun.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *AutomationRunClient) Interceptors() []Interceptor {
+	return c.inters.AutomationRun
+}
+
+func (c *AutomationRunClient) mutate(ctx context.Context, m *AutomationRunMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&AutomationRunCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&AutomationRunUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&AutomationRunUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&AutomationRunDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown AutomationRun mutation op: %q", m.Op())
+	}
+}
+
+// ConsoleLinkClient is a client for the ConsoleLink schema.
+type ConsoleLinkClient struct {
+	config
+}
+
+// NewConsoleLinkClient returns a client for the ConsoleLink from the given config.
+func NewConsoleLinkClient(c config) *ConsoleLinkClient {
+	return &ConsoleLinkClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `consolelink.Hooks(f(g(h())))`.
+func (c *ConsoleLinkClient) Use(hooks ...Hook) {
+	c.hooks.ConsoleLink = append(c.hooks.ConsoleLink, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `consolelink.Intercept(f(g(h())))`.
+func (c *ConsoleLinkClient) Intercept(interceptors ...Interceptor) {
+	c.inters.ConsoleLink = append(c.inters.ConsoleLink, interceptors...)
+}
+
+// Create returns a builder for creating a ConsoleLink entity.
+func (c *ConsoleLinkClient) Create() *ConsoleLinkCreate {
+	mutation := newConsoleLinkMutation(c.config, OpCreate)
+	return &ConsoleLinkCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of ConsoleLink entities.
+func (c *ConsoleLinkClient) CreateBulk(builders ...*ConsoleLinkCreate) *ConsoleLinkCreateBulk {
+	return &ConsoleLinkCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *ConsoleLinkClient) MapCreateBulk(slice any, setFunc func(*ConsoleLinkCreate, int)) *ConsoleLinkCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &ConsoleLinkCreateBulk{err: fmt.Errorf("calling to ConsoleLinkClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*ConsoleLinkCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &ConsoleLinkCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for ConsoleLink.
+func (c *ConsoleLinkClient) Update() *ConsoleLinkUpdate {
+	mutation := newConsoleLinkMutation(c.config, OpUpdate)
+	return &ConsoleLinkUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *ConsoleLinkClient) UpdateOne(_m *ConsoleLink) *ConsoleLinkUpdateOne {
+	mutation := newConsoleLinkMutation(c.config, OpUpdateOne, withConsoleLink(_m))
+	return &ConsoleLinkUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *ConsoleLinkClient) UpdateOneID(id int64) *ConsoleLinkUpdateOne {
+	mutation := newConsoleLinkMutation(c.config, OpUpdateOne, withConsoleLinkID(id))
+	return &ConsoleLinkUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for ConsoleLink.
+func (c *ConsoleLinkClient) Delete() *ConsoleLinkDelete {
+	mutation := newConsoleLinkMutation(c.config, OpDelete)
+	return &ConsoleLinkDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *ConsoleLinkClient) DeleteOne(_m *ConsoleLink) *ConsoleLinkDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *ConsoleLinkClient) DeleteOneID(id int64) *ConsoleLinkDeleteOne {
+	builder := c.Delete().Where(consolelink.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &ConsoleLinkDeleteOne{builder}
+}
+
+// Query returns a query builder for ConsoleLink.
+func (c *ConsoleLinkClient) Query() *ConsoleLinkQuery {
+	return &ConsoleLinkQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeConsoleLink},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a ConsoleLink entity by its id.
+func (c *ConsoleLinkClient) Get(ctx context.Context, id int64) (*ConsoleLink, error) {
+	return c.Query().Where(consolelink.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *ConsoleLinkClient) GetX(ctx context.Context, id int64) *ConsoleLink {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *ConsoleLinkClient) Hooks() []Hook {
+	hooks := c.hooks.ConsoleLink
+	return append(hooks[:len(hooks):len(hooks)], consolelink.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *ConsoleLinkClient) Interceptors() []Interceptor {
+	return c.inters.ConsoleLink
+}
+
+func (c *ConsoleLinkClient) mutate(ctx context.Context, m *ConsoleLinkMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&ConsoleLinkCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&ConsoleLinkUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&ConsoleLinkUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&ConsoleLinkDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown ConsoleLink mutation op: %q", m.Op())
+	}
+}
+
 // DeliveryClient is a client for the Delivery schema.
 type DeliveryClient struct {
 	config
@@ -3324,6 +3920,810 @@ func (c *DeploymentClient) mutate(ctx context.Context, m *DeploymentMutation) (V
 	}
 }
 
+// DetectionExceptionClient is a client for the DetectionException schema.
+type DetectionExceptionClient struct {
+	config
+}
+
+// NewDetectionExceptionClient returns a client for the DetectionException from the given config.
+func NewDetectionExceptionClient(c config) *DetectionExceptionClient {
+	return &DetectionExceptionClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `detectionexception.Hooks(f(g(h())))`.
+func (c *DetectionExceptionClient) Use(hooks ...Hook) {
+	c.hooks.DetectionException = append(c.hooks.DetectionException, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `detectionexception.Intercept(f(g(h())))`.
+func (c *DetectionExceptionClient) Intercept(interceptors ...Interceptor) {
+	c.inters.DetectionException = append(c.inters.DetectionException, interceptors...)
+}
+
+// Create returns a builder for creating a DetectionException entity.
+func (c *DetectionExceptionClient) Create() *DetectionExceptionCreate {
+	mutation := newDetectionExceptionMutation(c.config, OpCreate)
+	return &DetectionExceptionCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of DetectionException entities.
+func (c *DetectionExceptionClient) CreateBulk(builders ...*DetectionExceptionCreate) *DetectionExceptionCreateBulk {
+	return &DetectionExceptionCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *DetectionExceptionClient) MapCreateBulk(slice any, setFunc func(*DetectionExceptionCreate, int)) *DetectionExceptionCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &DetectionExceptionCreateBulk{err: fmt.Errorf("calling to DetectionExceptionClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*DetectionExceptionCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &DetectionExceptionCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for DetectionException.
+func (c *DetectionExceptionClient) Update() *DetectionExceptionUpdate {
+	mutation := newDetectionExceptionMutation(c.config, OpUpdate)
+	return &DetectionExceptionUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *DetectionExceptionClient) UpdateOne(_m *DetectionException) *DetectionExceptionUpdateOne {
+	mutation := newDetectionExceptionMutation(c.config, OpUpdateOne, withDetectionException(_m))
+	return &DetectionExceptionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *DetectionExceptionClient) UpdateOneID(id int64) *DetectionExceptionUpdateOne {
+	mutation := newDetectionExceptionMutation(c.config, OpUpdateOne, withDetectionExceptionID(id))
+	return &DetectionExceptionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for DetectionException.
+func (c *DetectionExceptionClient) Delete() *DetectionExceptionDelete {
+	mutation := newDetectionExceptionMutation(c.config, OpDelete)
+	return &DetectionExceptionDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *DetectionExceptionClient) DeleteOne(_m *DetectionException) *DetectionExceptionDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *DetectionExceptionClient) DeleteOneID(id int64) *DetectionExceptionDeleteOne {
+	builder := c.Delete().Where(detectionexception.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &DetectionExceptionDeleteOne{builder}
+}
+
+// Query returns a query builder for DetectionException.
+func (c *DetectionExceptionClient) Query() *DetectionExceptionQuery {
+	return &DetectionExceptionQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeDetectionException},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a DetectionException entity by its id.
+func (c *DetectionExceptionClient) Get(ctx context.Context, id int64) (*DetectionException, error) {
+	return c.Query().Where(detectionexception.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *DetectionExceptionClient) GetX(ctx context.Context, id int64) *DetectionException {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *DetectionExceptionClient) Hooks() []Hook {
+	hooks := c.hooks.DetectionException
+	return append(hooks[:len(hooks):len(hooks)], detectionexception.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *DetectionExceptionClient) Interceptors() []Interceptor {
+	return c.inters.DetectionException
+}
+
+func (c *DetectionExceptionClient) mutate(ctx context.Context, m *DetectionExceptionMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&DetectionExceptionCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&DetectionExceptionUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&DetectionExceptionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&DetectionExceptionDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown DetectionException mutation op: %q", m.Op())
+	}
+}
+
+// DetectionPolicyClient is a client for the DetectionPolicy schema.
+type DetectionPolicyClient struct {
+	config
+}
+
+// NewDetectionPolicyClient returns a client for the DetectionPolicy from the given config.
+func NewDetectionPolicyClient(c config) *DetectionPolicyClient {
+	return &DetectionPolicyClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `detectionpolicy.Hooks(f(g(h())))`.
+func (c *DetectionPolicyClient) Use(hooks ...Hook) {
+	c.hooks.DetectionPolicy = append(c.hooks.DetectionPolicy, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `detectionpolicy.Intercept(f(g(h())))`.
+func (c *DetectionPolicyClient) Intercept(interceptors ...Interceptor) {
+	c.inters.DetectionPolicy = append(c.inters.DetectionPolicy, interceptors...)
+}
+
+// Create returns a builder for creating a DetectionPolicy entity.
+func (c *DetectionPolicyClient) Create() *DetectionPolicyCreate {
+	mutation := newDetectionPolicyMutation(c.config, OpCreate)
+	return &DetectionPolicyCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of DetectionPolicy entities.
+func (c *DetectionPolicyClient) CreateBulk(builders ...*DetectionPolicyCreate) *DetectionPolicyCreateBulk {
+	return &DetectionPolicyCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *DetectionPolicyClient) MapCreateBulk(slice any, setFunc func(*DetectionPolicyCreate, int)) *DetectionPolicyCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &DetectionPolicyCreateBulk{err: fmt.Errorf("calling to DetectionPolicyClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*DetectionPolicyCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &DetectionPolicyCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for DetectionPolicy.
+func (c *DetectionPolicyClient) Update() *DetectionPolicyUpdate {
+	mutation := newDetectionPolicyMutation(c.config, OpUpdate)
+	return &DetectionPolicyUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *DetectionPolicyClient) UpdateOne(_m *DetectionPolicy) *DetectionPolicyUpdateOne {
+	mutation := newDetectionPolicyMutation(c.config, OpUpdateOne, withDetectionPolicy(_m))
+	return &DetectionPolicyUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *DetectionPolicyClient) UpdateOneID(id int64) *DetectionPolicyUpdateOne {
+	mutation := newDetectionPolicyMutation(c.config, OpUpdateOne, withDetectionPolicyID(id))
+	return &DetectionPolicyUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for DetectionPolicy.
+func (c *DetectionPolicyClient) Delete() *DetectionPolicyDelete {
+	mutation := newDetectionPolicyMutation(c.config, OpDelete)
+	return &DetectionPolicyDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *DetectionPolicyClient) DeleteOne(_m *DetectionPolicy) *DetectionPolicyDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *DetectionPolicyClient) DeleteOneID(id int64) *DetectionPolicyDeleteOne {
+	builder := c.Delete().Where(detectionpolicy.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &DetectionPolicyDeleteOne{builder}
+}
+
+// Query returns a query builder for DetectionPolicy.
+func (c *DetectionPolicyClient) Query() *DetectionPolicyQuery {
+	return &DetectionPolicyQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeDetectionPolicy},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a DetectionPolicy entity by its id.
+func (c *DetectionPolicyClient) Get(ctx context.Context, id int64) (*DetectionPolicy, error) {
+	return c.Query().Where(detectionpolicy.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *DetectionPolicyClient) GetX(ctx context.Context, id int64) *DetectionPolicy {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *DetectionPolicyClient) Hooks() []Hook {
+	hooks := c.hooks.DetectionPolicy
+	return append(hooks[:len(hooks):len(hooks)], detectionpolicy.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *DetectionPolicyClient) Interceptors() []Interceptor {
+	return c.inters.DetectionPolicy
+}
+
+func (c *DetectionPolicyClient) mutate(ctx context.Context, m *DetectionPolicyMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&DetectionPolicyCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&DetectionPolicyUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&DetectionPolicyUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&DetectionPolicyDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown DetectionPolicy mutation op: %q", m.Op())
+	}
+}
+
+// ExceptionRequestClient is a client for the ExceptionRequest schema.
+type ExceptionRequestClient struct {
+	config
+}
+
+// NewExceptionRequestClient returns a client for the ExceptionRequest from the given config.
+func NewExceptionRequestClient(c config) *ExceptionRequestClient {
+	return &ExceptionRequestClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `exceptionrequest.Hooks(f(g(h())))`.
+func (c *ExceptionRequestClient) Use(hooks ...Hook) {
+	c.hooks.ExceptionRequest = append(c.hooks.ExceptionRequest, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `exceptionrequest.Intercept(f(g(h())))`.
+func (c *ExceptionRequestClient) Intercept(interceptors ...Interceptor) {
+	c.inters.ExceptionRequest = append(c.inters.ExceptionRequest, interceptors...)
+}
+
+// Create returns a builder for creating a ExceptionRequest entity.
+func (c *ExceptionRequestClient) Create() *ExceptionRequestCreate {
+	mutation := newExceptionRequestMutation(c.config, OpCreate)
+	return &ExceptionRequestCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of ExceptionRequest entities.
+func (c *ExceptionRequestClient) CreateBulk(builders ...*ExceptionRequestCreate) *ExceptionRequestCreateBulk {
+	return &ExceptionRequestCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *ExceptionRequestClient) MapCreateBulk(slice any, setFunc func(*ExceptionRequestCreate, int)) *ExceptionRequestCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &ExceptionRequestCreateBulk{err: fmt.Errorf("calling to ExceptionRequestClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*ExceptionRequestCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &ExceptionRequestCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for ExceptionRequest.
+func (c *ExceptionRequestClient) Update() *ExceptionRequestUpdate {
+	mutation := newExceptionRequestMutation(c.config, OpUpdate)
+	return &ExceptionRequestUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *ExceptionRequestClient) UpdateOne(_m *ExceptionRequest) *ExceptionRequestUpdateOne {
+	mutation := newExceptionRequestMutation(c.config, OpUpdateOne, withExceptionRequest(_m))
+	return &ExceptionRequestUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *ExceptionRequestClient) UpdateOneID(id int64) *ExceptionRequestUpdateOne {
+	mutation := newExceptionRequestMutation(c.config, OpUpdateOne, withExceptionRequestID(id))
+	return &ExceptionRequestUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for ExceptionRequest.
+func (c *ExceptionRequestClient) Delete() *ExceptionRequestDelete {
+	mutation := newExceptionRequestMutation(c.config, OpDelete)
+	return &ExceptionRequestDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *ExceptionRequestClient) DeleteOne(_m *ExceptionRequest) *ExceptionRequestDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *ExceptionRequestClient) DeleteOneID(id int64) *ExceptionRequestDeleteOne {
+	builder := c.Delete().Where(exceptionrequest.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &ExceptionRequestDeleteOne{builder}
+}
+
+// Query returns a query builder for ExceptionRequest.
+func (c *ExceptionRequestClient) Query() *ExceptionRequestQuery {
+	return &ExceptionRequestQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeExceptionRequest},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a ExceptionRequest entity by its id.
+func (c *ExceptionRequestClient) Get(ctx context.Context, id int64) (*ExceptionRequest, error) {
+	return c.Query().Where(exceptionrequest.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *ExceptionRequestClient) GetX(ctx context.Context, id int64) *ExceptionRequest {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *ExceptionRequestClient) Hooks() []Hook {
+	hooks := c.hooks.ExceptionRequest
+	return append(hooks[:len(hooks):len(hooks)], exceptionrequest.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *ExceptionRequestClient) Interceptors() []Interceptor {
+	return c.inters.ExceptionRequest
+}
+
+func (c *ExceptionRequestClient) mutate(ctx context.Context, m *ExceptionRequestMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&ExceptionRequestCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&ExceptionRequestUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&ExceptionRequestUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&ExceptionRequestDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown ExceptionRequest mutation op: %q", m.Op())
+	}
+}
+
+// ExploitClient is a client for the Exploit schema.
+type ExploitClient struct {
+	config
+}
+
+// NewExploitClient returns a client for the Exploit from the given config.
+func NewExploitClient(c config) *ExploitClient {
+	return &ExploitClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `exploit.Hooks(f(g(h())))`.
+func (c *ExploitClient) Use(hooks ...Hook) {
+	c.hooks.Exploit = append(c.hooks.Exploit, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `exploit.Intercept(f(g(h())))`.
+func (c *ExploitClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Exploit = append(c.inters.Exploit, interceptors...)
+}
+
+// Create returns a builder for creating a Exploit entity.
+func (c *ExploitClient) Create() *ExploitCreate {
+	mutation := newExploitMutation(c.config, OpCreate)
+	return &ExploitCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Exploit entities.
+func (c *ExploitClient) CreateBulk(builders ...*ExploitCreate) *ExploitCreateBulk {
+	return &ExploitCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *ExploitClient) MapCreateBulk(slice any, setFunc func(*ExploitCreate, int)) *ExploitCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &ExploitCreateBulk{err: fmt.Errorf("calling to ExploitClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*ExploitCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &ExploitCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Exploit.
+func (c *ExploitClient) Update() *ExploitUpdate {
+	mutation := newExploitMutation(c.config, OpUpdate)
+	return &ExploitUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *ExploitClient) UpdateOne(_m *Exploit) *ExploitUpdateOne {
+	mutation := newExploitMutation(c.config, OpUpdateOne, withExploit(_m))
+	return &ExploitUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *ExploitClient) UpdateOneID(id int64) *ExploitUpdateOne {
+	mutation := newExploitMutation(c.config, OpUpdateOne, withExploitID(id))
+	return &ExploitUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Exploit.
+func (c *ExploitClient) Delete() *ExploitDelete {
+	mutation := newExploitMutation(c.config, OpDelete)
+	return &ExploitDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *ExploitClient) DeleteOne(_m *Exploit) *ExploitDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *ExploitClient) DeleteOneID(id int64) *ExploitDeleteOne {
+	builder := c.Delete().Where(exploit.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &ExploitDeleteOne{builder}
+}
+
+// Query returns a query builder for Exploit.
+func (c *ExploitClient) Query() *ExploitQuery {
+	return &ExploitQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeExploit},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Exploit entity by its id.
+func (c *ExploitClient) Get(ctx context.Context, id int64) (*Exploit, error) {
+	return c.Query().Where(exploit.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *ExploitClient) GetX(ctx context.Context, id int64) *Exploit {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *ExploitClient) Hooks() []Hook {
+	hooks := c.hooks.Exploit
+	return append(hooks[:len(hooks):len(hooks)], exploit.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *ExploitClient) Interceptors() []Interceptor {
+	return c.inters.Exploit
+}
+
+func (c *ExploitClient) mutate(ctx context.Context, m *ExploitMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&ExploitCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&ExploitUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&ExploitUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&ExploitDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Exploit mutation op: %q", m.Op())
+	}
+}
+
+// ExportClient is a client for the Export schema.
+type ExportClient struct {
+	config
+}
+
+// NewExportClient returns a client for the Export from the given config.
+func NewExportClient(c config) *ExportClient {
+	return &ExportClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `export.Hooks(f(g(h())))`.
+func (c *ExportClient) Use(hooks ...Hook) {
+	c.hooks.Export = append(c.hooks.Export, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `export.Intercept(f(g(h())))`.
+func (c *ExportClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Export = append(c.inters.Export, interceptors...)
+}
+
+// Create returns a builder for creating a Export entity.
+func (c *ExportClient) Create() *ExportCreate {
+	mutation := newExportMutation(c.config, OpCreate)
+	return &ExportCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Export entities.
+func (c *ExportClient) CreateBulk(builders ...*ExportCreate) *ExportCreateBulk {
+	return &ExportCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *ExportClient) MapCreateBulk(slice any, setFunc func(*ExportCreate, int)) *ExportCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &ExportCreateBulk{err: fmt.Errorf("calling to ExportClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*ExportCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &ExportCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Export.
+func (c *ExportClient) Update() *ExportUpdate {
+	mutation := newExportMutation(c.config, OpUpdate)
+	return &ExportUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *ExportClient) UpdateOne(_m *Export) *ExportUpdateOne {
+	mutation := newExportMutation(c.config, OpUpdateOne, withExport(_m))
+	return &ExportUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *ExportClient) UpdateOneID(id int64) *ExportUpdateOne {
+	mutation := newExportMutation(c.config, OpUpdateOne, withExportID(id))
+	return &ExportUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Export.
+func (c *ExportClient) Delete() *ExportDelete {
+	mutation := newExportMutation(c.config, OpDelete)
+	return &ExportDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *ExportClient) DeleteOne(_m *Export) *ExportDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *ExportClient) DeleteOneID(id int64) *ExportDeleteOne {
+	builder := c.Delete().Where(export.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &ExportDeleteOne{builder}
+}
+
+// Query returns a query builder for Export.
+func (c *ExportClient) Query() *ExportQuery {
+	return &ExportQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeExport},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Export entity by its id.
+func (c *ExportClient) Get(ctx context.Context, id int64) (*Export, error) {
+	return c.Query().Where(export.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *ExportClient) GetX(ctx context.Context, id int64) *Export {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *ExportClient) Hooks() []Hook {
+	hooks := c.hooks.Export
+	return append(hooks[:len(hooks):len(hooks)], export.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *ExportClient) Interceptors() []Interceptor {
+	return c.inters.Export
+}
+
+func (c *ExportClient) mutate(ctx context.Context, m *ExportMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&ExportCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&ExportUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&ExportUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&ExportDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Export mutation op: %q", m.Op())
+	}
+}
+
+// ExportChunkClient is a client for the ExportChunk schema.
+type ExportChunkClient struct {
+	config
+}
+
+// NewExportChunkClient returns a client for the ExportChunk from the given config.
+func NewExportChunkClient(c config) *ExportChunkClient {
+	return &ExportChunkClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `exportchunk.Hooks(f(g(h())))`.
+func (c *ExportChunkClient) Use(hooks ...Hook) {
+	c.hooks.ExportChunk = append(c.hooks.ExportChunk, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `exportchunk.Intercept(f(g(h())))`.
+func (c *ExportChunkClient) Intercept(interceptors ...Interceptor) {
+	c.inters.ExportChunk = append(c.inters.ExportChunk, interceptors...)
+}
+
+// Create returns a builder for creating a ExportChunk entity.
+func (c *ExportChunkClient) Create() *ExportChunkCreate {
+	mutation := newExportChunkMutation(c.config, OpCreate)
+	return &ExportChunkCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of ExportChunk entities.
+func (c *ExportChunkClient) CreateBulk(builders ...*ExportChunkCreate) *ExportChunkCreateBulk {
+	return &ExportChunkCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *ExportChunkClient) MapCreateBulk(slice any, setFunc func(*ExportChunkCreate, int)) *ExportChunkCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &ExportChunkCreateBulk{err: fmt.Errorf("calling to ExportChunkClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*ExportChunkCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &ExportChunkCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for ExportChunk.
+func (c *ExportChunkClient) Update() *ExportChunkUpdate {
+	mutation := newExportChunkMutation(c.config, OpUpdate)
+	return &ExportChunkUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *ExportChunkClient) UpdateOne(_m *ExportChunk) *ExportChunkUpdateOne {
+	mutation := newExportChunkMutation(c.config, OpUpdateOne, withExportChunk(_m))
+	return &ExportChunkUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *ExportChunkClient) UpdateOneID(id int64) *ExportChunkUpdateOne {
+	mutation := newExportChunkMutation(c.config, OpUpdateOne, withExportChunkID(id))
+	return &ExportChunkUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for ExportChunk.
+func (c *ExportChunkClient) Delete() *ExportChunkDelete {
+	mutation := newExportChunkMutation(c.config, OpDelete)
+	return &ExportChunkDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *ExportChunkClient) DeleteOne(_m *ExportChunk) *ExportChunkDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *ExportChunkClient) DeleteOneID(id int64) *ExportChunkDeleteOne {
+	builder := c.Delete().Where(exportchunk.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &ExportChunkDeleteOne{builder}
+}
+
+// Query returns a query builder for ExportChunk.
+func (c *ExportChunkClient) Query() *ExportChunkQuery {
+	return &ExportChunkQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeExportChunk},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a ExportChunk entity by its id.
+func (c *ExportChunkClient) Get(ctx context.Context, id int64) (*ExportChunk, error) {
+	return c.Query().Where(exportchunk.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *ExportChunkClient) GetX(ctx context.Context, id int64) *ExportChunk {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *ExportChunkClient) Hooks() []Hook {
+	hooks := c.hooks.ExportChunk
+	return append(hooks[:len(hooks):len(hooks)], exportchunk.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *ExportChunkClient) Interceptors() []Interceptor {
+	return c.inters.ExportChunk
+}
+
+func (c *ExportChunkClient) mutate(ctx context.Context, m *ExportChunkMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&ExportChunkCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&ExportChunkUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&ExportChunkUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&ExportChunkDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown ExportChunk mutation op: %q", m.Op())
+	}
+}
+
 // FindingClient is a client for the Finding schema.
 type FindingClient struct {
 	config
@@ -3723,6 +5123,274 @@ func (c *FindingMatchClient) mutate(ctx context.Context, m *FindingMatchMutation
 		return (&FindingMatchDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown FindingMatch mutation op: %q", m.Op())
+	}
+}
+
+// FreshnessClient is a client for the Freshness schema.
+type FreshnessClient struct {
+	config
+}
+
+// NewFreshnessClient returns a client for the Freshness from the given config.
+func NewFreshnessClient(c config) *FreshnessClient {
+	return &FreshnessClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `freshness.Hooks(f(g(h())))`.
+func (c *FreshnessClient) Use(hooks ...Hook) {
+	c.hooks.Freshness = append(c.hooks.Freshness, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `freshness.Intercept(f(g(h())))`.
+func (c *FreshnessClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Freshness = append(c.inters.Freshness, interceptors...)
+}
+
+// Create returns a builder for creating a Freshness entity.
+func (c *FreshnessClient) Create() *FreshnessCreate {
+	mutation := newFreshnessMutation(c.config, OpCreate)
+	return &FreshnessCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Freshness entities.
+func (c *FreshnessClient) CreateBulk(builders ...*FreshnessCreate) *FreshnessCreateBulk {
+	return &FreshnessCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *FreshnessClient) MapCreateBulk(slice any, setFunc func(*FreshnessCreate, int)) *FreshnessCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &FreshnessCreateBulk{err: fmt.Errorf("calling to FreshnessClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*FreshnessCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &FreshnessCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Freshness.
+func (c *FreshnessClient) Update() *FreshnessUpdate {
+	mutation := newFreshnessMutation(c.config, OpUpdate)
+	return &FreshnessUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *FreshnessClient) UpdateOne(_m *Freshness) *FreshnessUpdateOne {
+	mutation := newFreshnessMutation(c.config, OpUpdateOne, withFreshness(_m))
+	return &FreshnessUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *FreshnessClient) UpdateOneID(id int64) *FreshnessUpdateOne {
+	mutation := newFreshnessMutation(c.config, OpUpdateOne, withFreshnessID(id))
+	return &FreshnessUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Freshness.
+func (c *FreshnessClient) Delete() *FreshnessDelete {
+	mutation := newFreshnessMutation(c.config, OpDelete)
+	return &FreshnessDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *FreshnessClient) DeleteOne(_m *Freshness) *FreshnessDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *FreshnessClient) DeleteOneID(id int64) *FreshnessDeleteOne {
+	builder := c.Delete().Where(freshness.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &FreshnessDeleteOne{builder}
+}
+
+// Query returns a query builder for Freshness.
+func (c *FreshnessClient) Query() *FreshnessQuery {
+	return &FreshnessQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeFreshness},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Freshness entity by its id.
+func (c *FreshnessClient) Get(ctx context.Context, id int64) (*Freshness, error) {
+	return c.Query().Where(freshness.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *FreshnessClient) GetX(ctx context.Context, id int64) *Freshness {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *FreshnessClient) Hooks() []Hook {
+	hooks := c.hooks.Freshness
+	return append(hooks[:len(hooks):len(hooks)], freshness.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *FreshnessClient) Interceptors() []Interceptor {
+	return c.inters.Freshness
+}
+
+func (c *FreshnessClient) mutate(ctx context.Context, m *FreshnessMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&FreshnessCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&FreshnessUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&FreshnessUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&FreshnessDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Freshness mutation op: %q", m.Op())
+	}
+}
+
+// HeldCloseClient is a client for the HeldClose schema.
+type HeldCloseClient struct {
+	config
+}
+
+// NewHeldCloseClient returns a client for the HeldClose from the given config.
+func NewHeldCloseClient(c config) *HeldCloseClient {
+	return &HeldCloseClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `heldclose.Hooks(f(g(h())))`.
+func (c *HeldCloseClient) Use(hooks ...Hook) {
+	c.hooks.HeldClose = append(c.hooks.HeldClose, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `heldclose.Intercept(f(g(h())))`.
+func (c *HeldCloseClient) Intercept(interceptors ...Interceptor) {
+	c.inters.HeldClose = append(c.inters.HeldClose, interceptors...)
+}
+
+// Create returns a builder for creating a HeldClose entity.
+func (c *HeldCloseClient) Create() *HeldCloseCreate {
+	mutation := newHeldCloseMutation(c.config, OpCreate)
+	return &HeldCloseCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of HeldClose entities.
+func (c *HeldCloseClient) CreateBulk(builders ...*HeldCloseCreate) *HeldCloseCreateBulk {
+	return &HeldCloseCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *HeldCloseClient) MapCreateBulk(slice any, setFunc func(*HeldCloseCreate, int)) *HeldCloseCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &HeldCloseCreateBulk{err: fmt.Errorf("calling to HeldCloseClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*HeldCloseCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &HeldCloseCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for HeldClose.
+func (c *HeldCloseClient) Update() *HeldCloseUpdate {
+	mutation := newHeldCloseMutation(c.config, OpUpdate)
+	return &HeldCloseUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *HeldCloseClient) UpdateOne(_m *HeldClose) *HeldCloseUpdateOne {
+	mutation := newHeldCloseMutation(c.config, OpUpdateOne, withHeldClose(_m))
+	return &HeldCloseUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *HeldCloseClient) UpdateOneID(id int64) *HeldCloseUpdateOne {
+	mutation := newHeldCloseMutation(c.config, OpUpdateOne, withHeldCloseID(id))
+	return &HeldCloseUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for HeldClose.
+func (c *HeldCloseClient) Delete() *HeldCloseDelete {
+	mutation := newHeldCloseMutation(c.config, OpDelete)
+	return &HeldCloseDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *HeldCloseClient) DeleteOne(_m *HeldClose) *HeldCloseDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *HeldCloseClient) DeleteOneID(id int64) *HeldCloseDeleteOne {
+	builder := c.Delete().Where(heldclose.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &HeldCloseDeleteOne{builder}
+}
+
+// Query returns a query builder for HeldClose.
+func (c *HeldCloseClient) Query() *HeldCloseQuery {
+	return &HeldCloseQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeHeldClose},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a HeldClose entity by its id.
+func (c *HeldCloseClient) Get(ctx context.Context, id int64) (*HeldClose, error) {
+	return c.Query().Where(heldclose.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *HeldCloseClient) GetX(ctx context.Context, id int64) *HeldClose {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *HeldCloseClient) Hooks() []Hook {
+	hooks := c.hooks.HeldClose
+	return append(hooks[:len(hooks):len(hooks)], heldclose.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *HeldCloseClient) Interceptors() []Interceptor {
+	return c.inters.HeldClose
+}
+
+func (c *HeldCloseClient) mutate(ctx context.Context, m *HeldCloseMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&HeldCloseCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&HeldCloseUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&HeldCloseUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&HeldCloseDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown HeldClose mutation op: %q", m.Op())
 	}
 }
 
@@ -5468,6 +7136,140 @@ func (c *PageBoundaryClient) mutate(ctx context.Context, m *PageBoundaryMutation
 	}
 }
 
+// PathIgnoreClient is a client for the PathIgnore schema.
+type PathIgnoreClient struct {
+	config
+}
+
+// NewPathIgnoreClient returns a client for the PathIgnore from the given config.
+func NewPathIgnoreClient(c config) *PathIgnoreClient {
+	return &PathIgnoreClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `pathignore.Hooks(f(g(h())))`.
+func (c *PathIgnoreClient) Use(hooks ...Hook) {
+	c.hooks.PathIgnore = append(c.hooks.PathIgnore, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `pathignore.Intercept(f(g(h())))`.
+func (c *PathIgnoreClient) Intercept(interceptors ...Interceptor) {
+	c.inters.PathIgnore = append(c.inters.PathIgnore, interceptors...)
+}
+
+// Create returns a builder for creating a PathIgnore entity.
+func (c *PathIgnoreClient) Create() *PathIgnoreCreate {
+	mutation := newPathIgnoreMutation(c.config, OpCreate)
+	return &PathIgnoreCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of PathIgnore entities.
+func (c *PathIgnoreClient) CreateBulk(builders ...*PathIgnoreCreate) *PathIgnoreCreateBulk {
+	return &PathIgnoreCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *PathIgnoreClient) MapCreateBulk(slice any, setFunc func(*PathIgnoreCreate, int)) *PathIgnoreCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &PathIgnoreCreateBulk{err: fmt.Errorf("calling to PathIgnoreClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*PathIgnoreCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &PathIgnoreCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for PathIgnore.
+func (c *PathIgnoreClient) Update() *PathIgnoreUpdate {
+	mutation := newPathIgnoreMutation(c.config, OpUpdate)
+	return &PathIgnoreUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *PathIgnoreClient) UpdateOne(_m *PathIgnore) *PathIgnoreUpdateOne {
+	mutation := newPathIgnoreMutation(c.config, OpUpdateOne, withPathIgnore(_m))
+	return &PathIgnoreUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *PathIgnoreClient) UpdateOneID(id int64) *PathIgnoreUpdateOne {
+	mutation := newPathIgnoreMutation(c.config, OpUpdateOne, withPathIgnoreID(id))
+	return &PathIgnoreUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for PathIgnore.
+func (c *PathIgnoreClient) Delete() *PathIgnoreDelete {
+	mutation := newPathIgnoreMutation(c.config, OpDelete)
+	return &PathIgnoreDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *PathIgnoreClient) DeleteOne(_m *PathIgnore) *PathIgnoreDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *PathIgnoreClient) DeleteOneID(id int64) *PathIgnoreDeleteOne {
+	builder := c.Delete().Where(pathignore.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &PathIgnoreDeleteOne{builder}
+}
+
+// Query returns a query builder for PathIgnore.
+func (c *PathIgnoreClient) Query() *PathIgnoreQuery {
+	return &PathIgnoreQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypePathIgnore},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a PathIgnore entity by its id.
+func (c *PathIgnoreClient) Get(ctx context.Context, id int64) (*PathIgnore, error) {
+	return c.Query().Where(pathignore.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *PathIgnoreClient) GetX(ctx context.Context, id int64) *PathIgnore {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *PathIgnoreClient) Hooks() []Hook {
+	hooks := c.hooks.PathIgnore
+	return append(hooks[:len(hooks):len(hooks)], pathignore.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *PathIgnoreClient) Interceptors() []Interceptor {
+	return c.inters.PathIgnore
+}
+
+func (c *PathIgnoreClient) mutate(ctx context.Context, m *PathIgnoreMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&PathIgnoreCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&PathIgnoreUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&PathIgnoreUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&PathIgnoreDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown PathIgnore mutation op: %q", m.Op())
+	}
+}
+
 // PendingImportClient is a client for the PendingImport schema.
 type PendingImportClient struct {
 	config
@@ -5599,6 +7401,274 @@ func (c *PendingImportClient) mutate(ctx context.Context, m *PendingImportMutati
 		return (&PendingImportDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown PendingImport mutation op: %q", m.Op())
+	}
+}
+
+// PolicyActClient is a client for the PolicyAct schema.
+type PolicyActClient struct {
+	config
+}
+
+// NewPolicyActClient returns a client for the PolicyAct from the given config.
+func NewPolicyActClient(c config) *PolicyActClient {
+	return &PolicyActClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `policyact.Hooks(f(g(h())))`.
+func (c *PolicyActClient) Use(hooks ...Hook) {
+	c.hooks.PolicyAct = append(c.hooks.PolicyAct, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `policyact.Intercept(f(g(h())))`.
+func (c *PolicyActClient) Intercept(interceptors ...Interceptor) {
+	c.inters.PolicyAct = append(c.inters.PolicyAct, interceptors...)
+}
+
+// Create returns a builder for creating a PolicyAct entity.
+func (c *PolicyActClient) Create() *PolicyActCreate {
+	mutation := newPolicyActMutation(c.config, OpCreate)
+	return &PolicyActCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of PolicyAct entities.
+func (c *PolicyActClient) CreateBulk(builders ...*PolicyActCreate) *PolicyActCreateBulk {
+	return &PolicyActCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *PolicyActClient) MapCreateBulk(slice any, setFunc func(*PolicyActCreate, int)) *PolicyActCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &PolicyActCreateBulk{err: fmt.Errorf("calling to PolicyActClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*PolicyActCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &PolicyActCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for PolicyAct.
+func (c *PolicyActClient) Update() *PolicyActUpdate {
+	mutation := newPolicyActMutation(c.config, OpUpdate)
+	return &PolicyActUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *PolicyActClient) UpdateOne(_m *PolicyAct) *PolicyActUpdateOne {
+	mutation := newPolicyActMutation(c.config, OpUpdateOne, withPolicyAct(_m))
+	return &PolicyActUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *PolicyActClient) UpdateOneID(id int64) *PolicyActUpdateOne {
+	mutation := newPolicyActMutation(c.config, OpUpdateOne, withPolicyActID(id))
+	return &PolicyActUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for PolicyAct.
+func (c *PolicyActClient) Delete() *PolicyActDelete {
+	mutation := newPolicyActMutation(c.config, OpDelete)
+	return &PolicyActDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *PolicyActClient) DeleteOne(_m *PolicyAct) *PolicyActDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *PolicyActClient) DeleteOneID(id int64) *PolicyActDeleteOne {
+	builder := c.Delete().Where(policyact.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &PolicyActDeleteOne{builder}
+}
+
+// Query returns a query builder for PolicyAct.
+func (c *PolicyActClient) Query() *PolicyActQuery {
+	return &PolicyActQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypePolicyAct},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a PolicyAct entity by its id.
+func (c *PolicyActClient) Get(ctx context.Context, id int64) (*PolicyAct, error) {
+	return c.Query().Where(policyact.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *PolicyActClient) GetX(ctx context.Context, id int64) *PolicyAct {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *PolicyActClient) Hooks() []Hook {
+	hooks := c.hooks.PolicyAct
+	return append(hooks[:len(hooks):len(hooks)], policyact.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *PolicyActClient) Interceptors() []Interceptor {
+	return c.inters.PolicyAct
+}
+
+func (c *PolicyActClient) mutate(ctx context.Context, m *PolicyActMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&PolicyActCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&PolicyActUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&PolicyActUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&PolicyActDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown PolicyAct mutation op: %q", m.Op())
+	}
+}
+
+// PolicyRunClient is a client for the PolicyRun schema.
+type PolicyRunClient struct {
+	config
+}
+
+// NewPolicyRunClient returns a client for the PolicyRun from the given config.
+func NewPolicyRunClient(c config) *PolicyRunClient {
+	return &PolicyRunClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `policyrun.Hooks(f(g(h())))`.
+func (c *PolicyRunClient) Use(hooks ...Hook) {
+	c.hooks.PolicyRun = append(c.hooks.PolicyRun, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `policyrun.Intercept(f(g(h())))`.
+func (c *PolicyRunClient) Intercept(interceptors ...Interceptor) {
+	c.inters.PolicyRun = append(c.inters.PolicyRun, interceptors...)
+}
+
+// Create returns a builder for creating a PolicyRun entity.
+func (c *PolicyRunClient) Create() *PolicyRunCreate {
+	mutation := newPolicyRunMutation(c.config, OpCreate)
+	return &PolicyRunCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of PolicyRun entities.
+func (c *PolicyRunClient) CreateBulk(builders ...*PolicyRunCreate) *PolicyRunCreateBulk {
+	return &PolicyRunCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *PolicyRunClient) MapCreateBulk(slice any, setFunc func(*PolicyRunCreate, int)) *PolicyRunCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &PolicyRunCreateBulk{err: fmt.Errorf("calling to PolicyRunClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*PolicyRunCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &PolicyRunCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for PolicyRun.
+func (c *PolicyRunClient) Update() *PolicyRunUpdate {
+	mutation := newPolicyRunMutation(c.config, OpUpdate)
+	return &PolicyRunUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *PolicyRunClient) UpdateOne(_m *PolicyRun) *PolicyRunUpdateOne {
+	mutation := newPolicyRunMutation(c.config, OpUpdateOne, withPolicyRun(_m))
+	return &PolicyRunUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *PolicyRunClient) UpdateOneID(id int64) *PolicyRunUpdateOne {
+	mutation := newPolicyRunMutation(c.config, OpUpdateOne, withPolicyRunID(id))
+	return &PolicyRunUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for PolicyRun.
+func (c *PolicyRunClient) Delete() *PolicyRunDelete {
+	mutation := newPolicyRunMutation(c.config, OpDelete)
+	return &PolicyRunDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *PolicyRunClient) DeleteOne(_m *PolicyRun) *PolicyRunDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *PolicyRunClient) DeleteOneID(id int64) *PolicyRunDeleteOne {
+	builder := c.Delete().Where(policyrun.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &PolicyRunDeleteOne{builder}
+}
+
+// Query returns a query builder for PolicyRun.
+func (c *PolicyRunClient) Query() *PolicyRunQuery {
+	return &PolicyRunQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypePolicyRun},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a PolicyRun entity by its id.
+func (c *PolicyRunClient) Get(ctx context.Context, id int64) (*PolicyRun, error) {
+	return c.Query().Where(policyrun.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *PolicyRunClient) GetX(ctx context.Context, id int64) *PolicyRun {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *PolicyRunClient) Hooks() []Hook {
+	hooks := c.hooks.PolicyRun
+	return append(hooks[:len(hooks):len(hooks)], policyrun.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *PolicyRunClient) Interceptors() []Interceptor {
+	return c.inters.PolicyRun
+}
+
+func (c *PolicyRunClient) mutate(ctx context.Context, m *PolicyRunMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&PolicyRunCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&PolicyRunUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&PolicyRunUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&PolicyRunDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown PolicyRun mutation op: %q", m.Op())
 	}
 }
 
@@ -6135,6 +8205,140 @@ func (c *RemediationPolicyClient) mutate(ctx context.Context, m *RemediationPoli
 		return (&RemediationPolicyDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown RemediationPolicy mutation op: %q", m.Op())
+	}
+}
+
+// ReportFormatClient is a client for the ReportFormat schema.
+type ReportFormatClient struct {
+	config
+}
+
+// NewReportFormatClient returns a client for the ReportFormat from the given config.
+func NewReportFormatClient(c config) *ReportFormatClient {
+	return &ReportFormatClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `reportformat.Hooks(f(g(h())))`.
+func (c *ReportFormatClient) Use(hooks ...Hook) {
+	c.hooks.ReportFormat = append(c.hooks.ReportFormat, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `reportformat.Intercept(f(g(h())))`.
+func (c *ReportFormatClient) Intercept(interceptors ...Interceptor) {
+	c.inters.ReportFormat = append(c.inters.ReportFormat, interceptors...)
+}
+
+// Create returns a builder for creating a ReportFormat entity.
+func (c *ReportFormatClient) Create() *ReportFormatCreate {
+	mutation := newReportFormatMutation(c.config, OpCreate)
+	return &ReportFormatCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of ReportFormat entities.
+func (c *ReportFormatClient) CreateBulk(builders ...*ReportFormatCreate) *ReportFormatCreateBulk {
+	return &ReportFormatCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *ReportFormatClient) MapCreateBulk(slice any, setFunc func(*ReportFormatCreate, int)) *ReportFormatCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &ReportFormatCreateBulk{err: fmt.Errorf("calling to ReportFormatClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*ReportFormatCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &ReportFormatCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for ReportFormat.
+func (c *ReportFormatClient) Update() *ReportFormatUpdate {
+	mutation := newReportFormatMutation(c.config, OpUpdate)
+	return &ReportFormatUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *ReportFormatClient) UpdateOne(_m *ReportFormat) *ReportFormatUpdateOne {
+	mutation := newReportFormatMutation(c.config, OpUpdateOne, withReportFormat(_m))
+	return &ReportFormatUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *ReportFormatClient) UpdateOneID(id int64) *ReportFormatUpdateOne {
+	mutation := newReportFormatMutation(c.config, OpUpdateOne, withReportFormatID(id))
+	return &ReportFormatUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for ReportFormat.
+func (c *ReportFormatClient) Delete() *ReportFormatDelete {
+	mutation := newReportFormatMutation(c.config, OpDelete)
+	return &ReportFormatDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *ReportFormatClient) DeleteOne(_m *ReportFormat) *ReportFormatDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *ReportFormatClient) DeleteOneID(id int64) *ReportFormatDeleteOne {
+	builder := c.Delete().Where(reportformat.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &ReportFormatDeleteOne{builder}
+}
+
+// Query returns a query builder for ReportFormat.
+func (c *ReportFormatClient) Query() *ReportFormatQuery {
+	return &ReportFormatQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeReportFormat},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a ReportFormat entity by its id.
+func (c *ReportFormatClient) Get(ctx context.Context, id int64) (*ReportFormat, error) {
+	return c.Query().Where(reportformat.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *ReportFormatClient) GetX(ctx context.Context, id int64) *ReportFormat {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *ReportFormatClient) Hooks() []Hook {
+	hooks := c.hooks.ReportFormat
+	return append(hooks[:len(hooks):len(hooks)], reportformat.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *ReportFormatClient) Interceptors() []Interceptor {
+	return c.inters.ReportFormat
+}
+
+func (c *ReportFormatClient) mutate(ctx context.Context, m *ReportFormatMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&ReportFormatCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&ReportFormatUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&ReportFormatUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&ReportFormatDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown ReportFormat mutation op: %q", m.Op())
 	}
 }
 
@@ -6808,6 +9012,542 @@ func (c *RuleVersionClient) mutate(ctx context.Context, m *RuleVersionMutation) 
 	}
 }
 
+// RuleboardClient is a client for the Ruleboard schema.
+type RuleboardClient struct {
+	config
+}
+
+// NewRuleboardClient returns a client for the Ruleboard from the given config.
+func NewRuleboardClient(c config) *RuleboardClient {
+	return &RuleboardClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `ruleboard.Hooks(f(g(h())))`.
+func (c *RuleboardClient) Use(hooks ...Hook) {
+	c.hooks.Ruleboard = append(c.hooks.Ruleboard, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `ruleboard.Intercept(f(g(h())))`.
+func (c *RuleboardClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Ruleboard = append(c.inters.Ruleboard, interceptors...)
+}
+
+// Create returns a builder for creating a Ruleboard entity.
+func (c *RuleboardClient) Create() *RuleboardCreate {
+	mutation := newRuleboardMutation(c.config, OpCreate)
+	return &RuleboardCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Ruleboard entities.
+func (c *RuleboardClient) CreateBulk(builders ...*RuleboardCreate) *RuleboardCreateBulk {
+	return &RuleboardCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *RuleboardClient) MapCreateBulk(slice any, setFunc func(*RuleboardCreate, int)) *RuleboardCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &RuleboardCreateBulk{err: fmt.Errorf("calling to RuleboardClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*RuleboardCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &RuleboardCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Ruleboard.
+func (c *RuleboardClient) Update() *RuleboardUpdate {
+	mutation := newRuleboardMutation(c.config, OpUpdate)
+	return &RuleboardUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *RuleboardClient) UpdateOne(_m *Ruleboard) *RuleboardUpdateOne {
+	mutation := newRuleboardMutation(c.config, OpUpdateOne, withRuleboard(_m))
+	return &RuleboardUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *RuleboardClient) UpdateOneID(id int64) *RuleboardUpdateOne {
+	mutation := newRuleboardMutation(c.config, OpUpdateOne, withRuleboardID(id))
+	return &RuleboardUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Ruleboard.
+func (c *RuleboardClient) Delete() *RuleboardDelete {
+	mutation := newRuleboardMutation(c.config, OpDelete)
+	return &RuleboardDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *RuleboardClient) DeleteOne(_m *Ruleboard) *RuleboardDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *RuleboardClient) DeleteOneID(id int64) *RuleboardDeleteOne {
+	builder := c.Delete().Where(ruleboard.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &RuleboardDeleteOne{builder}
+}
+
+// Query returns a query builder for Ruleboard.
+func (c *RuleboardClient) Query() *RuleboardQuery {
+	return &RuleboardQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeRuleboard},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Ruleboard entity by its id.
+func (c *RuleboardClient) Get(ctx context.Context, id int64) (*Ruleboard, error) {
+	return c.Query().Where(ruleboard.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *RuleboardClient) GetX(ctx context.Context, id int64) *Ruleboard {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *RuleboardClient) Hooks() []Hook {
+	hooks := c.hooks.Ruleboard
+	return append(hooks[:len(hooks):len(hooks)], ruleboard.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *RuleboardClient) Interceptors() []Interceptor {
+	return c.inters.Ruleboard
+}
+
+func (c *RuleboardClient) mutate(ctx context.Context, m *RuleboardMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&RuleboardCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&RuleboardUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&RuleboardUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&RuleboardDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Ruleboard mutation op: %q", m.Op())
+	}
+}
+
+// RuleboardProjectClient is a client for the RuleboardProject schema.
+type RuleboardProjectClient struct {
+	config
+}
+
+// NewRuleboardProjectClient returns a client for the RuleboardProject from the given config.
+func NewRuleboardProjectClient(c config) *RuleboardProjectClient {
+	return &RuleboardProjectClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `ruleboardproject.Hooks(f(g(h())))`.
+func (c *RuleboardProjectClient) Use(hooks ...Hook) {
+	c.hooks.RuleboardProject = append(c.hooks.RuleboardProject, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `ruleboardproject.Intercept(f(g(h())))`.
+func (c *RuleboardProjectClient) Intercept(interceptors ...Interceptor) {
+	c.inters.RuleboardProject = append(c.inters.RuleboardProject, interceptors...)
+}
+
+// Create returns a builder for creating a RuleboardProject entity.
+func (c *RuleboardProjectClient) Create() *RuleboardProjectCreate {
+	mutation := newRuleboardProjectMutation(c.config, OpCreate)
+	return &RuleboardProjectCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of RuleboardProject entities.
+func (c *RuleboardProjectClient) CreateBulk(builders ...*RuleboardProjectCreate) *RuleboardProjectCreateBulk {
+	return &RuleboardProjectCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *RuleboardProjectClient) MapCreateBulk(slice any, setFunc func(*RuleboardProjectCreate, int)) *RuleboardProjectCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &RuleboardProjectCreateBulk{err: fmt.Errorf("calling to RuleboardProjectClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*RuleboardProjectCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &RuleboardProjectCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for RuleboardProject.
+func (c *RuleboardProjectClient) Update() *RuleboardProjectUpdate {
+	mutation := newRuleboardProjectMutation(c.config, OpUpdate)
+	return &RuleboardProjectUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *RuleboardProjectClient) UpdateOne(_m *RuleboardProject) *RuleboardProjectUpdateOne {
+	mutation := newRuleboardProjectMutation(c.config, OpUpdateOne, withRuleboardProject(_m))
+	return &RuleboardProjectUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *RuleboardProjectClient) UpdateOneID(id int64) *RuleboardProjectUpdateOne {
+	mutation := newRuleboardProjectMutation(c.config, OpUpdateOne, withRuleboardProjectID(id))
+	return &RuleboardProjectUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for RuleboardProject.
+func (c *RuleboardProjectClient) Delete() *RuleboardProjectDelete {
+	mutation := newRuleboardProjectMutation(c.config, OpDelete)
+	return &RuleboardProjectDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *RuleboardProjectClient) DeleteOne(_m *RuleboardProject) *RuleboardProjectDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *RuleboardProjectClient) DeleteOneID(id int64) *RuleboardProjectDeleteOne {
+	builder := c.Delete().Where(ruleboardproject.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &RuleboardProjectDeleteOne{builder}
+}
+
+// Query returns a query builder for RuleboardProject.
+func (c *RuleboardProjectClient) Query() *RuleboardProjectQuery {
+	return &RuleboardProjectQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeRuleboardProject},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a RuleboardProject entity by its id.
+func (c *RuleboardProjectClient) Get(ctx context.Context, id int64) (*RuleboardProject, error) {
+	return c.Query().Where(ruleboardproject.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *RuleboardProjectClient) GetX(ctx context.Context, id int64) *RuleboardProject {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *RuleboardProjectClient) Hooks() []Hook {
+	hooks := c.hooks.RuleboardProject
+	return append(hooks[:len(hooks):len(hooks)], ruleboardproject.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *RuleboardProjectClient) Interceptors() []Interceptor {
+	return c.inters.RuleboardProject
+}
+
+func (c *RuleboardProjectClient) mutate(ctx context.Context, m *RuleboardProjectMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&RuleboardProjectCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&RuleboardProjectUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&RuleboardProjectUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&RuleboardProjectDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown RuleboardProject mutation op: %q", m.Op())
+	}
+}
+
+// RuleboardRuleClient is a client for the RuleboardRule schema.
+type RuleboardRuleClient struct {
+	config
+}
+
+// NewRuleboardRuleClient returns a client for the RuleboardRule from the given config.
+func NewRuleboardRuleClient(c config) *RuleboardRuleClient {
+	return &RuleboardRuleClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `ruleboardrule.Hooks(f(g(h())))`.
+func (c *RuleboardRuleClient) Use(hooks ...Hook) {
+	c.hooks.RuleboardRule = append(c.hooks.RuleboardRule, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `ruleboardrule.Intercept(f(g(h())))`.
+func (c *RuleboardRuleClient) Intercept(interceptors ...Interceptor) {
+	c.inters.RuleboardRule = append(c.inters.RuleboardRule, interceptors...)
+}
+
+// Create returns a builder for creating a RuleboardRule entity.
+func (c *RuleboardRuleClient) Create() *RuleboardRuleCreate {
+	mutation := newRuleboardRuleMutation(c.config, OpCreate)
+	return &RuleboardRuleCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of RuleboardRule entities.
+func (c *RuleboardRuleClient) CreateBulk(builders ...*RuleboardRuleCreate) *RuleboardRuleCreateBulk {
+	return &RuleboardRuleCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *RuleboardRuleClient) MapCreateBulk(slice any, setFunc func(*RuleboardRuleCreate, int)) *RuleboardRuleCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &RuleboardRuleCreateBulk{err: fmt.Errorf("calling to RuleboardRuleClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*RuleboardRuleCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &RuleboardRuleCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for RuleboardRule.
+func (c *RuleboardRuleClient) Update() *RuleboardRuleUpdate {
+	mutation := newRuleboardRuleMutation(c.config, OpUpdate)
+	return &RuleboardRuleUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *RuleboardRuleClient) UpdateOne(_m *RuleboardRule) *RuleboardRuleUpdateOne {
+	mutation := newRuleboardRuleMutation(c.config, OpUpdateOne, withRuleboardRule(_m))
+	return &RuleboardRuleUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *RuleboardRuleClient) UpdateOneID(id int64) *RuleboardRuleUpdateOne {
+	mutation := newRuleboardRuleMutation(c.config, OpUpdateOne, withRuleboardRuleID(id))
+	return &RuleboardRuleUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for RuleboardRule.
+func (c *RuleboardRuleClient) Delete() *RuleboardRuleDelete {
+	mutation := newRuleboardRuleMutation(c.config, OpDelete)
+	return &RuleboardRuleDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *RuleboardRuleClient) DeleteOne(_m *RuleboardRule) *RuleboardRuleDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *RuleboardRuleClient) DeleteOneID(id int64) *RuleboardRuleDeleteOne {
+	builder := c.Delete().Where(ruleboardrule.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &RuleboardRuleDeleteOne{builder}
+}
+
+// Query returns a query builder for RuleboardRule.
+func (c *RuleboardRuleClient) Query() *RuleboardRuleQuery {
+	return &RuleboardRuleQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeRuleboardRule},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a RuleboardRule entity by its id.
+func (c *RuleboardRuleClient) Get(ctx context.Context, id int64) (*RuleboardRule, error) {
+	return c.Query().Where(ruleboardrule.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *RuleboardRuleClient) GetX(ctx context.Context, id int64) *RuleboardRule {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *RuleboardRuleClient) Hooks() []Hook {
+	hooks := c.hooks.RuleboardRule
+	return append(hooks[:len(hooks):len(hooks)], ruleboardrule.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *RuleboardRuleClient) Interceptors() []Interceptor {
+	return c.inters.RuleboardRule
+}
+
+func (c *RuleboardRuleClient) mutate(ctx context.Context, m *RuleboardRuleMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&RuleboardRuleCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&RuleboardRuleUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&RuleboardRuleUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&RuleboardRuleDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown RuleboardRule mutation op: %q", m.Op())
+	}
+}
+
+// SavedViewClient is a client for the SavedView schema.
+type SavedViewClient struct {
+	config
+}
+
+// NewSavedViewClient returns a client for the SavedView from the given config.
+func NewSavedViewClient(c config) *SavedViewClient {
+	return &SavedViewClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `savedview.Hooks(f(g(h())))`.
+func (c *SavedViewClient) Use(hooks ...Hook) {
+	c.hooks.SavedView = append(c.hooks.SavedView, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `savedview.Intercept(f(g(h())))`.
+func (c *SavedViewClient) Intercept(interceptors ...Interceptor) {
+	c.inters.SavedView = append(c.inters.SavedView, interceptors...)
+}
+
+// Create returns a builder for creating a SavedView entity.
+func (c *SavedViewClient) Create() *SavedViewCreate {
+	mutation := newSavedViewMutation(c.config, OpCreate)
+	return &SavedViewCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of SavedView entities.
+func (c *SavedViewClient) CreateBulk(builders ...*SavedViewCreate) *SavedViewCreateBulk {
+	return &SavedViewCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *SavedViewClient) MapCreateBulk(slice any, setFunc func(*SavedViewCreate, int)) *SavedViewCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &SavedViewCreateBulk{err: fmt.Errorf("calling to SavedViewClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*SavedViewCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &SavedViewCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for SavedView.
+func (c *SavedViewClient) Update() *SavedViewUpdate {
+	mutation := newSavedViewMutation(c.config, OpUpdate)
+	return &SavedViewUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *SavedViewClient) UpdateOne(_m *SavedView) *SavedViewUpdateOne {
+	mutation := newSavedViewMutation(c.config, OpUpdateOne, withSavedView(_m))
+	return &SavedViewUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *SavedViewClient) UpdateOneID(id int64) *SavedViewUpdateOne {
+	mutation := newSavedViewMutation(c.config, OpUpdateOne, withSavedViewID(id))
+	return &SavedViewUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for SavedView.
+func (c *SavedViewClient) Delete() *SavedViewDelete {
+	mutation := newSavedViewMutation(c.config, OpDelete)
+	return &SavedViewDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *SavedViewClient) DeleteOne(_m *SavedView) *SavedViewDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *SavedViewClient) DeleteOneID(id int64) *SavedViewDeleteOne {
+	builder := c.Delete().Where(savedview.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &SavedViewDeleteOne{builder}
+}
+
+// Query returns a query builder for SavedView.
+func (c *SavedViewClient) Query() *SavedViewQuery {
+	return &SavedViewQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeSavedView},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a SavedView entity by its id.
+func (c *SavedViewClient) Get(ctx context.Context, id int64) (*SavedView, error) {
+	return c.Query().Where(savedview.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *SavedViewClient) GetX(ctx context.Context, id int64) *SavedView {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *SavedViewClient) Hooks() []Hook {
+	hooks := c.hooks.SavedView
+	return append(hooks[:len(hooks):len(hooks)], savedview.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *SavedViewClient) Interceptors() []Interceptor {
+	return c.inters.SavedView
+}
+
+func (c *SavedViewClient) mutate(ctx context.Context, m *SavedViewMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&SavedViewCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&SavedViewUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&SavedViewUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&SavedViewDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown SavedView mutation op: %q", m.Op())
+	}
+}
+
 // ScanClient is a client for the Scan schema.
 type ScanClient struct {
 	config
@@ -6939,6 +9679,140 @@ func (c *ScanClient) mutate(ctx context.Context, m *ScanMutation) (Value, error)
 		return (&ScanDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown Scan mutation op: %q", m.Op())
+	}
+}
+
+// ScanAnswerClient is a client for the ScanAnswer schema.
+type ScanAnswerClient struct {
+	config
+}
+
+// NewScanAnswerClient returns a client for the ScanAnswer from the given config.
+func NewScanAnswerClient(c config) *ScanAnswerClient {
+	return &ScanAnswerClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `scananswer.Hooks(f(g(h())))`.
+func (c *ScanAnswerClient) Use(hooks ...Hook) {
+	c.hooks.ScanAnswer = append(c.hooks.ScanAnswer, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `scananswer.Intercept(f(g(h())))`.
+func (c *ScanAnswerClient) Intercept(interceptors ...Interceptor) {
+	c.inters.ScanAnswer = append(c.inters.ScanAnswer, interceptors...)
+}
+
+// Create returns a builder for creating a ScanAnswer entity.
+func (c *ScanAnswerClient) Create() *ScanAnswerCreate {
+	mutation := newScanAnswerMutation(c.config, OpCreate)
+	return &ScanAnswerCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of ScanAnswer entities.
+func (c *ScanAnswerClient) CreateBulk(builders ...*ScanAnswerCreate) *ScanAnswerCreateBulk {
+	return &ScanAnswerCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *ScanAnswerClient) MapCreateBulk(slice any, setFunc func(*ScanAnswerCreate, int)) *ScanAnswerCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &ScanAnswerCreateBulk{err: fmt.Errorf("calling to ScanAnswerClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*ScanAnswerCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &ScanAnswerCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for ScanAnswer.
+func (c *ScanAnswerClient) Update() *ScanAnswerUpdate {
+	mutation := newScanAnswerMutation(c.config, OpUpdate)
+	return &ScanAnswerUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *ScanAnswerClient) UpdateOne(_m *ScanAnswer) *ScanAnswerUpdateOne {
+	mutation := newScanAnswerMutation(c.config, OpUpdateOne, withScanAnswer(_m))
+	return &ScanAnswerUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *ScanAnswerClient) UpdateOneID(id int64) *ScanAnswerUpdateOne {
+	mutation := newScanAnswerMutation(c.config, OpUpdateOne, withScanAnswerID(id))
+	return &ScanAnswerUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for ScanAnswer.
+func (c *ScanAnswerClient) Delete() *ScanAnswerDelete {
+	mutation := newScanAnswerMutation(c.config, OpDelete)
+	return &ScanAnswerDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *ScanAnswerClient) DeleteOne(_m *ScanAnswer) *ScanAnswerDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *ScanAnswerClient) DeleteOneID(id int64) *ScanAnswerDeleteOne {
+	builder := c.Delete().Where(scananswer.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &ScanAnswerDeleteOne{builder}
+}
+
+// Query returns a query builder for ScanAnswer.
+func (c *ScanAnswerClient) Query() *ScanAnswerQuery {
+	return &ScanAnswerQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeScanAnswer},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a ScanAnswer entity by its id.
+func (c *ScanAnswerClient) Get(ctx context.Context, id int64) (*ScanAnswer, error) {
+	return c.Query().Where(scananswer.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *ScanAnswerClient) GetX(ctx context.Context, id int64) *ScanAnswer {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *ScanAnswerClient) Hooks() []Hook {
+	hooks := c.hooks.ScanAnswer
+	return append(hooks[:len(hooks):len(hooks)], scananswer.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *ScanAnswerClient) Interceptors() []Interceptor {
+	return c.inters.ScanAnswer
+}
+
+func (c *ScanAnswerClient) mutate(ctx context.Context, m *ScanAnswerMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&ScanAnswerCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&ScanAnswerUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&ScanAnswerUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&ScanAnswerDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown ScanAnswer mutation op: %q", m.Op())
 	}
 }
 
@@ -7475,6 +10349,140 @@ func (c *ScmConfigClient) mutate(ctx context.Context, m *ScmConfigMutation) (Val
 		return (&ScmConfigDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown ScmConfig mutation op: %q", m.Op())
+	}
+}
+
+// SessionClient is a client for the Session schema.
+type SessionClient struct {
+	config
+}
+
+// NewSessionClient returns a client for the Session from the given config.
+func NewSessionClient(c config) *SessionClient {
+	return &SessionClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `session.Hooks(f(g(h())))`.
+func (c *SessionClient) Use(hooks ...Hook) {
+	c.hooks.Session = append(c.hooks.Session, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `session.Intercept(f(g(h())))`.
+func (c *SessionClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Session = append(c.inters.Session, interceptors...)
+}
+
+// Create returns a builder for creating a Session entity.
+func (c *SessionClient) Create() *SessionCreate {
+	mutation := newSessionMutation(c.config, OpCreate)
+	return &SessionCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Session entities.
+func (c *SessionClient) CreateBulk(builders ...*SessionCreate) *SessionCreateBulk {
+	return &SessionCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *SessionClient) MapCreateBulk(slice any, setFunc func(*SessionCreate, int)) *SessionCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &SessionCreateBulk{err: fmt.Errorf("calling to SessionClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*SessionCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &SessionCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Session.
+func (c *SessionClient) Update() *SessionUpdate {
+	mutation := newSessionMutation(c.config, OpUpdate)
+	return &SessionUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *SessionClient) UpdateOne(_m *Session) *SessionUpdateOne {
+	mutation := newSessionMutation(c.config, OpUpdateOne, withSession(_m))
+	return &SessionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *SessionClient) UpdateOneID(id int64) *SessionUpdateOne {
+	mutation := newSessionMutation(c.config, OpUpdateOne, withSessionID(id))
+	return &SessionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Session.
+func (c *SessionClient) Delete() *SessionDelete {
+	mutation := newSessionMutation(c.config, OpDelete)
+	return &SessionDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *SessionClient) DeleteOne(_m *Session) *SessionDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *SessionClient) DeleteOneID(id int64) *SessionDeleteOne {
+	builder := c.Delete().Where(session.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &SessionDeleteOne{builder}
+}
+
+// Query returns a query builder for Session.
+func (c *SessionClient) Query() *SessionQuery {
+	return &SessionQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeSession},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Session entity by its id.
+func (c *SessionClient) Get(ctx context.Context, id int64) (*Session, error) {
+	return c.Query().Where(session.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *SessionClient) GetX(ctx context.Context, id int64) *Session {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *SessionClient) Hooks() []Hook {
+	hooks := c.hooks.Session
+	return append(hooks[:len(hooks):len(hooks)], session.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *SessionClient) Interceptors() []Interceptor {
+	return c.inters.Session
+}
+
+func (c *SessionClient) mutate(ctx context.Context, m *SessionMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&SessionCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&SessionUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&SessionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&SessionDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Session mutation op: %q", m.Op())
 	}
 }
 
@@ -8547,6 +11555,274 @@ func (c *TokenRequestClient) mutate(ctx context.Context, m *TokenRequestMutation
 		return (&TokenRequestDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown TokenRequest mutation op: %q", m.Op())
+	}
+}
+
+// TriageChangeClient is a client for the TriageChange schema.
+type TriageChangeClient struct {
+	config
+}
+
+// NewTriageChangeClient returns a client for the TriageChange from the given config.
+func NewTriageChangeClient(c config) *TriageChangeClient {
+	return &TriageChangeClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `triagechange.Hooks(f(g(h())))`.
+func (c *TriageChangeClient) Use(hooks ...Hook) {
+	c.hooks.TriageChange = append(c.hooks.TriageChange, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `triagechange.Intercept(f(g(h())))`.
+func (c *TriageChangeClient) Intercept(interceptors ...Interceptor) {
+	c.inters.TriageChange = append(c.inters.TriageChange, interceptors...)
+}
+
+// Create returns a builder for creating a TriageChange entity.
+func (c *TriageChangeClient) Create() *TriageChangeCreate {
+	mutation := newTriageChangeMutation(c.config, OpCreate)
+	return &TriageChangeCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of TriageChange entities.
+func (c *TriageChangeClient) CreateBulk(builders ...*TriageChangeCreate) *TriageChangeCreateBulk {
+	return &TriageChangeCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *TriageChangeClient) MapCreateBulk(slice any, setFunc func(*TriageChangeCreate, int)) *TriageChangeCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &TriageChangeCreateBulk{err: fmt.Errorf("calling to TriageChangeClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*TriageChangeCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &TriageChangeCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for TriageChange.
+func (c *TriageChangeClient) Update() *TriageChangeUpdate {
+	mutation := newTriageChangeMutation(c.config, OpUpdate)
+	return &TriageChangeUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *TriageChangeClient) UpdateOne(_m *TriageChange) *TriageChangeUpdateOne {
+	mutation := newTriageChangeMutation(c.config, OpUpdateOne, withTriageChange(_m))
+	return &TriageChangeUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *TriageChangeClient) UpdateOneID(id int64) *TriageChangeUpdateOne {
+	mutation := newTriageChangeMutation(c.config, OpUpdateOne, withTriageChangeID(id))
+	return &TriageChangeUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for TriageChange.
+func (c *TriageChangeClient) Delete() *TriageChangeDelete {
+	mutation := newTriageChangeMutation(c.config, OpDelete)
+	return &TriageChangeDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *TriageChangeClient) DeleteOne(_m *TriageChange) *TriageChangeDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *TriageChangeClient) DeleteOneID(id int64) *TriageChangeDeleteOne {
+	builder := c.Delete().Where(triagechange.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &TriageChangeDeleteOne{builder}
+}
+
+// Query returns a query builder for TriageChange.
+func (c *TriageChangeClient) Query() *TriageChangeQuery {
+	return &TriageChangeQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeTriageChange},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a TriageChange entity by its id.
+func (c *TriageChangeClient) Get(ctx context.Context, id int64) (*TriageChange, error) {
+	return c.Query().Where(triagechange.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *TriageChangeClient) GetX(ctx context.Context, id int64) *TriageChange {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *TriageChangeClient) Hooks() []Hook {
+	hooks := c.hooks.TriageChange
+	return append(hooks[:len(hooks):len(hooks)], triagechange.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *TriageChangeClient) Interceptors() []Interceptor {
+	return c.inters.TriageChange
+}
+
+func (c *TriageChangeClient) mutate(ctx context.Context, m *TriageChangeMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&TriageChangeCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&TriageChangeUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&TriageChangeUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&TriageChangeDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown TriageChange mutation op: %q", m.Op())
+	}
+}
+
+// TriageChangeFindingClient is a client for the TriageChangeFinding schema.
+type TriageChangeFindingClient struct {
+	config
+}
+
+// NewTriageChangeFindingClient returns a client for the TriageChangeFinding from the given config.
+func NewTriageChangeFindingClient(c config) *TriageChangeFindingClient {
+	return &TriageChangeFindingClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `triagechangefinding.Hooks(f(g(h())))`.
+func (c *TriageChangeFindingClient) Use(hooks ...Hook) {
+	c.hooks.TriageChangeFinding = append(c.hooks.TriageChangeFinding, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `triagechangefinding.Intercept(f(g(h())))`.
+func (c *TriageChangeFindingClient) Intercept(interceptors ...Interceptor) {
+	c.inters.TriageChangeFinding = append(c.inters.TriageChangeFinding, interceptors...)
+}
+
+// Create returns a builder for creating a TriageChangeFinding entity.
+func (c *TriageChangeFindingClient) Create() *TriageChangeFindingCreate {
+	mutation := newTriageChangeFindingMutation(c.config, OpCreate)
+	return &TriageChangeFindingCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of TriageChangeFinding entities.
+func (c *TriageChangeFindingClient) CreateBulk(builders ...*TriageChangeFindingCreate) *TriageChangeFindingCreateBulk {
+	return &TriageChangeFindingCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *TriageChangeFindingClient) MapCreateBulk(slice any, setFunc func(*TriageChangeFindingCreate, int)) *TriageChangeFindingCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &TriageChangeFindingCreateBulk{err: fmt.Errorf("calling to TriageChangeFindingClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*TriageChangeFindingCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &TriageChangeFindingCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for TriageChangeFinding.
+func (c *TriageChangeFindingClient) Update() *TriageChangeFindingUpdate {
+	mutation := newTriageChangeFindingMutation(c.config, OpUpdate)
+	return &TriageChangeFindingUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *TriageChangeFindingClient) UpdateOne(_m *TriageChangeFinding) *TriageChangeFindingUpdateOne {
+	mutation := newTriageChangeFindingMutation(c.config, OpUpdateOne, withTriageChangeFinding(_m))
+	return &TriageChangeFindingUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *TriageChangeFindingClient) UpdateOneID(id int64) *TriageChangeFindingUpdateOne {
+	mutation := newTriageChangeFindingMutation(c.config, OpUpdateOne, withTriageChangeFindingID(id))
+	return &TriageChangeFindingUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for TriageChangeFinding.
+func (c *TriageChangeFindingClient) Delete() *TriageChangeFindingDelete {
+	mutation := newTriageChangeFindingMutation(c.config, OpDelete)
+	return &TriageChangeFindingDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *TriageChangeFindingClient) DeleteOne(_m *TriageChangeFinding) *TriageChangeFindingDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *TriageChangeFindingClient) DeleteOneID(id int64) *TriageChangeFindingDeleteOne {
+	builder := c.Delete().Where(triagechangefinding.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &TriageChangeFindingDeleteOne{builder}
+}
+
+// Query returns a query builder for TriageChangeFinding.
+func (c *TriageChangeFindingClient) Query() *TriageChangeFindingQuery {
+	return &TriageChangeFindingQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeTriageChangeFinding},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a TriageChangeFinding entity by its id.
+func (c *TriageChangeFindingClient) Get(ctx context.Context, id int64) (*TriageChangeFinding, error) {
+	return c.Query().Where(triagechangefinding.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *TriageChangeFindingClient) GetX(ctx context.Context, id int64) *TriageChangeFinding {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *TriageChangeFindingClient) Hooks() []Hook {
+	hooks := c.hooks.TriageChangeFinding
+	return append(hooks[:len(hooks):len(hooks)], triagechangefinding.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *TriageChangeFindingClient) Interceptors() []Interceptor {
+	return c.inters.TriageChangeFinding
+}
+
+func (c *TriageChangeFindingClient) mutate(ctx context.Context, m *TriageChangeFindingMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&TriageChangeFindingCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&TriageChangeFindingUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&TriageChangeFindingUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&TriageChangeFindingDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown TriageChangeFinding mutation op: %q", m.Op())
 	}
 }
 
@@ -10029,30 +13305,38 @@ type (
 	hooks struct {
 		Advisory, AdvisoryPackage, AgenticIssue, AgenticIssueCoverage,
 		AgenticIssueEvent, AgenticIssueLabel, AiAnalysis, AiFeedback, AiFix, AiMemory,
-		AiMemoryUse, AiTaskGroup, AuditEntry, AuditHead, Delivery, DeliveryAttempt,
-		Dependency, DependencyPackage, Deployment, Finding, FindingEvent, FindingMatch,
+		AiMemoryUse, AiTaskGroup, AuditEntry, AuditHead, Automation, AutomationRun,
+		ConsoleLink, Delivery, DeliveryAttempt, Dependency, DependencyPackage,
+		Deployment, DetectionException, DetectionPolicy, ExceptionRequest, Exploit,
+		Export, ExportChunk, Finding, FindingEvent, FindingMatch, Freshness, HeldClose,
 		IdentityChange, InstallCheck, InstallScan, Invitation, Membership,
 		Notification, NotificationEvent, NotificationRule, NotificationSeen,
 		NotificationWebhook, OnboardingTask, PackageManagerConfig, PageBoundary,
-		PendingImport, ProductFeedback, Project, ProjectTag, RemediationPolicy,
-		ReviewCommentContent, Rule, RuleAlias, RuleDocument, RuleVersion, Scan,
-		ScanCoverage, ScanPayload, ScmApp, ScmConfig, Setting, SigningKey, Tag, Team,
-		TeamMember, TeamProject, Token, TokenRequest, User, WebhookEvent,
+		PathIgnore, PendingImport, PolicyAct, PolicyRun, ProductFeedback, Project,
+		ProjectTag, RemediationPolicy, ReportFormat, ReviewCommentContent, Rule,
+		RuleAlias, RuleDocument, RuleVersion, Ruleboard, RuleboardProject,
+		RuleboardRule, SavedView, Scan, ScanAnswer, ScanCoverage, ScanPayload, ScmApp,
+		ScmConfig, Session, Setting, SigningKey, Tag, Team, TeamMember, TeamProject,
+		Token, TokenRequest, TriageChange, TriageChangeFinding, User, WebhookEvent,
 		WebhookReceipt, Workflow, WorkflowArtifact, WorkflowAttempt, WorkflowFinding,
 		WorkflowFork, WorkflowRun, WorkflowTask, WorkflowVersion []ent.Hook
 	}
 	inters struct {
 		Advisory, AdvisoryPackage, AgenticIssue, AgenticIssueCoverage,
 		AgenticIssueEvent, AgenticIssueLabel, AiAnalysis, AiFeedback, AiFix, AiMemory,
-		AiMemoryUse, AiTaskGroup, AuditEntry, AuditHead, Delivery, DeliveryAttempt,
-		Dependency, DependencyPackage, Deployment, Finding, FindingEvent, FindingMatch,
+		AiMemoryUse, AiTaskGroup, AuditEntry, AuditHead, Automation, AutomationRun,
+		ConsoleLink, Delivery, DeliveryAttempt, Dependency, DependencyPackage,
+		Deployment, DetectionException, DetectionPolicy, ExceptionRequest, Exploit,
+		Export, ExportChunk, Finding, FindingEvent, FindingMatch, Freshness, HeldClose,
 		IdentityChange, InstallCheck, InstallScan, Invitation, Membership,
 		Notification, NotificationEvent, NotificationRule, NotificationSeen,
 		NotificationWebhook, OnboardingTask, PackageManagerConfig, PageBoundary,
-		PendingImport, ProductFeedback, Project, ProjectTag, RemediationPolicy,
-		ReviewCommentContent, Rule, RuleAlias, RuleDocument, RuleVersion, Scan,
-		ScanCoverage, ScanPayload, ScmApp, ScmConfig, Setting, SigningKey, Tag, Team,
-		TeamMember, TeamProject, Token, TokenRequest, User, WebhookEvent,
+		PathIgnore, PendingImport, PolicyAct, PolicyRun, ProductFeedback, Project,
+		ProjectTag, RemediationPolicy, ReportFormat, ReviewCommentContent, Rule,
+		RuleAlias, RuleDocument, RuleVersion, Ruleboard, RuleboardProject,
+		RuleboardRule, SavedView, Scan, ScanAnswer, ScanCoverage, ScanPayload, ScmApp,
+		ScmConfig, Session, Setting, SigningKey, Tag, Team, TeamMember, TeamProject,
+		Token, TokenRequest, TriageChange, TriageChangeFinding, User, WebhookEvent,
 		WebhookReceipt, Workflow, WorkflowArtifact, WorkflowAttempt, WorkflowFinding,
 		WorkflowFork, WorkflowRun, WorkflowTask, WorkflowVersion []ent.Interceptor
 	}

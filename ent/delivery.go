@@ -23,7 +23,7 @@ type Delivery struct {
 	RuleID int64 `json:"rule_id,omitempty"`
 	// the same in every attempt and replay
 	EventID string `json:"event_id,omitempty"`
-	// findings, scan, test
+	// findings, scan, held_closes, rule_alert, freshness, report, workflow, test
 	Kind string `json:"kind,omitempty"`
 	// ProjectID holds the value of the "project_id" field.
 	ProjectID int64 `json:"project_id,omitempty"`

@@ -26,12 +26,16 @@ type Deployment struct {
 	TriageViaComment bool `json:"triage_via_comment,omitempty"`
 	// has_deepsemgrep in the contract
 	CrossFileAnalysis bool `json:"cross_file_analysis,omitempty"`
-	// DependencyQuery holds the value of the "dependency_query" field.
+	// scanners ask this server about dependencies
 	DependencyQuery bool `json:"dependency_query,omitempty"`
 	// palisade.deployments.v1.DeploymentProductConfig; empty: the defaults
 	Products []byte `json:"products,omitempty"`
+	// palisade.scans.v1.CloseLimits; empty: the defaults
+	CloseLimits []byte `json:"close_limits,omitempty"`
 	// incremented when fields of rules or projects that findings show change
 	CatalogRevision int64 `json:"catalog_revision,omitempty"`
+	// when it moved to detection policies; null: it has not
+	PoliciesMigratedAt *int64 `json:"policies_migrated_at,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt    int64 `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -42,11 +46,11 @@ func (*Deployment) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case deployment.FieldProducts:
+		case deployment.FieldProducts, deployment.FieldCloseLimits:
 			values[i] = new([]byte)
 		case deployment.FieldTriageViaComment, deployment.FieldCrossFileAnalysis, deployment.FieldDependencyQuery:
 			values[i] = new(sql.NullBool)
-		case deployment.FieldID, deployment.FieldCatalogRevision, deployment.FieldCreatedAt:
+		case deployment.FieldID, deployment.FieldCatalogRevision, deployment.FieldPoliciesMigratedAt, deployment.FieldCreatedAt:
 			values[i] = new(sql.NullInt64)
 		case deployment.FieldSlug, deployment.FieldName, deployment.FieldDefaultRole:
 			values[i] = new(sql.NullString)
@@ -113,11 +117,24 @@ func (_m *Deployment) assignValues(columns []string, values []any) error {
 			} else if value != nil {
 				_m.Products = *value
 			}
+		case deployment.FieldCloseLimits:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field close_limits", values[i])
+			} else if value != nil {
+				_m.CloseLimits = *value
+			}
 		case deployment.FieldCatalogRevision:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
 				return fmt.Errorf("unexpected type %T for field catalog_revision", values[i])
 			} else if value.Valid {
 				_m.CatalogRevision = value.Int64
+			}
+		case deployment.FieldPoliciesMigratedAt:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field policies_migrated_at", values[i])
+			} else if value.Valid {
+				_m.PoliciesMigratedAt = new(int64)
+				*_m.PoliciesMigratedAt = value.Int64
 			}
 		case deployment.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -182,8 +199,16 @@ func (_m *Deployment) String() string {
 	builder.WriteString("products=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Products))
 	builder.WriteString(", ")
+	builder.WriteString("close_limits=")
+	builder.WriteString(fmt.Sprintf("%v", _m.CloseLimits))
+	builder.WriteString(", ")
 	builder.WriteString("catalog_revision=")
 	builder.WriteString(fmt.Sprintf("%v", _m.CatalogRevision))
+	builder.WriteString(", ")
+	if v := _m.PoliciesMigratedAt; v != nil {
+		builder.WriteString("policies_migrated_at=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(fmt.Sprintf("%v", _m.CreatedAt))

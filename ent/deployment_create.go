@@ -95,6 +95,12 @@ func (_c *DeploymentCreate) SetProducts(v []byte) *DeploymentCreate {
 	return _c
 }
 
+// SetCloseLimits sets the "close_limits" field.
+func (_c *DeploymentCreate) SetCloseLimits(v []byte) *DeploymentCreate {
+	_c.mutation.SetCloseLimits(v)
+	return _c
+}
+
 // SetCatalogRevision sets the "catalog_revision" field.
 func (_c *DeploymentCreate) SetCatalogRevision(v int64) *DeploymentCreate {
 	_c.mutation.SetCatalogRevision(v)
@@ -105,6 +111,20 @@ func (_c *DeploymentCreate) SetCatalogRevision(v int64) *DeploymentCreate {
 func (_c *DeploymentCreate) SetNillableCatalogRevision(v *int64) *DeploymentCreate {
 	if v != nil {
 		_c.SetCatalogRevision(*v)
+	}
+	return _c
+}
+
+// SetPoliciesMigratedAt sets the "policies_migrated_at" field.
+func (_c *DeploymentCreate) SetPoliciesMigratedAt(v int64) *DeploymentCreate {
+	_c.mutation.SetPoliciesMigratedAt(v)
+	return _c
+}
+
+// SetNillablePoliciesMigratedAt sets the "policies_migrated_at" field if the given value is not nil.
+func (_c *DeploymentCreate) SetNillablePoliciesMigratedAt(v *int64) *DeploymentCreate {
+	if v != nil {
+		_c.SetPoliciesMigratedAt(*v)
 	}
 	return _c
 }
@@ -278,9 +298,17 @@ func (_c *DeploymentCreate) createSpec() (*Deployment, *sqlgraph.CreateSpec) {
 		_spec.SetField(deployment.FieldProducts, field.TypeBytes, value)
 		_node.Products = value
 	}
+	if value, ok := _c.mutation.CloseLimits(); ok {
+		_spec.SetField(deployment.FieldCloseLimits, field.TypeBytes, value)
+		_node.CloseLimits = value
+	}
 	if value, ok := _c.mutation.CatalogRevision(); ok {
 		_spec.SetField(deployment.FieldCatalogRevision, field.TypeInt64, value)
 		_node.CatalogRevision = value
+	}
+	if value, ok := _c.mutation.PoliciesMigratedAt(); ok {
+		_spec.SetField(deployment.FieldPoliciesMigratedAt, field.TypeInt64, value)
+		_node.PoliciesMigratedAt = &value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(deployment.FieldCreatedAt, field.TypeInt64, value)
@@ -416,6 +444,24 @@ func (u *DeploymentUpsert) ClearProducts() *DeploymentUpsert {
 	return u
 }
 
+// SetCloseLimits sets the "close_limits" field.
+func (u *DeploymentUpsert) SetCloseLimits(v []byte) *DeploymentUpsert {
+	u.Set(deployment.FieldCloseLimits, v)
+	return u
+}
+
+// UpdateCloseLimits sets the "close_limits" field to the value that was provided on create.
+func (u *DeploymentUpsert) UpdateCloseLimits() *DeploymentUpsert {
+	u.SetExcluded(deployment.FieldCloseLimits)
+	return u
+}
+
+// ClearCloseLimits clears the value of the "close_limits" field.
+func (u *DeploymentUpsert) ClearCloseLimits() *DeploymentUpsert {
+	u.SetNull(deployment.FieldCloseLimits)
+	return u
+}
+
 // SetCatalogRevision sets the "catalog_revision" field.
 func (u *DeploymentUpsert) SetCatalogRevision(v int64) *DeploymentUpsert {
 	u.Set(deployment.FieldCatalogRevision, v)
@@ -431,6 +477,30 @@ func (u *DeploymentUpsert) UpdateCatalogRevision() *DeploymentUpsert {
 // AddCatalogRevision adds v to the "catalog_revision" field.
 func (u *DeploymentUpsert) AddCatalogRevision(v int64) *DeploymentUpsert {
 	u.Add(deployment.FieldCatalogRevision, v)
+	return u
+}
+
+// SetPoliciesMigratedAt sets the "policies_migrated_at" field.
+func (u *DeploymentUpsert) SetPoliciesMigratedAt(v int64) *DeploymentUpsert {
+	u.Set(deployment.FieldPoliciesMigratedAt, v)
+	return u
+}
+
+// UpdatePoliciesMigratedAt sets the "policies_migrated_at" field to the value that was provided on create.
+func (u *DeploymentUpsert) UpdatePoliciesMigratedAt() *DeploymentUpsert {
+	u.SetExcluded(deployment.FieldPoliciesMigratedAt)
+	return u
+}
+
+// AddPoliciesMigratedAt adds v to the "policies_migrated_at" field.
+func (u *DeploymentUpsert) AddPoliciesMigratedAt(v int64) *DeploymentUpsert {
+	u.Add(deployment.FieldPoliciesMigratedAt, v)
+	return u
+}
+
+// ClearPoliciesMigratedAt clears the value of the "policies_migrated_at" field.
+func (u *DeploymentUpsert) ClearPoliciesMigratedAt() *DeploymentUpsert {
+	u.SetNull(deployment.FieldPoliciesMigratedAt)
 	return u
 }
 
@@ -579,6 +649,27 @@ func (u *DeploymentUpsertOne) ClearProducts() *DeploymentUpsertOne {
 	})
 }
 
+// SetCloseLimits sets the "close_limits" field.
+func (u *DeploymentUpsertOne) SetCloseLimits(v []byte) *DeploymentUpsertOne {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.SetCloseLimits(v)
+	})
+}
+
+// UpdateCloseLimits sets the "close_limits" field to the value that was provided on create.
+func (u *DeploymentUpsertOne) UpdateCloseLimits() *DeploymentUpsertOne {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.UpdateCloseLimits()
+	})
+}
+
+// ClearCloseLimits clears the value of the "close_limits" field.
+func (u *DeploymentUpsertOne) ClearCloseLimits() *DeploymentUpsertOne {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.ClearCloseLimits()
+	})
+}
+
 // SetCatalogRevision sets the "catalog_revision" field.
 func (u *DeploymentUpsertOne) SetCatalogRevision(v int64) *DeploymentUpsertOne {
 	return u.Update(func(s *DeploymentUpsert) {
@@ -597,6 +688,34 @@ func (u *DeploymentUpsertOne) AddCatalogRevision(v int64) *DeploymentUpsertOne {
 func (u *DeploymentUpsertOne) UpdateCatalogRevision() *DeploymentUpsertOne {
 	return u.Update(func(s *DeploymentUpsert) {
 		s.UpdateCatalogRevision()
+	})
+}
+
+// SetPoliciesMigratedAt sets the "policies_migrated_at" field.
+func (u *DeploymentUpsertOne) SetPoliciesMigratedAt(v int64) *DeploymentUpsertOne {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.SetPoliciesMigratedAt(v)
+	})
+}
+
+// AddPoliciesMigratedAt adds v to the "policies_migrated_at" field.
+func (u *DeploymentUpsertOne) AddPoliciesMigratedAt(v int64) *DeploymentUpsertOne {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.AddPoliciesMigratedAt(v)
+	})
+}
+
+// UpdatePoliciesMigratedAt sets the "policies_migrated_at" field to the value that was provided on create.
+func (u *DeploymentUpsertOne) UpdatePoliciesMigratedAt() *DeploymentUpsertOne {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.UpdatePoliciesMigratedAt()
+	})
+}
+
+// ClearPoliciesMigratedAt clears the value of the "policies_migrated_at" field.
+func (u *DeploymentUpsertOne) ClearPoliciesMigratedAt() *DeploymentUpsertOne {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.ClearPoliciesMigratedAt()
 	})
 }
 
@@ -911,6 +1030,27 @@ func (u *DeploymentUpsertBulk) ClearProducts() *DeploymentUpsertBulk {
 	})
 }
 
+// SetCloseLimits sets the "close_limits" field.
+func (u *DeploymentUpsertBulk) SetCloseLimits(v []byte) *DeploymentUpsertBulk {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.SetCloseLimits(v)
+	})
+}
+
+// UpdateCloseLimits sets the "close_limits" field to the value that was provided on create.
+func (u *DeploymentUpsertBulk) UpdateCloseLimits() *DeploymentUpsertBulk {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.UpdateCloseLimits()
+	})
+}
+
+// ClearCloseLimits clears the value of the "close_limits" field.
+func (u *DeploymentUpsertBulk) ClearCloseLimits() *DeploymentUpsertBulk {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.ClearCloseLimits()
+	})
+}
+
 // SetCatalogRevision sets the "catalog_revision" field.
 func (u *DeploymentUpsertBulk) SetCatalogRevision(v int64) *DeploymentUpsertBulk {
 	return u.Update(func(s *DeploymentUpsert) {
@@ -929,6 +1069,34 @@ func (u *DeploymentUpsertBulk) AddCatalogRevision(v int64) *DeploymentUpsertBulk
 func (u *DeploymentUpsertBulk) UpdateCatalogRevision() *DeploymentUpsertBulk {
 	return u.Update(func(s *DeploymentUpsert) {
 		s.UpdateCatalogRevision()
+	})
+}
+
+// SetPoliciesMigratedAt sets the "policies_migrated_at" field.
+func (u *DeploymentUpsertBulk) SetPoliciesMigratedAt(v int64) *DeploymentUpsertBulk {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.SetPoliciesMigratedAt(v)
+	})
+}
+
+// AddPoliciesMigratedAt adds v to the "policies_migrated_at" field.
+func (u *DeploymentUpsertBulk) AddPoliciesMigratedAt(v int64) *DeploymentUpsertBulk {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.AddPoliciesMigratedAt(v)
+	})
+}
+
+// UpdatePoliciesMigratedAt sets the "policies_migrated_at" field to the value that was provided on create.
+func (u *DeploymentUpsertBulk) UpdatePoliciesMigratedAt() *DeploymentUpsertBulk {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.UpdatePoliciesMigratedAt()
+	})
+}
+
+// ClearPoliciesMigratedAt clears the value of the "policies_migrated_at" field.
+func (u *DeploymentUpsertBulk) ClearPoliciesMigratedAt() *DeploymentUpsertBulk {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.ClearPoliciesMigratedAt()
 	})
 }
 

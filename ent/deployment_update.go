@@ -110,6 +110,18 @@ func (_u *DeploymentUpdate) ClearProducts() *DeploymentUpdate {
 	return _u
 }
 
+// SetCloseLimits sets the "close_limits" field.
+func (_u *DeploymentUpdate) SetCloseLimits(v []byte) *DeploymentUpdate {
+	_u.mutation.SetCloseLimits(v)
+	return _u
+}
+
+// ClearCloseLimits clears the value of the "close_limits" field.
+func (_u *DeploymentUpdate) ClearCloseLimits() *DeploymentUpdate {
+	_u.mutation.ClearCloseLimits()
+	return _u
+}
+
 // SetCatalogRevision sets the "catalog_revision" field.
 func (_u *DeploymentUpdate) SetCatalogRevision(v int64) *DeploymentUpdate {
 	_u.mutation.ResetCatalogRevision()
@@ -128,6 +140,33 @@ func (_u *DeploymentUpdate) SetNillableCatalogRevision(v *int64) *DeploymentUpda
 // AddCatalogRevision adds value to the "catalog_revision" field.
 func (_u *DeploymentUpdate) AddCatalogRevision(v int64) *DeploymentUpdate {
 	_u.mutation.AddCatalogRevision(v)
+	return _u
+}
+
+// SetPoliciesMigratedAt sets the "policies_migrated_at" field.
+func (_u *DeploymentUpdate) SetPoliciesMigratedAt(v int64) *DeploymentUpdate {
+	_u.mutation.ResetPoliciesMigratedAt()
+	_u.mutation.SetPoliciesMigratedAt(v)
+	return _u
+}
+
+// SetNillablePoliciesMigratedAt sets the "policies_migrated_at" field if the given value is not nil.
+func (_u *DeploymentUpdate) SetNillablePoliciesMigratedAt(v *int64) *DeploymentUpdate {
+	if v != nil {
+		_u.SetPoliciesMigratedAt(*v)
+	}
+	return _u
+}
+
+// AddPoliciesMigratedAt adds value to the "policies_migrated_at" field.
+func (_u *DeploymentUpdate) AddPoliciesMigratedAt(v int64) *DeploymentUpdate {
+	_u.mutation.AddPoliciesMigratedAt(v)
+	return _u
+}
+
+// ClearPoliciesMigratedAt clears the value of the "policies_migrated_at" field.
+func (_u *DeploymentUpdate) ClearPoliciesMigratedAt() *DeploymentUpdate {
+	_u.mutation.ClearPoliciesMigratedAt()
 	return _u
 }
 
@@ -212,11 +251,26 @@ func (_u *DeploymentUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 	if _u.mutation.ProductsCleared() {
 		_spec.ClearField(deployment.FieldProducts, field.TypeBytes)
 	}
+	if value, ok := _u.mutation.CloseLimits(); ok {
+		_spec.SetField(deployment.FieldCloseLimits, field.TypeBytes, value)
+	}
+	if _u.mutation.CloseLimitsCleared() {
+		_spec.ClearField(deployment.FieldCloseLimits, field.TypeBytes)
+	}
 	if value, ok := _u.mutation.CatalogRevision(); ok {
 		_spec.SetField(deployment.FieldCatalogRevision, field.TypeInt64, value)
 	}
 	if value, ok := _u.mutation.AddedCatalogRevision(); ok {
 		_spec.AddField(deployment.FieldCatalogRevision, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.PoliciesMigratedAt(); ok {
+		_spec.SetField(deployment.FieldPoliciesMigratedAt, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedPoliciesMigratedAt(); ok {
+		_spec.AddField(deployment.FieldPoliciesMigratedAt, field.TypeInt64, value)
+	}
+	if _u.mutation.PoliciesMigratedAtCleared() {
+		_spec.ClearField(deployment.FieldPoliciesMigratedAt, field.TypeInt64)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
@@ -322,6 +376,18 @@ func (_u *DeploymentUpdateOne) ClearProducts() *DeploymentUpdateOne {
 	return _u
 }
 
+// SetCloseLimits sets the "close_limits" field.
+func (_u *DeploymentUpdateOne) SetCloseLimits(v []byte) *DeploymentUpdateOne {
+	_u.mutation.SetCloseLimits(v)
+	return _u
+}
+
+// ClearCloseLimits clears the value of the "close_limits" field.
+func (_u *DeploymentUpdateOne) ClearCloseLimits() *DeploymentUpdateOne {
+	_u.mutation.ClearCloseLimits()
+	return _u
+}
+
 // SetCatalogRevision sets the "catalog_revision" field.
 func (_u *DeploymentUpdateOne) SetCatalogRevision(v int64) *DeploymentUpdateOne {
 	_u.mutation.ResetCatalogRevision()
@@ -340,6 +406,33 @@ func (_u *DeploymentUpdateOne) SetNillableCatalogRevision(v *int64) *DeploymentU
 // AddCatalogRevision adds value to the "catalog_revision" field.
 func (_u *DeploymentUpdateOne) AddCatalogRevision(v int64) *DeploymentUpdateOne {
 	_u.mutation.AddCatalogRevision(v)
+	return _u
+}
+
+// SetPoliciesMigratedAt sets the "policies_migrated_at" field.
+func (_u *DeploymentUpdateOne) SetPoliciesMigratedAt(v int64) *DeploymentUpdateOne {
+	_u.mutation.ResetPoliciesMigratedAt()
+	_u.mutation.SetPoliciesMigratedAt(v)
+	return _u
+}
+
+// SetNillablePoliciesMigratedAt sets the "policies_migrated_at" field if the given value is not nil.
+func (_u *DeploymentUpdateOne) SetNillablePoliciesMigratedAt(v *int64) *DeploymentUpdateOne {
+	if v != nil {
+		_u.SetPoliciesMigratedAt(*v)
+	}
+	return _u
+}
+
+// AddPoliciesMigratedAt adds value to the "policies_migrated_at" field.
+func (_u *DeploymentUpdateOne) AddPoliciesMigratedAt(v int64) *DeploymentUpdateOne {
+	_u.mutation.AddPoliciesMigratedAt(v)
+	return _u
+}
+
+// ClearPoliciesMigratedAt clears the value of the "policies_migrated_at" field.
+func (_u *DeploymentUpdateOne) ClearPoliciesMigratedAt() *DeploymentUpdateOne {
+	_u.mutation.ClearPoliciesMigratedAt()
 	return _u
 }
 
@@ -454,11 +547,26 @@ func (_u *DeploymentUpdateOne) sqlSave(ctx context.Context) (_node *Deployment, 
 	if _u.mutation.ProductsCleared() {
 		_spec.ClearField(deployment.FieldProducts, field.TypeBytes)
 	}
+	if value, ok := _u.mutation.CloseLimits(); ok {
+		_spec.SetField(deployment.FieldCloseLimits, field.TypeBytes, value)
+	}
+	if _u.mutation.CloseLimitsCleared() {
+		_spec.ClearField(deployment.FieldCloseLimits, field.TypeBytes)
+	}
 	if value, ok := _u.mutation.CatalogRevision(); ok {
 		_spec.SetField(deployment.FieldCatalogRevision, field.TypeInt64, value)
 	}
 	if value, ok := _u.mutation.AddedCatalogRevision(); ok {
 		_spec.AddField(deployment.FieldCatalogRevision, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.PoliciesMigratedAt(); ok {
+		_spec.SetField(deployment.FieldPoliciesMigratedAt, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedPoliciesMigratedAt(); ok {
+		_spec.AddField(deployment.FieldPoliciesMigratedAt, field.TypeInt64, value)
+	}
+	if _u.mutation.PoliciesMigratedAtCleared() {
+		_spec.ClearField(deployment.FieldPoliciesMigratedAt, field.TypeInt64)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &Deployment{config: _u.config}

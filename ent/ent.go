@@ -26,14 +26,25 @@ import (
 	"github.com/palisade/palisade/ent/aitaskgroup"
 	"github.com/palisade/palisade/ent/auditentry"
 	"github.com/palisade/palisade/ent/audithead"
+	"github.com/palisade/palisade/ent/automation"
+	"github.com/palisade/palisade/ent/automationrun"
+	"github.com/palisade/palisade/ent/consolelink"
 	"github.com/palisade/palisade/ent/delivery"
 	"github.com/palisade/palisade/ent/deliveryattempt"
 	"github.com/palisade/palisade/ent/dependency"
 	"github.com/palisade/palisade/ent/dependencypackage"
 	"github.com/palisade/palisade/ent/deployment"
+	"github.com/palisade/palisade/ent/detectionexception"
+	"github.com/palisade/palisade/ent/detectionpolicy"
+	"github.com/palisade/palisade/ent/exceptionrequest"
+	"github.com/palisade/palisade/ent/exploit"
+	"github.com/palisade/palisade/ent/export"
+	"github.com/palisade/palisade/ent/exportchunk"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
 	"github.com/palisade/palisade/ent/findingmatch"
+	"github.com/palisade/palisade/ent/freshness"
+	"github.com/palisade/palisade/ent/heldclose"
 	"github.com/palisade/palisade/ent/identitychange"
 	"github.com/palisade/palisade/ent/installcheck"
 	"github.com/palisade/palisade/ent/installscan"
@@ -47,21 +58,31 @@ import (
 	"github.com/palisade/palisade/ent/onboardingtask"
 	"github.com/palisade/palisade/ent/packagemanagerconfig"
 	"github.com/palisade/palisade/ent/pageboundary"
+	"github.com/palisade/palisade/ent/pathignore"
 	"github.com/palisade/palisade/ent/pendingimport"
+	"github.com/palisade/palisade/ent/policyact"
+	"github.com/palisade/palisade/ent/policyrun"
 	"github.com/palisade/palisade/ent/productfeedback"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/projecttag"
 	"github.com/palisade/palisade/ent/remediationpolicy"
+	"github.com/palisade/palisade/ent/reportformat"
 	"github.com/palisade/palisade/ent/reviewcommentcontent"
 	"github.com/palisade/palisade/ent/rule"
 	"github.com/palisade/palisade/ent/rulealias"
+	"github.com/palisade/palisade/ent/ruleboard"
+	"github.com/palisade/palisade/ent/ruleboardproject"
+	"github.com/palisade/palisade/ent/ruleboardrule"
 	"github.com/palisade/palisade/ent/ruledocument"
 	"github.com/palisade/palisade/ent/ruleversion"
+	"github.com/palisade/palisade/ent/savedview"
 	"github.com/palisade/palisade/ent/scan"
+	"github.com/palisade/palisade/ent/scananswer"
 	"github.com/palisade/palisade/ent/scancoverage"
 	"github.com/palisade/palisade/ent/scanpayload"
 	"github.com/palisade/palisade/ent/scmapp"
 	"github.com/palisade/palisade/ent/scmconfig"
+	"github.com/palisade/palisade/ent/session"
 	"github.com/palisade/palisade/ent/setting"
 	"github.com/palisade/palisade/ent/signingkey"
 	"github.com/palisade/palisade/ent/tag"
@@ -70,6 +91,8 @@ import (
 	"github.com/palisade/palisade/ent/teamproject"
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/ent/tokenrequest"
+	"github.com/palisade/palisade/ent/triagechange"
+	"github.com/palisade/palisade/ent/triagechangefinding"
 	"github.com/palisade/palisade/ent/user"
 	"github.com/palisade/palisade/ent/webhookevent"
 	"github.com/palisade/palisade/ent/webhookreceipt"
@@ -155,14 +178,25 @@ func checkColumn(t, c string) error {
 			aitaskgroup.Table:          aitaskgroup.ValidColumn,
 			auditentry.Table:           auditentry.ValidColumn,
 			audithead.Table:            audithead.ValidColumn,
+			automation.Table:           automation.ValidColumn,
+			automationrun.Table:        automationrun.ValidColumn,
+			consolelink.Table:          consolelink.ValidColumn,
 			delivery.Table:             delivery.ValidColumn,
 			deliveryattempt.Table:      deliveryattempt.ValidColumn,
 			dependency.Table:           dependency.ValidColumn,
 			dependencypackage.Table:    dependencypackage.ValidColumn,
 			deployment.Table:           deployment.ValidColumn,
+			detectionexception.Table:   detectionexception.ValidColumn,
+			detectionpolicy.Table:      detectionpolicy.ValidColumn,
+			exceptionrequest.Table:     exceptionrequest.ValidColumn,
+			exploit.Table:              exploit.ValidColumn,
+			export.Table:               export.ValidColumn,
+			exportchunk.Table:          exportchunk.ValidColumn,
 			finding.Table:              finding.ValidColumn,
 			findingevent.Table:         findingevent.ValidColumn,
 			findingmatch.Table:         findingmatch.ValidColumn,
+			freshness.Table:            freshness.ValidColumn,
+			heldclose.Table:            heldclose.ValidColumn,
 			identitychange.Table:       identitychange.ValidColumn,
 			installcheck.Table:         installcheck.ValidColumn,
 			installscan.Table:          installscan.ValidColumn,
@@ -176,21 +210,31 @@ func checkColumn(t, c string) error {
 			onboardingtask.Table:       onboardingtask.ValidColumn,
 			packagemanagerconfig.Table: packagemanagerconfig.ValidColumn,
 			pageboundary.Table:         pageboundary.ValidColumn,
+			pathignore.Table:           pathignore.ValidColumn,
 			pendingimport.Table:        pendingimport.ValidColumn,
+			policyact.Table:            policyact.ValidColumn,
+			policyrun.Table:            policyrun.ValidColumn,
 			productfeedback.Table:      productfeedback.ValidColumn,
 			project.Table:              project.ValidColumn,
 			projecttag.Table:           projecttag.ValidColumn,
 			remediationpolicy.Table:    remediationpolicy.ValidColumn,
+			reportformat.Table:         reportformat.ValidColumn,
 			reviewcommentcontent.Table: reviewcommentcontent.ValidColumn,
 			rule.Table:                 rule.ValidColumn,
 			rulealias.Table:            rulealias.ValidColumn,
 			ruledocument.Table:         ruledocument.ValidColumn,
 			ruleversion.Table:          ruleversion.ValidColumn,
+			ruleboard.Table:            ruleboard.ValidColumn,
+			ruleboardproject.Table:     ruleboardproject.ValidColumn,
+			ruleboardrule.Table:        ruleboardrule.ValidColumn,
+			savedview.Table:            savedview.ValidColumn,
 			scan.Table:                 scan.ValidColumn,
+			scananswer.Table:           scananswer.ValidColumn,
 			scancoverage.Table:         scancoverage.ValidColumn,
 			scanpayload.Table:          scanpayload.ValidColumn,
 			scmapp.Table:               scmapp.ValidColumn,
 			scmconfig.Table:            scmconfig.ValidColumn,
+			session.Table:              session.ValidColumn,
 			setting.Table:              setting.ValidColumn,
 			signingkey.Table:           signingkey.ValidColumn,
 			tag.Table:                  tag.ValidColumn,
@@ -199,6 +243,8 @@ func checkColumn(t, c string) error {
 			teamproject.Table:          teamproject.ValidColumn,
 			token.Table:                token.ValidColumn,
 			tokenrequest.Table:         tokenrequest.ValidColumn,
+			triagechange.Table:         triagechange.ValidColumn,
+			triagechangefinding.Table:  triagechangefinding.ValidColumn,
 			user.Table:                 user.ValidColumn,
 			webhookevent.Table:         webhookevent.ValidColumn,
 			webhookreceipt.Table:       webhookreceipt.ValidColumn,

@@ -17,14 +17,25 @@ import (
 	"github.com/palisade/palisade/ent/aitaskgroup"
 	"github.com/palisade/palisade/ent/auditentry"
 	"github.com/palisade/palisade/ent/audithead"
+	"github.com/palisade/palisade/ent/automation"
+	"github.com/palisade/palisade/ent/automationrun"
+	"github.com/palisade/palisade/ent/consolelink"
 	"github.com/palisade/palisade/ent/delivery"
 	"github.com/palisade/palisade/ent/deliveryattempt"
 	"github.com/palisade/palisade/ent/dependency"
 	"github.com/palisade/palisade/ent/dependencypackage"
 	"github.com/palisade/palisade/ent/deployment"
+	"github.com/palisade/palisade/ent/detectionexception"
+	"github.com/palisade/palisade/ent/detectionpolicy"
+	"github.com/palisade/palisade/ent/exceptionrequest"
+	"github.com/palisade/palisade/ent/exploit"
+	"github.com/palisade/palisade/ent/export"
+	"github.com/palisade/palisade/ent/exportchunk"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
 	"github.com/palisade/palisade/ent/findingmatch"
+	"github.com/palisade/palisade/ent/freshness"
+	"github.com/palisade/palisade/ent/heldclose"
 	"github.com/palisade/palisade/ent/identitychange"
 	"github.com/palisade/palisade/ent/installcheck"
 	"github.com/palisade/palisade/ent/installscan"
@@ -38,21 +49,31 @@ import (
 	"github.com/palisade/palisade/ent/onboardingtask"
 	"github.com/palisade/palisade/ent/packagemanagerconfig"
 	"github.com/palisade/palisade/ent/pageboundary"
+	"github.com/palisade/palisade/ent/pathignore"
 	"github.com/palisade/palisade/ent/pendingimport"
+	"github.com/palisade/palisade/ent/policyact"
+	"github.com/palisade/palisade/ent/policyrun"
 	"github.com/palisade/palisade/ent/productfeedback"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/projecttag"
 	"github.com/palisade/palisade/ent/remediationpolicy"
+	"github.com/palisade/palisade/ent/reportformat"
 	"github.com/palisade/palisade/ent/reviewcommentcontent"
 	"github.com/palisade/palisade/ent/rule"
 	"github.com/palisade/palisade/ent/rulealias"
+	"github.com/palisade/palisade/ent/ruleboard"
+	"github.com/palisade/palisade/ent/ruleboardproject"
+	"github.com/palisade/palisade/ent/ruleboardrule"
 	"github.com/palisade/palisade/ent/ruledocument"
 	"github.com/palisade/palisade/ent/ruleversion"
+	"github.com/palisade/palisade/ent/savedview"
 	"github.com/palisade/palisade/ent/scan"
+	"github.com/palisade/palisade/ent/scananswer"
 	"github.com/palisade/palisade/ent/scancoverage"
 	"github.com/palisade/palisade/ent/scanpayload"
 	"github.com/palisade/palisade/ent/scmapp"
 	"github.com/palisade/palisade/ent/scmconfig"
+	"github.com/palisade/palisade/ent/session"
 	"github.com/palisade/palisade/ent/setting"
 	"github.com/palisade/palisade/ent/signingkey"
 	"github.com/palisade/palisade/ent/tag"
@@ -61,6 +82,8 @@ import (
 	"github.com/palisade/palisade/ent/teamproject"
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/ent/tokenrequest"
+	"github.com/palisade/palisade/ent/triagechange"
+	"github.com/palisade/palisade/ent/triagechangefinding"
 	"github.com/palisade/palisade/ent/user"
 	"github.com/palisade/palisade/ent/webhookevent"
 	"github.com/palisade/palisade/ent/webhookreceipt"
@@ -81,7 +104,7 @@ import (
 
 // schemaGraph holds a representation of ent/schema at runtime.
 var schemaGraph = func() *sqlgraph.Schema {
-	graph := &sqlgraph.Schema{Nodes: make([]*sqlgraph.Node, 69)}
+	graph := &sqlgraph.Schema{Nodes: make([]*sqlgraph.Node, 92)}
 	graph.Nodes[0] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   advisory.Table,
@@ -388,6 +411,67 @@ var schemaGraph = func() *sqlgraph.Schema {
 	}
 	graph.Nodes[14] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
+			Table:   automation.Table,
+			Columns: automation.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: automation.FieldID,
+			},
+		},
+		Type: "Automation",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			automation.FieldDeploymentID: {Type: field.TypeInt64, Column: automation.FieldDeploymentID},
+			automation.FieldName:         {Type: field.TypeString, Column: automation.FieldName},
+			automation.FieldTrigger:      {Type: field.TypeString, Column: automation.FieldTrigger},
+			automation.FieldActive:       {Type: field.TypeBool, Column: automation.FieldActive},
+			automation.FieldContent:      {Type: field.TypeBytes, Column: automation.FieldContent},
+			automation.FieldCreatedBy:    {Type: field.TypeString, Column: automation.FieldCreatedBy},
+			automation.FieldUpdatedBy:    {Type: field.TypeString, Column: automation.FieldUpdatedBy},
+			automation.FieldCreatedAt:    {Type: field.TypeInt64, Column: automation.FieldCreatedAt},
+			automation.FieldUpdatedAt:    {Type: field.TypeInt64, Column: automation.FieldUpdatedAt},
+		},
+	}
+	graph.Nodes[15] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   automationrun.Table,
+			Columns: automationrun.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: automationrun.FieldID,
+			},
+		},
+		Type: "AutomationRun",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			automationrun.FieldDeploymentID: {Type: field.TypeInt64, Column: automationrun.FieldDeploymentID},
+			automationrun.FieldAutomationID: {Type: field.TypeInt64, Column: automationrun.FieldAutomationID},
+			automationrun.FieldCause:        {Type: field.TypeString, Column: automationrun.FieldCause},
+			automationrun.FieldCauseID:      {Type: field.TypeInt64, Column: automationrun.FieldCauseID},
+			automationrun.FieldEvaluated:    {Type: field.TypeInt64, Column: automationrun.FieldEvaluated},
+			automationrun.FieldMatched:      {Type: field.TypeInt64, Column: automationrun.FieldMatched},
+			automationrun.FieldContent:      {Type: field.TypeBytes, Column: automationrun.FieldContent},
+			automationrun.FieldSent:         {Type: field.TypeInt64, Column: automationrun.FieldSent},
+			automationrun.FieldAt:           {Type: field.TypeInt64, Column: automationrun.FieldAt},
+		},
+	}
+	graph.Nodes[16] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   consolelink.Table,
+			Columns: consolelink.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: consolelink.FieldID,
+			},
+		},
+		Type: "ConsoleLink",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			consolelink.FieldHash:      {Type: field.TypeBytes, Column: consolelink.FieldHash},
+			consolelink.FieldUserID:    {Type: field.TypeInt64, Column: consolelink.FieldUserID},
+			consolelink.FieldCreatedAt: {Type: field.TypeInt64, Column: consolelink.FieldCreatedAt},
+			consolelink.FieldExpiresAt: {Type: field.TypeInt64, Column: consolelink.FieldExpiresAt},
+		},
+	}
+	graph.Nodes[17] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
 			Table:   delivery.Table,
 			Columns: delivery.Columns,
 			ID: &sqlgraph.FieldSpec{
@@ -417,7 +501,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			delivery.FieldFinishedAt:    {Type: field.TypeInt64, Column: delivery.FieldFinishedAt},
 		},
 	}
-	graph.Nodes[15] = &sqlgraph.Node{
+	graph.Nodes[18] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   deliveryattempt.Table,
 			Columns: deliveryattempt.Columns,
@@ -436,7 +520,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			deliveryattempt.FieldAt:           {Type: field.TypeInt64, Column: deliveryattempt.FieldAt},
 		},
 	}
-	graph.Nodes[16] = &sqlgraph.Node{
+	graph.Nodes[19] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   dependency.Table,
 			Columns: dependency.Columns,
@@ -461,7 +545,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			dependency.FieldSeenAt:       {Type: field.TypeInt64, Column: dependency.FieldSeenAt},
 		},
 	}
-	graph.Nodes[17] = &sqlgraph.Node{
+	graph.Nodes[20] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   dependencypackage.Table,
 			Columns: dependencypackage.Columns,
@@ -478,7 +562,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			dependencypackage.FieldLicense:      {Type: field.TypeString, Column: dependencypackage.FieldLicense},
 		},
 	}
-	graph.Nodes[18] = &sqlgraph.Node{
+	graph.Nodes[21] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   deployment.Table,
 			Columns: deployment.Columns,
@@ -489,18 +573,156 @@ var schemaGraph = func() *sqlgraph.Schema {
 		},
 		Type: "Deployment",
 		Fields: map[string]*sqlgraph.FieldSpec{
-			deployment.FieldSlug:              {Type: field.TypeString, Column: deployment.FieldSlug},
-			deployment.FieldName:              {Type: field.TypeString, Column: deployment.FieldName},
-			deployment.FieldDefaultRole:       {Type: field.TypeString, Column: deployment.FieldDefaultRole},
-			deployment.FieldTriageViaComment:  {Type: field.TypeBool, Column: deployment.FieldTriageViaComment},
-			deployment.FieldCrossFileAnalysis: {Type: field.TypeBool, Column: deployment.FieldCrossFileAnalysis},
-			deployment.FieldDependencyQuery:   {Type: field.TypeBool, Column: deployment.FieldDependencyQuery},
-			deployment.FieldProducts:          {Type: field.TypeBytes, Column: deployment.FieldProducts},
-			deployment.FieldCatalogRevision:   {Type: field.TypeInt64, Column: deployment.FieldCatalogRevision},
-			deployment.FieldCreatedAt:         {Type: field.TypeInt64, Column: deployment.FieldCreatedAt},
+			deployment.FieldSlug:               {Type: field.TypeString, Column: deployment.FieldSlug},
+			deployment.FieldName:               {Type: field.TypeString, Column: deployment.FieldName},
+			deployment.FieldDefaultRole:        {Type: field.TypeString, Column: deployment.FieldDefaultRole},
+			deployment.FieldTriageViaComment:   {Type: field.TypeBool, Column: deployment.FieldTriageViaComment},
+			deployment.FieldCrossFileAnalysis:  {Type: field.TypeBool, Column: deployment.FieldCrossFileAnalysis},
+			deployment.FieldDependencyQuery:    {Type: field.TypeBool, Column: deployment.FieldDependencyQuery},
+			deployment.FieldProducts:           {Type: field.TypeBytes, Column: deployment.FieldProducts},
+			deployment.FieldCloseLimits:        {Type: field.TypeBytes, Column: deployment.FieldCloseLimits},
+			deployment.FieldCatalogRevision:    {Type: field.TypeInt64, Column: deployment.FieldCatalogRevision},
+			deployment.FieldPoliciesMigratedAt: {Type: field.TypeInt64, Column: deployment.FieldPoliciesMigratedAt},
+			deployment.FieldCreatedAt:          {Type: field.TypeInt64, Column: deployment.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[19] = &sqlgraph.Node{
+	graph.Nodes[22] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   detectionexception.Table,
+			Columns: detectionexception.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: detectionexception.FieldID,
+			},
+		},
+		Type: "DetectionException",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			detectionexception.FieldDeploymentID:  {Type: field.TypeInt64, Column: detectionexception.FieldDeploymentID},
+			detectionexception.FieldProduct:       {Type: field.TypeString, Column: detectionexception.FieldProduct},
+			detectionexception.FieldProjectID:     {Type: field.TypeInt64, Column: detectionexception.FieldProjectID},
+			detectionexception.FieldTagID:         {Type: field.TypeInt64, Column: detectionexception.FieldTagID},
+			detectionexception.FieldRuleType:      {Type: field.TypeString, Column: detectionexception.FieldRuleType},
+			detectionexception.FieldRule:          {Type: field.TypeString, Column: detectionexception.FieldRule},
+			detectionexception.FieldExceptionType: {Type: field.TypeString, Column: detectionexception.FieldExceptionType},
+		},
+	}
+	graph.Nodes[23] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   detectionpolicy.Table,
+			Columns: detectionpolicy.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: detectionpolicy.FieldID,
+			},
+		},
+		Type: "DetectionPolicy",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			detectionpolicy.FieldDeploymentID: {Type: field.TypeInt64, Column: detectionpolicy.FieldDeploymentID},
+			detectionpolicy.FieldProduct:      {Type: field.TypeString, Column: detectionpolicy.FieldProduct},
+			detectionpolicy.FieldRulesets:     {Type: field.TypeJSON, Column: detectionpolicy.FieldRulesets},
+			detectionpolicy.FieldRules:        {Type: field.TypeJSON, Column: detectionpolicy.FieldRules},
+			detectionpolicy.FieldUpdatedAt:    {Type: field.TypeInt64, Column: detectionpolicy.FieldUpdatedAt},
+		},
+	}
+	graph.Nodes[24] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   exceptionrequest.Table,
+			Columns: exceptionrequest.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: exceptionrequest.FieldID,
+			},
+		},
+		Type: "ExceptionRequest",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			exceptionrequest.FieldDeploymentID:    {Type: field.TypeInt64, Column: exceptionrequest.FieldDeploymentID},
+			exceptionrequest.FieldProjectID:       {Type: field.TypeInt64, Column: exceptionrequest.FieldProjectID},
+			exceptionrequest.FieldFindingID:       {Type: field.TypeInt64, Column: exceptionrequest.FieldFindingID},
+			exceptionrequest.FieldState:           {Type: field.TypeString, Column: exceptionrequest.FieldState},
+			exceptionrequest.FieldSource:          {Type: field.TypeString, Column: exceptionrequest.FieldSource},
+			exceptionrequest.FieldReason:          {Type: field.TypeString, Column: exceptionrequest.FieldReason},
+			exceptionrequest.FieldNote:            {Type: field.TypeString, Column: exceptionrequest.FieldNote},
+			exceptionrequest.FieldRequesterKind:   {Type: field.TypeString, Column: exceptionrequest.FieldRequesterKind},
+			exceptionrequest.FieldRequesterID:     {Type: field.TypeInt64, Column: exceptionrequest.FieldRequesterID},
+			exceptionrequest.FieldRequesterUserID: {Type: field.TypeInt64, Column: exceptionrequest.FieldRequesterUserID},
+			exceptionrequest.FieldRequesterLogin:  {Type: field.TypeString, Column: exceptionrequest.FieldRequesterLogin},
+			exceptionrequest.FieldRequesterName:   {Type: field.TypeString, Column: exceptionrequest.FieldRequesterName},
+			exceptionrequest.FieldCreatedAt:       {Type: field.TypeInt64, Column: exceptionrequest.FieldCreatedAt},
+			exceptionrequest.FieldReviewID:        {Type: field.TypeInt64, Column: exceptionrequest.FieldReviewID},
+			exceptionrequest.FieldReviewerKind:    {Type: field.TypeString, Column: exceptionrequest.FieldReviewerKind},
+			exceptionrequest.FieldReviewerID:      {Type: field.TypeInt64, Column: exceptionrequest.FieldReviewerID},
+			exceptionrequest.FieldReviewerLogin:   {Type: field.TypeString, Column: exceptionrequest.FieldReviewerLogin},
+			exceptionrequest.FieldReviewerName:    {Type: field.TypeString, Column: exceptionrequest.FieldReviewerName},
+			exceptionrequest.FieldReviewNote:      {Type: field.TypeString, Column: exceptionrequest.FieldReviewNote},
+			exceptionrequest.FieldReviewedAt:      {Type: field.TypeInt64, Column: exceptionrequest.FieldReviewedAt},
+		},
+	}
+	graph.Nodes[25] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   exploit.Table,
+			Columns: exploit.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: exploit.FieldID,
+			},
+		},
+		Type: "Exploit",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			exploit.FieldDeploymentID: {Type: field.TypeInt64, Column: exploit.FieldDeploymentID},
+			exploit.FieldCve:          {Type: field.TypeString, Column: exploit.FieldCve},
+			exploit.FieldScore:        {Type: field.TypeFloat64, Column: exploit.FieldScore},
+			exploit.FieldPercentile:   {Type: field.TypeFloat64, Column: exploit.FieldPercentile},
+			exploit.FieldScoredAt:     {Type: field.TypeInt64, Column: exploit.FieldScoredAt},
+			exploit.FieldListedAt:     {Type: field.TypeInt64, Column: exploit.FieldListedAt},
+			exploit.FieldDueAt:        {Type: field.TypeInt64, Column: exploit.FieldDueAt},
+			exploit.FieldRansomware:   {Type: field.TypeBool, Column: exploit.FieldRansomware},
+		},
+	}
+	graph.Nodes[26] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   export.Table,
+			Columns: export.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: export.FieldID,
+			},
+		},
+		Type: "Export",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			export.FieldDeploymentID: {Type: field.TypeInt64, Column: export.FieldDeploymentID},
+			export.FieldFormat:       {Type: field.TypeString, Column: export.FieldFormat},
+			export.FieldRequest:      {Type: field.TypeBytes, Column: export.FieldRequest},
+			export.FieldActorKind:    {Type: field.TypeString, Column: export.FieldActorKind},
+			export.FieldActorID:      {Type: field.TypeInt64, Column: export.FieldActorID},
+			export.FieldRound:        {Type: field.TypeInt32, Column: export.FieldRound},
+			export.FieldRowCount:     {Type: field.TypeInt64, Column: export.FieldRowCount},
+			export.FieldByteCount:    {Type: field.TypeInt64, Column: export.FieldByteCount},
+			export.FieldSha256:       {Type: field.TypeBytes, Column: export.FieldSha256},
+			export.FieldError:        {Type: field.TypeString, Column: export.FieldError},
+			export.FieldCreatedAt:    {Type: field.TypeInt64, Column: export.FieldCreatedAt},
+			export.FieldCompletedAt:  {Type: field.TypeInt64, Column: export.FieldCompletedAt},
+			export.FieldExpiresAt:    {Type: field.TypeInt64, Column: export.FieldExpiresAt},
+		},
+	}
+	graph.Nodes[27] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   exportchunk.Table,
+			Columns: exportchunk.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: exportchunk.FieldID,
+			},
+		},
+		Type: "ExportChunk",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			exportchunk.FieldDeploymentID: {Type: field.TypeInt64, Column: exportchunk.FieldDeploymentID},
+			exportchunk.FieldExportID:     {Type: field.TypeInt64, Column: exportchunk.FieldExportID},
+			exportchunk.FieldRound:        {Type: field.TypeInt32, Column: exportchunk.FieldRound},
+			exportchunk.FieldPosition:     {Type: field.TypeInt64, Column: exportchunk.FieldPosition},
+			exportchunk.FieldContent:      {Type: field.TypeBytes, Column: exportchunk.FieldContent},
+		},
+	}
+	graph.Nodes[28] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   finding.Table,
 			Columns: finding.Columns,
@@ -515,6 +737,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			finding.FieldProjectID:         {Type: field.TypeInt64, Column: finding.FieldProjectID},
 			finding.FieldRuleID:            {Type: field.TypeInt64, Column: finding.FieldRuleID},
 			finding.FieldFirstSeenScanID:   {Type: field.TypeInt64, Column: finding.FieldFirstSeenScanID},
+			finding.FieldLastSeenScanID:    {Type: field.TypeInt64, Column: finding.FieldLastSeenScanID},
 			finding.FieldRef:               {Type: field.TypeString, Column: finding.FieldRef},
 			finding.FieldTool:              {Type: field.TypeString, Column: finding.FieldTool},
 			finding.FieldAnalysisCategory:  {Type: field.TypeString, Column: finding.FieldAnalysisCategory},
@@ -546,11 +769,12 @@ var schemaGraph = func() *sqlgraph.Schema {
 			finding.FieldRelevantSince:     {Type: field.TypeInt64, Column: finding.FieldRelevantSince},
 			finding.FieldStateUpdatedAt:    {Type: field.TypeInt64, Column: finding.FieldStateUpdatedAt},
 			finding.FieldTriagedAt:         {Type: field.TypeInt64, Column: finding.FieldTriagedAt},
+			finding.FieldIgnoredByPattern:  {Type: field.TypeString, Column: finding.FieldIgnoredByPattern},
 			finding.FieldContentHash:       {Type: field.TypeInt64, Column: finding.FieldContentHash},
 			finding.FieldContent:           {Type: field.TypeBytes, Column: finding.FieldContent},
 		},
 	}
-	graph.Nodes[20] = &sqlgraph.Node{
+	graph.Nodes[29] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   findingevent.Table,
 			Columns: findingevent.Columns,
@@ -573,9 +797,10 @@ var schemaGraph = func() *sqlgraph.Schema {
 			findingevent.FieldActorName:    {Type: field.TypeString, Column: findingevent.FieldActorName},
 			findingevent.FieldScanID:       {Type: field.TypeInt64, Column: findingevent.FieldScanID},
 			findingevent.FieldAt:           {Type: field.TypeInt64, Column: findingevent.FieldAt},
+			findingevent.FieldTx:           {Type: field.TypeInt64, Column: findingevent.FieldTx},
 		},
 	}
-	graph.Nodes[21] = &sqlgraph.Node{
+	graph.Nodes[30] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   findingmatch.Table,
 			Columns: findingmatch.Columns,
@@ -594,7 +819,64 @@ var schemaGraph = func() *sqlgraph.Schema {
 			findingmatch.FieldAt:           {Type: field.TypeInt64, Column: findingmatch.FieldAt},
 		},
 	}
-	graph.Nodes[22] = &sqlgraph.Node{
+	graph.Nodes[31] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   freshness.Table,
+			Columns: freshness.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: freshness.FieldID,
+			},
+		},
+		Type: "Freshness",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			freshness.FieldDeploymentID:     {Type: field.TypeInt64, Column: freshness.FieldDeploymentID},
+			freshness.FieldProjectID:        {Type: field.TypeInt64, Column: freshness.FieldProjectID},
+			freshness.FieldRef:              {Type: field.TypeString, Column: freshness.FieldRef},
+			freshness.FieldTool:             {Type: field.TypeString, Column: freshness.FieldTool},
+			freshness.FieldAnalysisCategory: {Type: field.TypeString, Column: freshness.FieldAnalysisCategory},
+			freshness.FieldState:            {Type: field.TypeInt32, Column: freshness.FieldState},
+			freshness.FieldSince:            {Type: field.TypeInt64, Column: freshness.FieldSince},
+			freshness.FieldDueAt:            {Type: field.TypeInt64, Column: freshness.FieldDueAt},
+			freshness.FieldLastScanID:       {Type: field.TypeInt64, Column: freshness.FieldLastScanID},
+			freshness.FieldScannerVersion:   {Type: field.TypeString, Column: freshness.FieldScannerVersion},
+			freshness.FieldContent:          {Type: field.TypeBytes, Column: freshness.FieldContent},
+		},
+	}
+	graph.Nodes[32] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   heldclose.Table,
+			Columns: heldclose.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: heldclose.FieldID,
+			},
+		},
+		Type: "HeldClose",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			heldclose.FieldDeploymentID:     {Type: field.TypeInt64, Column: heldclose.FieldDeploymentID},
+			heldclose.FieldProjectID:        {Type: field.TypeInt64, Column: heldclose.FieldProjectID},
+			heldclose.FieldRef:              {Type: field.TypeString, Column: heldclose.FieldRef},
+			heldclose.FieldTool:             {Type: field.TypeString, Column: heldclose.FieldTool},
+			heldclose.FieldToolVersion:      {Type: field.TypeString, Column: heldclose.FieldToolVersion},
+			heldclose.FieldAnalysisCategory: {Type: field.TypeString, Column: heldclose.FieldAnalysisCategory},
+			heldclose.FieldProducts:         {Type: field.TypeString, Column: heldclose.FieldProducts},
+			heldclose.FieldScanID:           {Type: field.TypeInt64, Column: heldclose.FieldScanID},
+			heldclose.FieldState:            {Type: field.TypeString, Column: heldclose.FieldState},
+			heldclose.FieldActive:           {Type: field.TypeBool, Column: heldclose.FieldActive},
+			heldclose.FieldFindings:         {Type: field.TypeInt32, Column: heldclose.FieldFindings},
+			heldclose.FieldOpen:             {Type: field.TypeInt32, Column: heldclose.FieldOpen},
+			heldclose.FieldWaiting:          {Type: field.TypeInt32, Column: heldclose.FieldWaiting},
+			heldclose.FieldRejectedBefore:   {Type: field.TypeBool, Column: heldclose.FieldRejectedBefore},
+			heldclose.FieldContent:          {Type: field.TypeBytes, Column: heldclose.FieldContent},
+			heldclose.FieldActorKind:        {Type: field.TypeString, Column: heldclose.FieldActorKind},
+			heldclose.FieldActorID:          {Type: field.TypeInt64, Column: heldclose.FieldActorID},
+			heldclose.FieldNote:             {Type: field.TypeString, Column: heldclose.FieldNote},
+			heldclose.FieldCreatedAt:        {Type: field.TypeInt64, Column: heldclose.FieldCreatedAt},
+			heldclose.FieldDecidedAt:        {Type: field.TypeInt64, Column: heldclose.FieldDecidedAt},
+		},
+	}
+	graph.Nodes[33] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   identitychange.Table,
 			Columns: identitychange.Columns,
@@ -618,7 +900,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			identitychange.FieldUndoneAt:     {Type: field.TypeInt64, Column: identitychange.FieldUndoneAt},
 		},
 	}
-	graph.Nodes[23] = &sqlgraph.Node{
+	graph.Nodes[34] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   installcheck.Table,
 			Columns: installcheck.Columns,
@@ -639,7 +921,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			installcheck.FieldAt:           {Type: field.TypeInt64, Column: installcheck.FieldAt},
 		},
 	}
-	graph.Nodes[24] = &sqlgraph.Node{
+	graph.Nodes[35] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   installscan.Table,
 			Columns: installscan.Columns,
@@ -658,7 +940,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			installscan.FieldAt:           {Type: field.TypeInt64, Column: installscan.FieldAt},
 		},
 	}
-	graph.Nodes[25] = &sqlgraph.Node{
+	graph.Nodes[36] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   invitation.Table,
 			Columns: invitation.Columns,
@@ -676,7 +958,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			invitation.FieldAcceptedAt:   {Type: field.TypeInt64, Column: invitation.FieldAcceptedAt},
 		},
 	}
-	graph.Nodes[26] = &sqlgraph.Node{
+	graph.Nodes[37] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   membership.Table,
 			Columns: membership.Columns,
@@ -695,7 +977,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			membership.FieldUpdatedAt:    {Type: field.TypeInt64, Column: membership.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[27] = &sqlgraph.Node{
+	graph.Nodes[38] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notification.Table,
 			Columns: notification.Columns,
@@ -718,7 +1000,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notification.FieldCreatedAt:      {Type: field.TypeInt64, Column: notification.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[28] = &sqlgraph.Node{
+	graph.Nodes[39] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notificationevent.Table,
 			Columns: notificationevent.Columns,
@@ -736,7 +1018,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notificationevent.FieldCreatedAt:      {Type: field.TypeInt64, Column: notificationevent.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[29] = &sqlgraph.Node{
+	graph.Nodes[40] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notificationrule.Table,
 			Columns: notificationrule.Columns,
@@ -756,12 +1038,19 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notificationrule.FieldPolicySlugs:        {Type: field.TypeJSON, Column: notificationrule.FieldPolicySlugs},
 			notificationrule.FieldUseNetworkBroker:   {Type: field.TypeBool, Column: notificationrule.FieldUseNetworkBroker},
 			notificationrule.FieldSendScanCompletion: {Type: field.TypeBool, Column: notificationrule.FieldSendScanCompletion},
+			notificationrule.FieldSendHeldCloses:     {Type: field.TypeBool, Column: notificationrule.FieldSendHeldCloses},
+			notificationrule.FieldSendRuleAlerts:     {Type: field.TypeBool, Column: notificationrule.FieldSendRuleAlerts},
+			notificationrule.FieldSendFreshness:      {Type: field.TypeBool, Column: notificationrule.FieldSendFreshness},
+			notificationrule.FieldSendFindings:       {Type: field.TypeBool, Column: notificationrule.FieldSendFindings},
+			notificationrule.FieldSendReport:         {Type: field.TypeBytes, Column: notificationrule.FieldSendReport},
+			notificationrule.FieldNextReportAt:       {Type: field.TypeInt64, Column: notificationrule.FieldNextReportAt},
+			notificationrule.FieldLastReportAt:       {Type: field.TypeInt64, Column: notificationrule.FieldLastReportAt},
 			notificationrule.FieldRefusedRecipients:  {Type: field.TypeJSON, Column: notificationrule.FieldRefusedRecipients},
 			notificationrule.FieldCreatedAt:          {Type: field.TypeInt64, Column: notificationrule.FieldCreatedAt},
 			notificationrule.FieldUpdatedAt:          {Type: field.TypeInt64, Column: notificationrule.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[30] = &sqlgraph.Node{
+	graph.Nodes[41] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notificationseen.Table,
 			Columns: notificationseen.Columns,
@@ -778,7 +1067,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notificationseen.FieldAt:             {Type: field.TypeInt64, Column: notificationseen.FieldAt},
 		},
 	}
-	graph.Nodes[31] = &sqlgraph.Node{
+	graph.Nodes[42] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notificationwebhook.Table,
 			Columns: notificationwebhook.Columns,
@@ -799,7 +1088,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notificationwebhook.FieldUpdatedAt:        {Type: field.TypeInt64, Column: notificationwebhook.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[32] = &sqlgraph.Node{
+	graph.Nodes[43] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   onboardingtask.Table,
 			Columns: onboardingtask.Columns,
@@ -817,7 +1106,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			onboardingtask.FieldUpdatedAt:    {Type: field.TypeInt64, Column: onboardingtask.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[33] = &sqlgraph.Node{
+	graph.Nodes[44] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   packagemanagerconfig.Table,
 			Columns: packagemanagerconfig.Columns,
@@ -842,7 +1131,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			packagemanagerconfig.FieldUpdatedAt:        {Type: field.TypeInt64, Column: packagemanagerconfig.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[34] = &sqlgraph.Node{
+	graph.Nodes[45] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   pageboundary.Table,
 			Columns: pageboundary.Columns,
@@ -863,7 +1152,24 @@ var schemaGraph = func() *sqlgraph.Schema {
 			pageboundary.FieldServedAt:      {Type: field.TypeInt64, Column: pageboundary.FieldServedAt},
 		},
 	}
-	graph.Nodes[35] = &sqlgraph.Node{
+	graph.Nodes[46] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   pathignore.Table,
+			Columns: pathignore.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: pathignore.FieldID,
+			},
+		},
+		Type: "PathIgnore",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			pathignore.FieldDeploymentID: {Type: field.TypeInt64, Column: pathignore.FieldDeploymentID},
+			pathignore.FieldProduct:      {Type: field.TypeString, Column: pathignore.FieldProduct},
+			pathignore.FieldPatterns:     {Type: field.TypeJSON, Column: pathignore.FieldPatterns},
+			pathignore.FieldUpdatedAt:    {Type: field.TypeInt64, Column: pathignore.FieldUpdatedAt},
+		},
+	}
+	graph.Nodes[47] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   pendingimport.Table,
 			Columns: pendingimport.Columns,
@@ -878,7 +1184,50 @@ var schemaGraph = func() *sqlgraph.Schema {
 			pendingimport.FieldRelevantSince: {Type: field.TypeInt64, Column: pendingimport.FieldRelevantSince},
 		},
 	}
-	graph.Nodes[36] = &sqlgraph.Node{
+	graph.Nodes[48] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   policyact.Table,
+			Columns: policyact.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: policyact.FieldID,
+			},
+		},
+		Type: "PolicyAct",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			policyact.FieldDeploymentID: {Type: field.TypeInt64, Column: policyact.FieldDeploymentID},
+			policyact.FieldProjectID:    {Type: field.TypeInt64, Column: policyact.FieldProjectID},
+			policyact.FieldPolicyID:     {Type: field.TypeInt64, Column: policyact.FieldPolicyID},
+			policyact.FieldAction:       {Type: field.TypeString, Column: policyact.FieldAction},
+			policyact.FieldIssueType:    {Type: field.TypeString, Column: policyact.FieldIssueType},
+			policyact.FieldFingerprint:  {Type: field.TypeString, Column: policyact.FieldFingerprint},
+			policyact.FieldVersion:      {Type: field.TypeString, Column: policyact.FieldVersion},
+			policyact.FieldAt:           {Type: field.TypeInt64, Column: policyact.FieldAt},
+		},
+	}
+	graph.Nodes[49] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   policyrun.Table,
+			Columns: policyrun.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: policyrun.FieldID,
+			},
+		},
+		Type: "PolicyRun",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			policyrun.FieldDeploymentID: {Type: field.TypeInt64, Column: policyrun.FieldDeploymentID},
+			policyrun.FieldPolicyID:     {Type: field.TypeInt64, Column: policyrun.FieldPolicyID},
+			policyrun.FieldCause:        {Type: field.TypeString, Column: policyrun.FieldCause},
+			policyrun.FieldCauseID:      {Type: field.TypeInt64, Column: policyrun.FieldCauseID},
+			policyrun.FieldEvaluated:    {Type: field.TypeInt64, Column: policyrun.FieldEvaluated},
+			policyrun.FieldMatched:      {Type: field.TypeInt64, Column: policyrun.FieldMatched},
+			policyrun.FieldContent:      {Type: field.TypeBytes, Column: policyrun.FieldContent},
+			policyrun.FieldSent:         {Type: field.TypeInt64, Column: policyrun.FieldSent},
+			policyrun.FieldAt:           {Type: field.TypeInt64, Column: policyrun.FieldAt},
+		},
+	}
+	graph.Nodes[50] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   productfeedback.Table,
 			Columns: productfeedback.Columns,
@@ -897,7 +1246,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			productfeedback.FieldCreatedAt:     {Type: field.TypeInt64, Column: productfeedback.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[37] = &sqlgraph.Node{
+	graph.Nodes[51] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   project.Table,
 			Columns: project.Columns,
@@ -908,25 +1257,30 @@ var schemaGraph = func() *sqlgraph.Schema {
 		},
 		Type: "Project",
 		Fields: map[string]*sqlgraph.FieldSpec{
-			project.FieldDeploymentID:    {Type: field.TypeInt64, Column: project.FieldDeploymentID},
-			project.FieldName:            {Type: field.TypeString, Column: project.FieldName},
-			project.FieldNameKey:         {Type: field.TypeString, Column: project.FieldNameKey},
-			project.FieldURL:             {Type: field.TypeString, Column: project.FieldURL},
-			project.FieldRepositoryURL:   {Type: field.TypeString, Column: project.FieldRepositoryURL},
-			project.FieldBoundBy:         {Type: field.TypeString, Column: project.FieldBoundBy},
-			project.FieldDefaultBranch:   {Type: field.TypeString, Column: project.FieldDefaultBranch},
-			project.FieldPrimaryBranch:   {Type: field.TypeString, Column: project.FieldPrimaryBranch},
-			project.FieldVisibility:      {Type: field.TypeString, Column: project.FieldVisibility},
-			project.FieldScmType:         {Type: field.TypeString, Column: project.FieldScmType},
-			project.FieldManagedDiffScan: {Type: field.TypeBool, Column: project.FieldManagedDiffScan},
-			project.FieldManagedFullScan: {Type: field.TypeBool, Column: project.FieldManagedFullScan},
-			project.FieldCreatedAt:       {Type: field.TypeInt64, Column: project.FieldCreatedAt},
-			project.FieldCreatorID:       {Type: field.TypeInt64, Column: project.FieldCreatorID},
-			project.FieldLatestScanAt:    {Type: field.TypeInt64, Column: project.FieldLatestScanAt},
-			project.FieldArchivedAt:      {Type: field.TypeInt64, Column: project.FieldArchivedAt},
+			project.FieldDeploymentID:        {Type: field.TypeInt64, Column: project.FieldDeploymentID},
+			project.FieldName:                {Type: field.TypeString, Column: project.FieldName},
+			project.FieldNameKey:             {Type: field.TypeString, Column: project.FieldNameKey},
+			project.FieldURL:                 {Type: field.TypeString, Column: project.FieldURL},
+			project.FieldRepositoryURL:       {Type: field.TypeString, Column: project.FieldRepositoryURL},
+			project.FieldBoundBy:             {Type: field.TypeString, Column: project.FieldBoundBy},
+			project.FieldDefaultBranch:       {Type: field.TypeString, Column: project.FieldDefaultBranch},
+			project.FieldPrimaryBranch:       {Type: field.TypeString, Column: project.FieldPrimaryBranch},
+			project.FieldVisibility:          {Type: field.TypeString, Column: project.FieldVisibility},
+			project.FieldScmType:             {Type: field.TypeString, Column: project.FieldScmType},
+			project.FieldManagedDiffScan:     {Type: field.TypeBool, Column: project.FieldManagedDiffScan},
+			project.FieldManagedFullScan:     {Type: field.TypeBool, Column: project.FieldManagedFullScan},
+			project.FieldAiFullScan:          {Type: field.TypeBool, Column: project.FieldAiFullScan},
+			project.FieldCreatedAt:           {Type: field.TypeInt64, Column: project.FieldCreatedAt},
+			project.FieldCreatorID:           {Type: field.TypeInt64, Column: project.FieldCreatorID},
+			project.FieldLatestScanAt:        {Type: field.TypeInt64, Column: project.FieldLatestScanAt},
+			project.FieldArchivedAt:          {Type: field.TypeInt64, Column: project.FieldArchivedAt},
+			project.FieldIgnoredFiles:        {Type: field.TypeJSON, Column: project.FieldIgnoredFiles},
+			project.FieldProductIgnoredFiles: {Type: field.TypeJSON, Column: project.FieldProductIgnoredFiles},
+			project.FieldBadgeKey:            {Type: field.TypeString, Column: project.FieldBadgeKey},
+			project.FieldCloseLimits:         {Type: field.TypeBytes, Column: project.FieldCloseLimits},
 		},
 	}
-	graph.Nodes[38] = &sqlgraph.Node{
+	graph.Nodes[52] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   projecttag.Table,
 			Columns: projecttag.Columns,
@@ -942,7 +1296,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			projecttag.FieldTagID:        {Type: field.TypeInt64, Column: projecttag.FieldTagID},
 		},
 	}
-	graph.Nodes[39] = &sqlgraph.Node{
+	graph.Nodes[53] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   remediationpolicy.Table,
 			Columns: remediationpolicy.Columns,
@@ -958,11 +1312,30 @@ var schemaGraph = func() *sqlgraph.Schema {
 			remediationpolicy.FieldPosition:     {Type: field.TypeInt32, Column: remediationpolicy.FieldPosition},
 			remediationpolicy.FieldActive:       {Type: field.TypeBool, Column: remediationpolicy.FieldActive},
 			remediationpolicy.FieldContent:      {Type: field.TypeBytes, Column: remediationpolicy.FieldContent},
+			remediationpolicy.FieldGiven:        {Type: field.TypeBytes, Column: remediationpolicy.FieldGiven},
 			remediationpolicy.FieldCreatedAt:    {Type: field.TypeInt64, Column: remediationpolicy.FieldCreatedAt},
 			remediationpolicy.FieldUpdatedAt:    {Type: field.TypeInt64, Column: remediationpolicy.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[40] = &sqlgraph.Node{
+	graph.Nodes[54] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   reportformat.Table,
+			Columns: reportformat.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: reportformat.FieldID,
+			},
+		},
+		Type: "ReportFormat",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			reportformat.FieldDeploymentID: {Type: field.TypeInt64, Column: reportformat.FieldDeploymentID},
+			reportformat.FieldName:         {Type: field.TypeString, Column: reportformat.FieldName},
+			reportformat.FieldMapping:      {Type: field.TypeString, Column: reportformat.FieldMapping},
+			reportformat.FieldCreatedAt:    {Type: field.TypeInt64, Column: reportformat.FieldCreatedAt},
+			reportformat.FieldUpdatedAt:    {Type: field.TypeInt64, Column: reportformat.FieldUpdatedAt},
+		},
+	}
+	graph.Nodes[55] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   reviewcommentcontent.Table,
 			Columns: reviewcommentcontent.Columns,
@@ -981,7 +1354,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			reviewcommentcontent.FieldUpdatedAt:    {Type: field.TypeInt64, Column: reviewcommentcontent.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[41] = &sqlgraph.Node{
+	graph.Nodes[56] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   rule.Table,
 			Columns: rule.Columns,
@@ -998,9 +1371,11 @@ var schemaGraph = func() *sqlgraph.Schema {
 			rule.FieldCategory:     {Type: field.TypeString, Column: rule.FieldCategory},
 			rule.FieldConfidence:   {Type: field.TypeString, Column: rule.FieldConfidence},
 			rule.FieldContent:      {Type: field.TypeBytes, Column: rule.FieldContent},
+			rule.FieldSecretType:   {Type: field.TypeString, Column: rule.FieldSecretType},
+			rule.FieldOrigin:       {Type: field.TypeString, Column: rule.FieldOrigin},
 		},
 	}
-	graph.Nodes[42] = &sqlgraph.Node{
+	graph.Nodes[57] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   rulealias.Table,
 			Columns: rulealias.Columns,
@@ -1019,7 +1394,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			rulealias.FieldCreatedAt:    {Type: field.TypeInt64, Column: rulealias.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[43] = &sqlgraph.Node{
+	graph.Nodes[58] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   ruledocument.Table,
 			Columns: ruledocument.Columns,
@@ -1030,20 +1405,25 @@ var schemaGraph = func() *sqlgraph.Schema {
 		},
 		Type: "RuleDocument",
 		Fields: map[string]*sqlgraph.FieldSpec{
-			ruledocument.FieldDeploymentID: {Type: field.TypeInt64, Column: ruledocument.FieldDeploymentID},
-			ruledocument.FieldName:         {Type: field.TypeString, Column: ruledocument.FieldName},
-			ruledocument.FieldOrigin:       {Type: field.TypeString, Column: ruledocument.FieldOrigin},
-			ruledocument.FieldProduct:      {Type: field.TypeString, Column: ruledocument.FieldProduct},
-			ruledocument.FieldSeverity:     {Type: field.TypeString, Column: ruledocument.FieldSeverity},
-			ruledocument.FieldLanguages:    {Type: field.TypeJSON, Column: ruledocument.FieldLanguages},
-			ruledocument.FieldMode:         {Type: field.TypeString, Column: ruledocument.FieldMode},
-			ruledocument.FieldVisibility:   {Type: field.TypeString, Column: ruledocument.FieldVisibility},
-			ruledocument.FieldVersion:      {Type: field.TypeInt32, Column: ruledocument.FieldVersion},
-			ruledocument.FieldCreatedAt:    {Type: field.TypeInt64, Column: ruledocument.FieldCreatedAt},
-			ruledocument.FieldUpdatedAt:    {Type: field.TypeInt64, Column: ruledocument.FieldUpdatedAt},
+			ruledocument.FieldDeploymentID:       {Type: field.TypeInt64, Column: ruledocument.FieldDeploymentID},
+			ruledocument.FieldName:               {Type: field.TypeString, Column: ruledocument.FieldName},
+			ruledocument.FieldOrigin:             {Type: field.TypeString, Column: ruledocument.FieldOrigin},
+			ruledocument.FieldProduct:            {Type: field.TypeString, Column: ruledocument.FieldProduct},
+			ruledocument.FieldSeverity:           {Type: field.TypeString, Column: ruledocument.FieldSeverity},
+			ruledocument.FieldLanguages:          {Type: field.TypeJSON, Column: ruledocument.FieldLanguages},
+			ruledocument.FieldMode:               {Type: field.TypeString, Column: ruledocument.FieldMode},
+			ruledocument.FieldVisibility:         {Type: field.TypeString, Column: ruledocument.FieldVisibility},
+			ruledocument.FieldVersion:            {Type: field.TypeInt32, Column: ruledocument.FieldVersion},
+			ruledocument.FieldProvenVersion:      {Type: field.TypeInt32, Column: ruledocument.FieldProvenVersion},
+			ruledocument.FieldQuarantinedVersion: {Type: field.TypeInt32, Column: ruledocument.FieldQuarantinedVersion},
+			ruledocument.FieldQuarantineReason:   {Type: field.TypeString, Column: ruledocument.FieldQuarantineReason},
+			ruledocument.FieldQuarantineScanID:   {Type: field.TypeInt64, Column: ruledocument.FieldQuarantineScanID},
+			ruledocument.FieldQuarantinedAt:      {Type: field.TypeInt64, Column: ruledocument.FieldQuarantinedAt},
+			ruledocument.FieldCreatedAt:          {Type: field.TypeInt64, Column: ruledocument.FieldCreatedAt},
+			ruledocument.FieldUpdatedAt:          {Type: field.TypeInt64, Column: ruledocument.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[44] = &sqlgraph.Node{
+	graph.Nodes[59] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   ruleversion.Table,
 			Columns: ruleversion.Columns,
@@ -1064,7 +1444,87 @@ var schemaGraph = func() *sqlgraph.Schema {
 			ruleversion.FieldCreatedAt:      {Type: field.TypeInt64, Column: ruleversion.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[45] = &sqlgraph.Node{
+	graph.Nodes[60] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   ruleboard.Table,
+			Columns: ruleboard.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: ruleboard.FieldID,
+			},
+		},
+		Type: "Ruleboard",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			ruleboard.FieldDeploymentID: {Type: field.TypeInt64, Column: ruleboard.FieldDeploymentID},
+			ruleboard.FieldSlug:         {Type: field.TypeString, Column: ruleboard.FieldSlug},
+			ruleboard.FieldName:         {Type: field.TypeString, Column: ruleboard.FieldName},
+			ruleboard.FieldProduct:      {Type: field.TypeString, Column: ruleboard.FieldProduct},
+			ruleboard.FieldCreatedAt:    {Type: field.TypeInt64, Column: ruleboard.FieldCreatedAt},
+			ruleboard.FieldUpdatedAt:    {Type: field.TypeInt64, Column: ruleboard.FieldUpdatedAt},
+		},
+	}
+	graph.Nodes[61] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   ruleboardproject.Table,
+			Columns: ruleboardproject.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: ruleboardproject.FieldID,
+			},
+		},
+		Type: "RuleboardProject",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			ruleboardproject.FieldDeploymentID: {Type: field.TypeInt64, Column: ruleboardproject.FieldDeploymentID},
+			ruleboardproject.FieldRuleboardID:  {Type: field.TypeInt64, Column: ruleboardproject.FieldRuleboardID},
+			ruleboardproject.FieldProjectID:    {Type: field.TypeInt64, Column: ruleboardproject.FieldProjectID},
+			ruleboardproject.FieldProduct:      {Type: field.TypeString, Column: ruleboardproject.FieldProduct},
+		},
+	}
+	graph.Nodes[62] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   ruleboardrule.Table,
+			Columns: ruleboardrule.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: ruleboardrule.FieldID,
+			},
+		},
+		Type: "RuleboardRule",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			ruleboardrule.FieldDeploymentID: {Type: field.TypeInt64, Column: ruleboardrule.FieldDeploymentID},
+			ruleboardrule.FieldRuleboardID:  {Type: field.TypeInt64, Column: ruleboardrule.FieldRuleboardID},
+			ruleboardrule.FieldProduct:      {Type: field.TypeString, Column: ruleboardrule.FieldProduct},
+			ruleboardrule.FieldRuleType:     {Type: field.TypeString, Column: ruleboardrule.FieldRuleType},
+			ruleboardrule.FieldRule:         {Type: field.TypeString, Column: ruleboardrule.FieldRule},
+			ruleboardrule.FieldMode:         {Type: field.TypeString, Column: ruleboardrule.FieldMode},
+			ruleboardrule.FieldUpdatedAt:    {Type: field.TypeInt64, Column: ruleboardrule.FieldUpdatedAt},
+		},
+	}
+	graph.Nodes[63] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   savedview.Table,
+			Columns: savedview.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: savedview.FieldID,
+			},
+		},
+		Type: "SavedView",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			savedview.FieldDeploymentID: {Type: field.TypeInt64, Column: savedview.FieldDeploymentID},
+			savedview.FieldScope:        {Type: field.TypeString, Column: savedview.FieldScope},
+			savedview.FieldOwnerID:      {Type: field.TypeInt64, Column: savedview.FieldOwnerID},
+			savedview.FieldName:         {Type: field.TypeString, Column: savedview.FieldName},
+			savedview.FieldNameKey:      {Type: field.TypeString, Column: savedview.FieldNameKey},
+			savedview.FieldPosition:     {Type: field.TypeInt32, Column: savedview.FieldPosition},
+			savedview.FieldIsDefault:    {Type: field.TypeBool, Column: savedview.FieldIsDefault},
+			savedview.FieldContent:      {Type: field.TypeBytes, Column: savedview.FieldContent},
+			savedview.FieldCreatorID:    {Type: field.TypeInt64, Column: savedview.FieldCreatorID},
+			savedview.FieldCreatedAt:    {Type: field.TypeInt64, Column: savedview.FieldCreatedAt},
+			savedview.FieldUpdatedAt:    {Type: field.TypeInt64, Column: savedview.FieldUpdatedAt},
+		},
+	}
+	graph.Nodes[64] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scan.Table,
 			Columns: scan.Columns,
@@ -1079,9 +1539,11 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scan.FieldProjectID:        {Type: field.TypeInt64, Column: scan.FieldProjectID},
 			scan.FieldRef:              {Type: field.TypeString, Column: scan.FieldRef},
 			scan.FieldCommit:           {Type: field.TypeString, Column: scan.FieldCommit},
+			scan.FieldCommitTime:       {Type: field.TypeInt64, Column: scan.FieldCommitTime},
 			scan.FieldStatus:           {Type: field.TypeString, Column: scan.FieldStatus},
 			scan.FieldProducts:         {Type: field.TypeInt32, Column: scan.FieldProducts},
 			scan.FieldIsFullScan:       {Type: field.TypeBool, Column: scan.FieldIsFullScan},
+			scan.FieldPullRequest:      {Type: field.TypeInt64, Column: scan.FieldPullRequest},
 			scan.FieldUniqueID:         {Type: field.TypeString, Column: scan.FieldUniqueID},
 			scan.FieldResultsState:     {Type: field.TypeString, Column: scan.FieldResultsState},
 			scan.FieldScanner:          {Type: field.TypeBytes, Column: scan.FieldScanner},
@@ -1096,7 +1558,25 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scan.FieldCompletedAt:      {Type: field.TypeInt64, Column: scan.FieldCompletedAt},
 		},
 	}
-	graph.Nodes[46] = &sqlgraph.Node{
+	graph.Nodes[65] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   scananswer.Table,
+			Columns: scananswer.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: scananswer.FieldID,
+			},
+		},
+		Type: "ScanAnswer",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			scananswer.FieldDeploymentID: {Type: field.TypeInt64, Column: scananswer.FieldDeploymentID},
+			scananswer.FieldScanID:       {Type: field.TypeInt64, Column: scananswer.FieldScanID},
+			scananswer.FieldProjectID:    {Type: field.TypeInt64, Column: scananswer.FieldProjectID},
+			scananswer.FieldContent:      {Type: field.TypeBytes, Column: scananswer.FieldContent},
+			scananswer.FieldAt:           {Type: field.TypeInt64, Column: scananswer.FieldAt},
+		},
+	}
+	graph.Nodes[66] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scancoverage.Table,
 			Columns: scancoverage.Columns,
@@ -1114,11 +1594,13 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scancoverage.FieldTool:             {Type: field.TypeString, Column: scancoverage.FieldTool},
 			scancoverage.FieldAnalysisCategory: {Type: field.TypeString, Column: scancoverage.FieldAnalysisCategory},
 			scancoverage.FieldIsFullScan:       {Type: field.TypeBool, Column: scancoverage.FieldIsFullScan},
+			scancoverage.FieldProducts:         {Type: field.TypeInt32, Column: scancoverage.FieldProducts},
 			scancoverage.FieldContent:          {Type: field.TypeBytes, Column: scancoverage.FieldContent},
 			scancoverage.FieldAt:               {Type: field.TypeInt64, Column: scancoverage.FieldAt},
+			scancoverage.FieldCommitTime:       {Type: field.TypeInt64, Column: scancoverage.FieldCommitTime},
 		},
 	}
-	graph.Nodes[47] = &sqlgraph.Node{
+	graph.Nodes[67] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scanpayload.Table,
 			Columns: scanpayload.Columns,
@@ -1135,7 +1617,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scanpayload.FieldContent:      {Type: field.TypeBytes, Column: scanpayload.FieldContent},
 		},
 	}
-	graph.Nodes[48] = &sqlgraph.Node{
+	graph.Nodes[68] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scmapp.Table,
 			Columns: scmapp.Columns,
@@ -1175,7 +1657,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scmapp.FieldCompletedAt:           {Type: field.TypeInt64, Column: scmapp.FieldCompletedAt},
 		},
 	}
-	graph.Nodes[49] = &sqlgraph.Node{
+	graph.Nodes[69] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scmconfig.Table,
 			Columns: scmconfig.Columns,
@@ -1214,7 +1696,28 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scmconfig.FieldUpdatedAt:             {Type: field.TypeInt64, Column: scmconfig.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[50] = &sqlgraph.Node{
+	graph.Nodes[70] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   session.Table,
+			Columns: session.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: session.FieldID,
+			},
+		},
+		Type: "Session",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			session.FieldHash:       {Type: field.TypeBytes, Column: session.FieldHash},
+			session.FieldUserID:     {Type: field.TypeInt64, Column: session.FieldUserID},
+			session.FieldMethod:     {Type: field.TypeString, Column: session.FieldMethod},
+			session.FieldAddress:    {Type: field.TypeString, Column: session.FieldAddress},
+			session.FieldAgent:      {Type: field.TypeString, Column: session.FieldAgent},
+			session.FieldCreatedAt:  {Type: field.TypeInt64, Column: session.FieldCreatedAt},
+			session.FieldLastUsedAt: {Type: field.TypeInt64, Column: session.FieldLastUsedAt},
+			session.FieldRevokedAt:  {Type: field.TypeInt64, Column: session.FieldRevokedAt},
+		},
+	}
+	graph.Nodes[71] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   setting.Table,
 			Columns: setting.Columns,
@@ -1229,7 +1732,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			setting.FieldValue: {Type: field.TypeBytes, Column: setting.FieldValue},
 		},
 	}
-	graph.Nodes[51] = &sqlgraph.Node{
+	graph.Nodes[72] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   signingkey.Table,
 			Columns: signingkey.Columns,
@@ -1247,7 +1750,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			signingkey.FieldRetiredAt:        {Type: field.TypeInt64, Column: signingkey.FieldRetiredAt},
 		},
 	}
-	graph.Nodes[52] = &sqlgraph.Node{
+	graph.Nodes[73] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   tag.Table,
 			Columns: tag.Columns,
@@ -1263,7 +1766,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			tag.FieldCreatedAt:    {Type: field.TypeInt64, Column: tag.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[53] = &sqlgraph.Node{
+	graph.Nodes[74] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   team.Table,
 			Columns: team.Columns,
@@ -1284,7 +1787,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			team.FieldUpdatedAt:        {Type: field.TypeInt64, Column: team.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[54] = &sqlgraph.Node{
+	graph.Nodes[75] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   teammember.Table,
 			Columns: teammember.Columns,
@@ -1302,7 +1805,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			teammember.FieldCreatedAt:    {Type: field.TypeInt64, Column: teammember.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[55] = &sqlgraph.Node{
+	graph.Nodes[76] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   teamproject.Table,
 			Columns: teamproject.Columns,
@@ -1319,7 +1822,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			teamproject.FieldCreatedAt:    {Type: field.TypeInt64, Column: teamproject.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[56] = &sqlgraph.Node{
+	graph.Nodes[77] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   token.Table,
 			Columns: token.Columns,
@@ -1336,6 +1839,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			token.FieldHash:          {Type: field.TypeBytes, Column: token.FieldHash},
 			token.FieldHint:          {Type: field.TypeString, Column: token.FieldHint},
 			token.FieldParentID:      {Type: field.TypeInt64, Column: token.FieldParentID},
+			token.FieldProjectID:     {Type: field.TypeInt64, Column: token.FieldProjectID},
 			token.FieldScopes:        {Type: field.TypeJSON, Column: token.FieldScopes},
 			token.FieldLimitedScopes: {Type: field.TypeJSON, Column: token.FieldLimitedScopes},
 			token.FieldRole:          {Type: field.TypeString, Column: token.FieldRole},
@@ -1345,7 +1849,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			token.FieldRevokedAt:     {Type: field.TypeInt64, Column: token.FieldRevokedAt},
 		},
 	}
-	graph.Nodes[57] = &sqlgraph.Node{
+	graph.Nodes[78] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   tokenrequest.Table,
 			Columns: tokenrequest.Columns,
@@ -1364,7 +1868,55 @@ var schemaGraph = func() *sqlgraph.Schema {
 			tokenrequest.FieldExpiresAt:    {Type: field.TypeInt64, Column: tokenrequest.FieldExpiresAt},
 		},
 	}
-	graph.Nodes[58] = &sqlgraph.Node{
+	graph.Nodes[79] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   triagechange.Table,
+			Columns: triagechange.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: triagechange.FieldID,
+			},
+		},
+		Type: "TriageChange",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			triagechange.FieldDeploymentID: {Type: field.TypeInt64, Column: triagechange.FieldDeploymentID},
+			triagechange.FieldKind:         {Type: field.TypeString, Column: triagechange.FieldKind},
+			triagechange.FieldState:        {Type: field.TypeString, Column: triagechange.FieldState},
+			triagechange.FieldReason:       {Type: field.TypeString, Column: triagechange.FieldReason},
+			triagechange.FieldNote:         {Type: field.TypeString, Column: triagechange.FieldNote},
+			triagechange.FieldUndoesID:     {Type: field.TypeInt64, Column: triagechange.FieldUndoesID},
+			triagechange.FieldActorKind:    {Type: field.TypeString, Column: triagechange.FieldActorKind},
+			triagechange.FieldActorID:      {Type: field.TypeInt64, Column: triagechange.FieldActorID},
+			triagechange.FieldActorName:    {Type: field.TypeString, Column: triagechange.FieldActorName},
+			triagechange.FieldChosen:       {Type: field.TypeInt64, Column: triagechange.FieldChosen},
+			triagechange.FieldChanged:      {Type: field.TypeInt64, Column: triagechange.FieldChanged},
+			triagechange.FieldDecidedAt:    {Type: field.TypeInt64, Column: triagechange.FieldDecidedAt},
+			triagechange.FieldAt:           {Type: field.TypeInt64, Column: triagechange.FieldAt},
+			triagechange.FieldUndoneBy:     {Type: field.TypeInt64, Column: triagechange.FieldUndoneBy},
+		},
+	}
+	graph.Nodes[80] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   triagechangefinding.Table,
+			Columns: triagechangefinding.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: triagechangefinding.FieldID,
+			},
+		},
+		Type: "TriageChangeFinding",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			triagechangefinding.FieldDeploymentID:  {Type: field.TypeInt64, Column: triagechangefinding.FieldDeploymentID},
+			triagechangefinding.FieldChangeID:      {Type: field.TypeInt64, Column: triagechangefinding.FieldChangeID},
+			triagechangefinding.FieldFindingID:     {Type: field.TypeInt64, Column: triagechangefinding.FieldFindingID},
+			triagechangefinding.FieldChosen:        {Type: field.TypeBool, Column: triagechangefinding.FieldChosen},
+			triagechangefinding.FieldTriageState:   {Type: field.TypeString, Column: triagechangefinding.FieldTriageState},
+			triagechangefinding.FieldTriageReason:  {Type: field.TypeString, Column: triagechangefinding.FieldTriageReason},
+			triagechangefinding.FieldTriageComment: {Type: field.TypeString, Column: triagechangefinding.FieldTriageComment},
+			triagechangefinding.FieldTriagedAt:     {Type: field.TypeInt64, Column: triagechangefinding.FieldTriagedAt},
+		},
+	}
+	graph.Nodes[81] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   user.Table,
 			Columns: user.Columns,
@@ -1384,7 +1936,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			user.FieldCreatedAt: {Type: field.TypeInt64, Column: user.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[59] = &sqlgraph.Node{
+	graph.Nodes[82] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   webhookevent.Table,
 			Columns: webhookevent.Columns,
@@ -1407,7 +1959,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			webhookevent.FieldEvent:        {Type: field.TypeBytes, Column: webhookevent.FieldEvent},
 		},
 	}
-	graph.Nodes[60] = &sqlgraph.Node{
+	graph.Nodes[83] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   webhookreceipt.Table,
 			Columns: webhookreceipt.Columns,
@@ -1424,7 +1976,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			webhookreceipt.FieldReceivedAt:   {Type: field.TypeInt64, Column: webhookreceipt.FieldReceivedAt},
 		},
 	}
-	graph.Nodes[61] = &sqlgraph.Node{
+	graph.Nodes[84] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflow.Table,
 			Columns: workflow.Columns,
@@ -1443,7 +1995,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflow.FieldUpdatedAt:    {Type: field.TypeInt64, Column: workflow.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[62] = &sqlgraph.Node{
+	graph.Nodes[85] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowartifact.Table,
 			Columns: workflowartifact.Columns,
@@ -1463,7 +2015,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowartifact.FieldCreatedAt:    {Type: field.TypeInt64, Column: workflowartifact.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[63] = &sqlgraph.Node{
+	graph.Nodes[86] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowattempt.Table,
 			Columns: workflowattempt.Columns,
@@ -1494,7 +2046,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowattempt.FieldFinishedAt:   {Type: field.TypeInt64, Column: workflowattempt.FieldFinishedAt},
 		},
 	}
-	graph.Nodes[64] = &sqlgraph.Node{
+	graph.Nodes[87] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowfinding.Table,
 			Columns: workflowfinding.Columns,
@@ -1517,7 +2069,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowfinding.FieldReasoning:    {Type: field.TypeString, Column: workflowfinding.FieldReasoning},
 		},
 	}
-	graph.Nodes[65] = &sqlgraph.Node{
+	graph.Nodes[88] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowfork.Table,
 			Columns: workflowfork.Columns,
@@ -1539,7 +2091,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowfork.FieldArrived:      {Type: field.TypeInt32, Column: workflowfork.FieldArrived},
 		},
 	}
-	graph.Nodes[66] = &sqlgraph.Node{
+	graph.Nodes[89] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowrun.Table,
 			Columns: workflowrun.Columns,
@@ -1583,7 +2135,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowrun.FieldFinishedAt:     {Type: field.TypeInt64, Column: workflowrun.FieldFinishedAt},
 		},
 	}
-	graph.Nodes[67] = &sqlgraph.Node{
+	graph.Nodes[90] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowtask.Table,
 			Columns: workflowtask.Columns,
@@ -1613,7 +2165,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowtask.FieldFinishedAt:   {Type: field.TypeInt64, Column: workflowtask.FieldFinishedAt},
 		},
 	}
-	graph.Nodes[68] = &sqlgraph.Node{
+	graph.Nodes[91] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowversion.Table,
 			Columns: workflowversion.Columns,
@@ -2816,6 +3368,236 @@ func (f *AuditHeadFilter) WhereOrigin(p entql.BytesP) {
 }
 
 // addPredicate implements the predicateAdder interface.
+func (_q *AutomationQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the AutomationQuery builder.
+func (_q *AutomationQuery) Filter() *AutomationFilter {
+	return &AutomationFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *AutomationMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the AutomationMutation builder.
+func (m *AutomationMutation) Filter() *AutomationFilter {
+	return &AutomationFilter{config: m.config, predicateAdder: m}
+}
+
+// AutomationFilter provides a generic filtering capability at runtime for AutomationQuery.
+type AutomationFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *AutomationFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[14].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *AutomationFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(automation.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *AutomationFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(automation.FieldDeploymentID))
+}
+
+// WhereName applies the entql string predicate on the name field.
+func (f *AutomationFilter) WhereName(p entql.StringP) {
+	f.Where(p.Field(automation.FieldName))
+}
+
+// WhereTrigger applies the entql string predicate on the trigger field.
+func (f *AutomationFilter) WhereTrigger(p entql.StringP) {
+	f.Where(p.Field(automation.FieldTrigger))
+}
+
+// WhereActive applies the entql bool predicate on the active field.
+func (f *AutomationFilter) WhereActive(p entql.BoolP) {
+	f.Where(p.Field(automation.FieldActive))
+}
+
+// WhereContent applies the entql []byte predicate on the content field.
+func (f *AutomationFilter) WhereContent(p entql.BytesP) {
+	f.Where(p.Field(automation.FieldContent))
+}
+
+// WhereCreatedBy applies the entql string predicate on the created_by field.
+func (f *AutomationFilter) WhereCreatedBy(p entql.StringP) {
+	f.Where(p.Field(automation.FieldCreatedBy))
+}
+
+// WhereUpdatedBy applies the entql string predicate on the updated_by field.
+func (f *AutomationFilter) WhereUpdatedBy(p entql.StringP) {
+	f.Where(p.Field(automation.FieldUpdatedBy))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *AutomationFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(automation.FieldCreatedAt))
+}
+
+// WhereUpdatedAt applies the entql int64 predicate on the updated_at field.
+func (f *AutomationFilter) WhereUpdatedAt(p entql.Int64P) {
+	f.Where(p.Field(automation.FieldUpdatedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *AutomationRunQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the AutomationRunQuery builder.
+func (_q *AutomationRunQuery) Filter() *AutomationRunFilter {
+	return &AutomationRunFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *AutomationRunMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the AutomationRunMutation builder.
+func (m *AutomationRunMutation) Filter() *AutomationRunFilter {
+	return &AutomationRunFilter{config: m.config, predicateAdder: m}
+}
+
+// AutomationRunFilter provides a generic filtering capability at runtime for AutomationRunQuery.
+type AutomationRunFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *AutomationRunFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[15].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *AutomationRunFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(automationrun.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *AutomationRunFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(automationrun.FieldDeploymentID))
+}
+
+// WhereAutomationID applies the entql int64 predicate on the automation_id field.
+func (f *AutomationRunFilter) WhereAutomationID(p entql.Int64P) {
+	f.Where(p.Field(automationrun.FieldAutomationID))
+}
+
+// WhereCause applies the entql string predicate on the cause field.
+func (f *AutomationRunFilter) WhereCause(p entql.StringP) {
+	f.Where(p.Field(automationrun.FieldCause))
+}
+
+// WhereCauseID applies the entql int64 predicate on the cause_id field.
+func (f *AutomationRunFilter) WhereCauseID(p entql.Int64P) {
+	f.Where(p.Field(automationrun.FieldCauseID))
+}
+
+// WhereEvaluated applies the entql int64 predicate on the evaluated field.
+func (f *AutomationRunFilter) WhereEvaluated(p entql.Int64P) {
+	f.Where(p.Field(automationrun.FieldEvaluated))
+}
+
+// WhereMatched applies the entql int64 predicate on the matched field.
+func (f *AutomationRunFilter) WhereMatched(p entql.Int64P) {
+	f.Where(p.Field(automationrun.FieldMatched))
+}
+
+// WhereContent applies the entql []byte predicate on the content field.
+func (f *AutomationRunFilter) WhereContent(p entql.BytesP) {
+	f.Where(p.Field(automationrun.FieldContent))
+}
+
+// WhereSent applies the entql int64 predicate on the sent field.
+func (f *AutomationRunFilter) WhereSent(p entql.Int64P) {
+	f.Where(p.Field(automationrun.FieldSent))
+}
+
+// WhereAt applies the entql int64 predicate on the at field.
+func (f *AutomationRunFilter) WhereAt(p entql.Int64P) {
+	f.Where(p.Field(automationrun.FieldAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *ConsoleLinkQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the ConsoleLinkQuery builder.
+func (_q *ConsoleLinkQuery) Filter() *ConsoleLinkFilter {
+	return &ConsoleLinkFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *ConsoleLinkMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the ConsoleLinkMutation builder.
+func (m *ConsoleLinkMutation) Filter() *ConsoleLinkFilter {
+	return &ConsoleLinkFilter{config: m.config, predicateAdder: m}
+}
+
+// ConsoleLinkFilter provides a generic filtering capability at runtime for ConsoleLinkQuery.
+type ConsoleLinkFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *ConsoleLinkFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[16].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *ConsoleLinkFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(consolelink.FieldID))
+}
+
+// WhereHash applies the entql []byte predicate on the hash field.
+func (f *ConsoleLinkFilter) WhereHash(p entql.BytesP) {
+	f.Where(p.Field(consolelink.FieldHash))
+}
+
+// WhereUserID applies the entql int64 predicate on the user_id field.
+func (f *ConsoleLinkFilter) WhereUserID(p entql.Int64P) {
+	f.Where(p.Field(consolelink.FieldUserID))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *ConsoleLinkFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(consolelink.FieldCreatedAt))
+}
+
+// WhereExpiresAt applies the entql int64 predicate on the expires_at field.
+func (f *ConsoleLinkFilter) WhereExpiresAt(p entql.Int64P) {
+	f.Where(p.Field(consolelink.FieldExpiresAt))
+}
+
+// addPredicate implements the predicateAdder interface.
 func (_q *DeliveryQuery) addPredicate(pred func(s *sql.Selector)) {
 	_q.predicates = append(_q.predicates, pred)
 }
@@ -2844,7 +3626,7 @@ type DeliveryFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *DeliveryFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[14].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[17].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -2974,7 +3756,7 @@ type DeliveryAttemptFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *DeliveryAttemptFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[15].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[18].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3044,7 +3826,7 @@ type DependencyFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *DependencyFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[16].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[19].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3144,7 +3926,7 @@ type DependencyPackageFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *DependencyPackageFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[17].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[20].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3204,7 +3986,7 @@ type DeploymentFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *DeploymentFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[18].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[21].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3250,14 +4032,554 @@ func (f *DeploymentFilter) WhereProducts(p entql.BytesP) {
 	f.Where(p.Field(deployment.FieldProducts))
 }
 
+// WhereCloseLimits applies the entql []byte predicate on the close_limits field.
+func (f *DeploymentFilter) WhereCloseLimits(p entql.BytesP) {
+	f.Where(p.Field(deployment.FieldCloseLimits))
+}
+
 // WhereCatalogRevision applies the entql int64 predicate on the catalog_revision field.
 func (f *DeploymentFilter) WhereCatalogRevision(p entql.Int64P) {
 	f.Where(p.Field(deployment.FieldCatalogRevision))
 }
 
+// WherePoliciesMigratedAt applies the entql int64 predicate on the policies_migrated_at field.
+func (f *DeploymentFilter) WherePoliciesMigratedAt(p entql.Int64P) {
+	f.Where(p.Field(deployment.FieldPoliciesMigratedAt))
+}
+
 // WhereCreatedAt applies the entql int64 predicate on the created_at field.
 func (f *DeploymentFilter) WhereCreatedAt(p entql.Int64P) {
 	f.Where(p.Field(deployment.FieldCreatedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *DetectionExceptionQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the DetectionExceptionQuery builder.
+func (_q *DetectionExceptionQuery) Filter() *DetectionExceptionFilter {
+	return &DetectionExceptionFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *DetectionExceptionMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the DetectionExceptionMutation builder.
+func (m *DetectionExceptionMutation) Filter() *DetectionExceptionFilter {
+	return &DetectionExceptionFilter{config: m.config, predicateAdder: m}
+}
+
+// DetectionExceptionFilter provides a generic filtering capability at runtime for DetectionExceptionQuery.
+type DetectionExceptionFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *DetectionExceptionFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[22].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *DetectionExceptionFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(detectionexception.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *DetectionExceptionFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(detectionexception.FieldDeploymentID))
+}
+
+// WhereProduct applies the entql string predicate on the product field.
+func (f *DetectionExceptionFilter) WhereProduct(p entql.StringP) {
+	f.Where(p.Field(detectionexception.FieldProduct))
+}
+
+// WhereProjectID applies the entql int64 predicate on the project_id field.
+func (f *DetectionExceptionFilter) WhereProjectID(p entql.Int64P) {
+	f.Where(p.Field(detectionexception.FieldProjectID))
+}
+
+// WhereTagID applies the entql int64 predicate on the tag_id field.
+func (f *DetectionExceptionFilter) WhereTagID(p entql.Int64P) {
+	f.Where(p.Field(detectionexception.FieldTagID))
+}
+
+// WhereRuleType applies the entql string predicate on the rule_type field.
+func (f *DetectionExceptionFilter) WhereRuleType(p entql.StringP) {
+	f.Where(p.Field(detectionexception.FieldRuleType))
+}
+
+// WhereRule applies the entql string predicate on the rule field.
+func (f *DetectionExceptionFilter) WhereRule(p entql.StringP) {
+	f.Where(p.Field(detectionexception.FieldRule))
+}
+
+// WhereExceptionType applies the entql string predicate on the exception_type field.
+func (f *DetectionExceptionFilter) WhereExceptionType(p entql.StringP) {
+	f.Where(p.Field(detectionexception.FieldExceptionType))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *DetectionPolicyQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the DetectionPolicyQuery builder.
+func (_q *DetectionPolicyQuery) Filter() *DetectionPolicyFilter {
+	return &DetectionPolicyFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *DetectionPolicyMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the DetectionPolicyMutation builder.
+func (m *DetectionPolicyMutation) Filter() *DetectionPolicyFilter {
+	return &DetectionPolicyFilter{config: m.config, predicateAdder: m}
+}
+
+// DetectionPolicyFilter provides a generic filtering capability at runtime for DetectionPolicyQuery.
+type DetectionPolicyFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *DetectionPolicyFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[23].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *DetectionPolicyFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(detectionpolicy.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *DetectionPolicyFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(detectionpolicy.FieldDeploymentID))
+}
+
+// WhereProduct applies the entql string predicate on the product field.
+func (f *DetectionPolicyFilter) WhereProduct(p entql.StringP) {
+	f.Where(p.Field(detectionpolicy.FieldProduct))
+}
+
+// WhereRulesets applies the entql json.RawMessage predicate on the rulesets field.
+func (f *DetectionPolicyFilter) WhereRulesets(p entql.BytesP) {
+	f.Where(p.Field(detectionpolicy.FieldRulesets))
+}
+
+// WhereRules applies the entql json.RawMessage predicate on the rules field.
+func (f *DetectionPolicyFilter) WhereRules(p entql.BytesP) {
+	f.Where(p.Field(detectionpolicy.FieldRules))
+}
+
+// WhereUpdatedAt applies the entql int64 predicate on the updated_at field.
+func (f *DetectionPolicyFilter) WhereUpdatedAt(p entql.Int64P) {
+	f.Where(p.Field(detectionpolicy.FieldUpdatedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *ExceptionRequestQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the ExceptionRequestQuery builder.
+func (_q *ExceptionRequestQuery) Filter() *ExceptionRequestFilter {
+	return &ExceptionRequestFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *ExceptionRequestMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the ExceptionRequestMutation builder.
+func (m *ExceptionRequestMutation) Filter() *ExceptionRequestFilter {
+	return &ExceptionRequestFilter{config: m.config, predicateAdder: m}
+}
+
+// ExceptionRequestFilter provides a generic filtering capability at runtime for ExceptionRequestQuery.
+type ExceptionRequestFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *ExceptionRequestFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[24].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *ExceptionRequestFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(exceptionrequest.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *ExceptionRequestFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(exceptionrequest.FieldDeploymentID))
+}
+
+// WhereProjectID applies the entql int64 predicate on the project_id field.
+func (f *ExceptionRequestFilter) WhereProjectID(p entql.Int64P) {
+	f.Where(p.Field(exceptionrequest.FieldProjectID))
+}
+
+// WhereFindingID applies the entql int64 predicate on the finding_id field.
+func (f *ExceptionRequestFilter) WhereFindingID(p entql.Int64P) {
+	f.Where(p.Field(exceptionrequest.FieldFindingID))
+}
+
+// WhereState applies the entql string predicate on the state field.
+func (f *ExceptionRequestFilter) WhereState(p entql.StringP) {
+	f.Where(p.Field(exceptionrequest.FieldState))
+}
+
+// WhereSource applies the entql string predicate on the source field.
+func (f *ExceptionRequestFilter) WhereSource(p entql.StringP) {
+	f.Where(p.Field(exceptionrequest.FieldSource))
+}
+
+// WhereReason applies the entql string predicate on the reason field.
+func (f *ExceptionRequestFilter) WhereReason(p entql.StringP) {
+	f.Where(p.Field(exceptionrequest.FieldReason))
+}
+
+// WhereNote applies the entql string predicate on the note field.
+func (f *ExceptionRequestFilter) WhereNote(p entql.StringP) {
+	f.Where(p.Field(exceptionrequest.FieldNote))
+}
+
+// WhereRequesterKind applies the entql string predicate on the requester_kind field.
+func (f *ExceptionRequestFilter) WhereRequesterKind(p entql.StringP) {
+	f.Where(p.Field(exceptionrequest.FieldRequesterKind))
+}
+
+// WhereRequesterID applies the entql int64 predicate on the requester_id field.
+func (f *ExceptionRequestFilter) WhereRequesterID(p entql.Int64P) {
+	f.Where(p.Field(exceptionrequest.FieldRequesterID))
+}
+
+// WhereRequesterUserID applies the entql int64 predicate on the requester_user_id field.
+func (f *ExceptionRequestFilter) WhereRequesterUserID(p entql.Int64P) {
+	f.Where(p.Field(exceptionrequest.FieldRequesterUserID))
+}
+
+// WhereRequesterLogin applies the entql string predicate on the requester_login field.
+func (f *ExceptionRequestFilter) WhereRequesterLogin(p entql.StringP) {
+	f.Where(p.Field(exceptionrequest.FieldRequesterLogin))
+}
+
+// WhereRequesterName applies the entql string predicate on the requester_name field.
+func (f *ExceptionRequestFilter) WhereRequesterName(p entql.StringP) {
+	f.Where(p.Field(exceptionrequest.FieldRequesterName))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *ExceptionRequestFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(exceptionrequest.FieldCreatedAt))
+}
+
+// WhereReviewID applies the entql int64 predicate on the review_id field.
+func (f *ExceptionRequestFilter) WhereReviewID(p entql.Int64P) {
+	f.Where(p.Field(exceptionrequest.FieldReviewID))
+}
+
+// WhereReviewerKind applies the entql string predicate on the reviewer_kind field.
+func (f *ExceptionRequestFilter) WhereReviewerKind(p entql.StringP) {
+	f.Where(p.Field(exceptionrequest.FieldReviewerKind))
+}
+
+// WhereReviewerID applies the entql int64 predicate on the reviewer_id field.
+func (f *ExceptionRequestFilter) WhereReviewerID(p entql.Int64P) {
+	f.Where(p.Field(exceptionrequest.FieldReviewerID))
+}
+
+// WhereReviewerLogin applies the entql string predicate on the reviewer_login field.
+func (f *ExceptionRequestFilter) WhereReviewerLogin(p entql.StringP) {
+	f.Where(p.Field(exceptionrequest.FieldReviewerLogin))
+}
+
+// WhereReviewerName applies the entql string predicate on the reviewer_name field.
+func (f *ExceptionRequestFilter) WhereReviewerName(p entql.StringP) {
+	f.Where(p.Field(exceptionrequest.FieldReviewerName))
+}
+
+// WhereReviewNote applies the entql string predicate on the review_note field.
+func (f *ExceptionRequestFilter) WhereReviewNote(p entql.StringP) {
+	f.Where(p.Field(exceptionrequest.FieldReviewNote))
+}
+
+// WhereReviewedAt applies the entql int64 predicate on the reviewed_at field.
+func (f *ExceptionRequestFilter) WhereReviewedAt(p entql.Int64P) {
+	f.Where(p.Field(exceptionrequest.FieldReviewedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *ExploitQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the ExploitQuery builder.
+func (_q *ExploitQuery) Filter() *ExploitFilter {
+	return &ExploitFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *ExploitMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the ExploitMutation builder.
+func (m *ExploitMutation) Filter() *ExploitFilter {
+	return &ExploitFilter{config: m.config, predicateAdder: m}
+}
+
+// ExploitFilter provides a generic filtering capability at runtime for ExploitQuery.
+type ExploitFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *ExploitFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[25].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *ExploitFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(exploit.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *ExploitFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(exploit.FieldDeploymentID))
+}
+
+// WhereCve applies the entql string predicate on the cve field.
+func (f *ExploitFilter) WhereCve(p entql.StringP) {
+	f.Where(p.Field(exploit.FieldCve))
+}
+
+// WhereScore applies the entql float64 predicate on the score field.
+func (f *ExploitFilter) WhereScore(p entql.Float64P) {
+	f.Where(p.Field(exploit.FieldScore))
+}
+
+// WherePercentile applies the entql float64 predicate on the percentile field.
+func (f *ExploitFilter) WherePercentile(p entql.Float64P) {
+	f.Where(p.Field(exploit.FieldPercentile))
+}
+
+// WhereScoredAt applies the entql int64 predicate on the scored_at field.
+func (f *ExploitFilter) WhereScoredAt(p entql.Int64P) {
+	f.Where(p.Field(exploit.FieldScoredAt))
+}
+
+// WhereListedAt applies the entql int64 predicate on the listed_at field.
+func (f *ExploitFilter) WhereListedAt(p entql.Int64P) {
+	f.Where(p.Field(exploit.FieldListedAt))
+}
+
+// WhereDueAt applies the entql int64 predicate on the due_at field.
+func (f *ExploitFilter) WhereDueAt(p entql.Int64P) {
+	f.Where(p.Field(exploit.FieldDueAt))
+}
+
+// WhereRansomware applies the entql bool predicate on the ransomware field.
+func (f *ExploitFilter) WhereRansomware(p entql.BoolP) {
+	f.Where(p.Field(exploit.FieldRansomware))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *ExportQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the ExportQuery builder.
+func (_q *ExportQuery) Filter() *ExportFilter {
+	return &ExportFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *ExportMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the ExportMutation builder.
+func (m *ExportMutation) Filter() *ExportFilter {
+	return &ExportFilter{config: m.config, predicateAdder: m}
+}
+
+// ExportFilter provides a generic filtering capability at runtime for ExportQuery.
+type ExportFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *ExportFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[26].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *ExportFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(export.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *ExportFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(export.FieldDeploymentID))
+}
+
+// WhereFormat applies the entql string predicate on the format field.
+func (f *ExportFilter) WhereFormat(p entql.StringP) {
+	f.Where(p.Field(export.FieldFormat))
+}
+
+// WhereRequest applies the entql []byte predicate on the request field.
+func (f *ExportFilter) WhereRequest(p entql.BytesP) {
+	f.Where(p.Field(export.FieldRequest))
+}
+
+// WhereActorKind applies the entql string predicate on the actor_kind field.
+func (f *ExportFilter) WhereActorKind(p entql.StringP) {
+	f.Where(p.Field(export.FieldActorKind))
+}
+
+// WhereActorID applies the entql int64 predicate on the actor_id field.
+func (f *ExportFilter) WhereActorID(p entql.Int64P) {
+	f.Where(p.Field(export.FieldActorID))
+}
+
+// WhereRound applies the entql int32 predicate on the round field.
+func (f *ExportFilter) WhereRound(p entql.Int32P) {
+	f.Where(p.Field(export.FieldRound))
+}
+
+// WhereRowCount applies the entql int64 predicate on the row_count field.
+func (f *ExportFilter) WhereRowCount(p entql.Int64P) {
+	f.Where(p.Field(export.FieldRowCount))
+}
+
+// WhereByteCount applies the entql int64 predicate on the byte_count field.
+func (f *ExportFilter) WhereByteCount(p entql.Int64P) {
+	f.Where(p.Field(export.FieldByteCount))
+}
+
+// WhereSha256 applies the entql []byte predicate on the sha256 field.
+func (f *ExportFilter) WhereSha256(p entql.BytesP) {
+	f.Where(p.Field(export.FieldSha256))
+}
+
+// WhereError applies the entql string predicate on the error field.
+func (f *ExportFilter) WhereError(p entql.StringP) {
+	f.Where(p.Field(export.FieldError))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *ExportFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(export.FieldCreatedAt))
+}
+
+// WhereCompletedAt applies the entql int64 predicate on the completed_at field.
+func (f *ExportFilter) WhereCompletedAt(p entql.Int64P) {
+	f.Where(p.Field(export.FieldCompletedAt))
+}
+
+// WhereExpiresAt applies the entql int64 predicate on the expires_at field.
+func (f *ExportFilter) WhereExpiresAt(p entql.Int64P) {
+	f.Where(p.Field(export.FieldExpiresAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *ExportChunkQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the ExportChunkQuery builder.
+func (_q *ExportChunkQuery) Filter() *ExportChunkFilter {
+	return &ExportChunkFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *ExportChunkMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the ExportChunkMutation builder.
+func (m *ExportChunkMutation) Filter() *ExportChunkFilter {
+	return &ExportChunkFilter{config: m.config, predicateAdder: m}
+}
+
+// ExportChunkFilter provides a generic filtering capability at runtime for ExportChunkQuery.
+type ExportChunkFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *ExportChunkFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[27].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *ExportChunkFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(exportchunk.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *ExportChunkFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(exportchunk.FieldDeploymentID))
+}
+
+// WhereExportID applies the entql int64 predicate on the export_id field.
+func (f *ExportChunkFilter) WhereExportID(p entql.Int64P) {
+	f.Where(p.Field(exportchunk.FieldExportID))
+}
+
+// WhereRound applies the entql int32 predicate on the round field.
+func (f *ExportChunkFilter) WhereRound(p entql.Int32P) {
+	f.Where(p.Field(exportchunk.FieldRound))
+}
+
+// WherePosition applies the entql int64 predicate on the position field.
+func (f *ExportChunkFilter) WherePosition(p entql.Int64P) {
+	f.Where(p.Field(exportchunk.FieldPosition))
+}
+
+// WhereContent applies the entql []byte predicate on the content field.
+func (f *ExportChunkFilter) WhereContent(p entql.BytesP) {
+	f.Where(p.Field(exportchunk.FieldContent))
 }
 
 // addPredicate implements the predicateAdder interface.
@@ -3289,7 +4611,7 @@ type FindingFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *FindingFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[19].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[28].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3318,6 +4640,11 @@ func (f *FindingFilter) WhereRuleID(p entql.Int64P) {
 // WhereFirstSeenScanID applies the entql int64 predicate on the first_seen_scan_id field.
 func (f *FindingFilter) WhereFirstSeenScanID(p entql.Int64P) {
 	f.Where(p.Field(finding.FieldFirstSeenScanID))
+}
+
+// WhereLastSeenScanID applies the entql int64 predicate on the last_seen_scan_id field.
+func (f *FindingFilter) WhereLastSeenScanID(p entql.Int64P) {
+	f.Where(p.Field(finding.FieldLastSeenScanID))
 }
 
 // WhereRef applies the entql string predicate on the ref field.
@@ -3475,6 +4802,11 @@ func (f *FindingFilter) WhereTriagedAt(p entql.Int64P) {
 	f.Where(p.Field(finding.FieldTriagedAt))
 }
 
+// WhereIgnoredByPattern applies the entql string predicate on the ignored_by_pattern field.
+func (f *FindingFilter) WhereIgnoredByPattern(p entql.StringP) {
+	f.Where(p.Field(finding.FieldIgnoredByPattern))
+}
+
 // WhereContentHash applies the entql int64 predicate on the content_hash field.
 func (f *FindingFilter) WhereContentHash(p entql.Int64P) {
 	f.Where(p.Field(finding.FieldContentHash))
@@ -3514,7 +4846,7 @@ type FindingEventFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *FindingEventFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[20].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[29].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3585,6 +4917,11 @@ func (f *FindingEventFilter) WhereAt(p entql.Int64P) {
 	f.Where(p.Field(findingevent.FieldAt))
 }
 
+// WhereTx applies the entql int64 predicate on the tx field.
+func (f *FindingEventFilter) WhereTx(p entql.Int64P) {
+	f.Where(p.Field(findingevent.FieldTx))
+}
+
 // addPredicate implements the predicateAdder interface.
 func (_q *FindingMatchQuery) addPredicate(pred func(s *sql.Selector)) {
 	_q.predicates = append(_q.predicates, pred)
@@ -3614,7 +4951,7 @@ type FindingMatchFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *FindingMatchFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[21].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[30].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3656,6 +4993,241 @@ func (f *FindingMatchFilter) WhereAt(p entql.Int64P) {
 }
 
 // addPredicate implements the predicateAdder interface.
+func (_q *FreshnessQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the FreshnessQuery builder.
+func (_q *FreshnessQuery) Filter() *FreshnessFilter {
+	return &FreshnessFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *FreshnessMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the FreshnessMutation builder.
+func (m *FreshnessMutation) Filter() *FreshnessFilter {
+	return &FreshnessFilter{config: m.config, predicateAdder: m}
+}
+
+// FreshnessFilter provides a generic filtering capability at runtime for FreshnessQuery.
+type FreshnessFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *FreshnessFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[31].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *FreshnessFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(freshness.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *FreshnessFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(freshness.FieldDeploymentID))
+}
+
+// WhereProjectID applies the entql int64 predicate on the project_id field.
+func (f *FreshnessFilter) WhereProjectID(p entql.Int64P) {
+	f.Where(p.Field(freshness.FieldProjectID))
+}
+
+// WhereRef applies the entql string predicate on the ref field.
+func (f *FreshnessFilter) WhereRef(p entql.StringP) {
+	f.Where(p.Field(freshness.FieldRef))
+}
+
+// WhereTool applies the entql string predicate on the tool field.
+func (f *FreshnessFilter) WhereTool(p entql.StringP) {
+	f.Where(p.Field(freshness.FieldTool))
+}
+
+// WhereAnalysisCategory applies the entql string predicate on the analysis_category field.
+func (f *FreshnessFilter) WhereAnalysisCategory(p entql.StringP) {
+	f.Where(p.Field(freshness.FieldAnalysisCategory))
+}
+
+// WhereState applies the entql int32 predicate on the state field.
+func (f *FreshnessFilter) WhereState(p entql.Int32P) {
+	f.Where(p.Field(freshness.FieldState))
+}
+
+// WhereSince applies the entql int64 predicate on the since field.
+func (f *FreshnessFilter) WhereSince(p entql.Int64P) {
+	f.Where(p.Field(freshness.FieldSince))
+}
+
+// WhereDueAt applies the entql int64 predicate on the due_at field.
+func (f *FreshnessFilter) WhereDueAt(p entql.Int64P) {
+	f.Where(p.Field(freshness.FieldDueAt))
+}
+
+// WhereLastScanID applies the entql int64 predicate on the last_scan_id field.
+func (f *FreshnessFilter) WhereLastScanID(p entql.Int64P) {
+	f.Where(p.Field(freshness.FieldLastScanID))
+}
+
+// WhereScannerVersion applies the entql string predicate on the scanner_version field.
+func (f *FreshnessFilter) WhereScannerVersion(p entql.StringP) {
+	f.Where(p.Field(freshness.FieldScannerVersion))
+}
+
+// WhereContent applies the entql []byte predicate on the content field.
+func (f *FreshnessFilter) WhereContent(p entql.BytesP) {
+	f.Where(p.Field(freshness.FieldContent))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *HeldCloseQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the HeldCloseQuery builder.
+func (_q *HeldCloseQuery) Filter() *HeldCloseFilter {
+	return &HeldCloseFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *HeldCloseMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the HeldCloseMutation builder.
+func (m *HeldCloseMutation) Filter() *HeldCloseFilter {
+	return &HeldCloseFilter{config: m.config, predicateAdder: m}
+}
+
+// HeldCloseFilter provides a generic filtering capability at runtime for HeldCloseQuery.
+type HeldCloseFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *HeldCloseFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[32].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *HeldCloseFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(heldclose.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *HeldCloseFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(heldclose.FieldDeploymentID))
+}
+
+// WhereProjectID applies the entql int64 predicate on the project_id field.
+func (f *HeldCloseFilter) WhereProjectID(p entql.Int64P) {
+	f.Where(p.Field(heldclose.FieldProjectID))
+}
+
+// WhereRef applies the entql string predicate on the ref field.
+func (f *HeldCloseFilter) WhereRef(p entql.StringP) {
+	f.Where(p.Field(heldclose.FieldRef))
+}
+
+// WhereTool applies the entql string predicate on the tool field.
+func (f *HeldCloseFilter) WhereTool(p entql.StringP) {
+	f.Where(p.Field(heldclose.FieldTool))
+}
+
+// WhereToolVersion applies the entql string predicate on the tool_version field.
+func (f *HeldCloseFilter) WhereToolVersion(p entql.StringP) {
+	f.Where(p.Field(heldclose.FieldToolVersion))
+}
+
+// WhereAnalysisCategory applies the entql string predicate on the analysis_category field.
+func (f *HeldCloseFilter) WhereAnalysisCategory(p entql.StringP) {
+	f.Where(p.Field(heldclose.FieldAnalysisCategory))
+}
+
+// WhereProducts applies the entql string predicate on the products field.
+func (f *HeldCloseFilter) WhereProducts(p entql.StringP) {
+	f.Where(p.Field(heldclose.FieldProducts))
+}
+
+// WhereScanID applies the entql int64 predicate on the scan_id field.
+func (f *HeldCloseFilter) WhereScanID(p entql.Int64P) {
+	f.Where(p.Field(heldclose.FieldScanID))
+}
+
+// WhereState applies the entql string predicate on the state field.
+func (f *HeldCloseFilter) WhereState(p entql.StringP) {
+	f.Where(p.Field(heldclose.FieldState))
+}
+
+// WhereActive applies the entql bool predicate on the active field.
+func (f *HeldCloseFilter) WhereActive(p entql.BoolP) {
+	f.Where(p.Field(heldclose.FieldActive))
+}
+
+// WhereFindings applies the entql int32 predicate on the findings field.
+func (f *HeldCloseFilter) WhereFindings(p entql.Int32P) {
+	f.Where(p.Field(heldclose.FieldFindings))
+}
+
+// WhereOpen applies the entql int32 predicate on the open field.
+func (f *HeldCloseFilter) WhereOpen(p entql.Int32P) {
+	f.Where(p.Field(heldclose.FieldOpen))
+}
+
+// WhereWaiting applies the entql int32 predicate on the waiting field.
+func (f *HeldCloseFilter) WhereWaiting(p entql.Int32P) {
+	f.Where(p.Field(heldclose.FieldWaiting))
+}
+
+// WhereRejectedBefore applies the entql bool predicate on the rejected_before field.
+func (f *HeldCloseFilter) WhereRejectedBefore(p entql.BoolP) {
+	f.Where(p.Field(heldclose.FieldRejectedBefore))
+}
+
+// WhereContent applies the entql []byte predicate on the content field.
+func (f *HeldCloseFilter) WhereContent(p entql.BytesP) {
+	f.Where(p.Field(heldclose.FieldContent))
+}
+
+// WhereActorKind applies the entql string predicate on the actor_kind field.
+func (f *HeldCloseFilter) WhereActorKind(p entql.StringP) {
+	f.Where(p.Field(heldclose.FieldActorKind))
+}
+
+// WhereActorID applies the entql int64 predicate on the actor_id field.
+func (f *HeldCloseFilter) WhereActorID(p entql.Int64P) {
+	f.Where(p.Field(heldclose.FieldActorID))
+}
+
+// WhereNote applies the entql string predicate on the note field.
+func (f *HeldCloseFilter) WhereNote(p entql.StringP) {
+	f.Where(p.Field(heldclose.FieldNote))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *HeldCloseFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(heldclose.FieldCreatedAt))
+}
+
+// WhereDecidedAt applies the entql int64 predicate on the decided_at field.
+func (f *HeldCloseFilter) WhereDecidedAt(p entql.Int64P) {
+	f.Where(p.Field(heldclose.FieldDecidedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
 func (_q *IdentityChangeQuery) addPredicate(pred func(s *sql.Selector)) {
 	_q.predicates = append(_q.predicates, pred)
 }
@@ -3684,7 +5256,7 @@ type IdentityChangeFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *IdentityChangeFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[22].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[33].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3779,7 +5351,7 @@ type InstallCheckFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *InstallCheckFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[23].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[34].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3859,7 +5431,7 @@ type InstallScanFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *InstallScanFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[24].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[35].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3929,7 +5501,7 @@ type InvitationFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *InvitationFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[25].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[36].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3994,7 +5566,7 @@ type MembershipFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *MembershipFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[26].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[37].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4064,7 +5636,7 @@ type NotificationFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[27].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[38].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4154,7 +5726,7 @@ type NotificationEventFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationEventFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[28].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[39].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4219,7 +5791,7 @@ type NotificationRuleFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationRuleFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[29].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[40].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4275,6 +5847,41 @@ func (f *NotificationRuleFilter) WhereSendScanCompletion(p entql.BoolP) {
 	f.Where(p.Field(notificationrule.FieldSendScanCompletion))
 }
 
+// WhereSendHeldCloses applies the entql bool predicate on the send_held_closes field.
+func (f *NotificationRuleFilter) WhereSendHeldCloses(p entql.BoolP) {
+	f.Where(p.Field(notificationrule.FieldSendHeldCloses))
+}
+
+// WhereSendRuleAlerts applies the entql bool predicate on the send_rule_alerts field.
+func (f *NotificationRuleFilter) WhereSendRuleAlerts(p entql.BoolP) {
+	f.Where(p.Field(notificationrule.FieldSendRuleAlerts))
+}
+
+// WhereSendFreshness applies the entql bool predicate on the send_freshness field.
+func (f *NotificationRuleFilter) WhereSendFreshness(p entql.BoolP) {
+	f.Where(p.Field(notificationrule.FieldSendFreshness))
+}
+
+// WhereSendFindings applies the entql bool predicate on the send_findings field.
+func (f *NotificationRuleFilter) WhereSendFindings(p entql.BoolP) {
+	f.Where(p.Field(notificationrule.FieldSendFindings))
+}
+
+// WhereSendReport applies the entql []byte predicate on the send_report field.
+func (f *NotificationRuleFilter) WhereSendReport(p entql.BytesP) {
+	f.Where(p.Field(notificationrule.FieldSendReport))
+}
+
+// WhereNextReportAt applies the entql int64 predicate on the next_report_at field.
+func (f *NotificationRuleFilter) WhereNextReportAt(p entql.Int64P) {
+	f.Where(p.Field(notificationrule.FieldNextReportAt))
+}
+
+// WhereLastReportAt applies the entql int64 predicate on the last_report_at field.
+func (f *NotificationRuleFilter) WhereLastReportAt(p entql.Int64P) {
+	f.Where(p.Field(notificationrule.FieldLastReportAt))
+}
+
 // WhereRefusedRecipients applies the entql json.RawMessage predicate on the refused_recipients field.
 func (f *NotificationRuleFilter) WhereRefusedRecipients(p entql.BytesP) {
 	f.Where(p.Field(notificationrule.FieldRefusedRecipients))
@@ -4319,7 +5926,7 @@ type NotificationSeenFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationSeenFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[30].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[41].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4379,7 +5986,7 @@ type NotificationWebhookFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationWebhookFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[31].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[42].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4459,7 +6066,7 @@ type OnboardingTaskFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *OnboardingTaskFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[32].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[43].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4524,7 +6131,7 @@ type PackageManagerConfigFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *PackageManagerConfigFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[33].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[44].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4624,7 +6231,7 @@ type PageBoundaryFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *PageBoundaryFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[34].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[45].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4676,6 +6283,66 @@ func (f *PageBoundaryFilter) WhereServedAt(p entql.Int64P) {
 }
 
 // addPredicate implements the predicateAdder interface.
+func (_q *PathIgnoreQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the PathIgnoreQuery builder.
+func (_q *PathIgnoreQuery) Filter() *PathIgnoreFilter {
+	return &PathIgnoreFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *PathIgnoreMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the PathIgnoreMutation builder.
+func (m *PathIgnoreMutation) Filter() *PathIgnoreFilter {
+	return &PathIgnoreFilter{config: m.config, predicateAdder: m}
+}
+
+// PathIgnoreFilter provides a generic filtering capability at runtime for PathIgnoreQuery.
+type PathIgnoreFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *PathIgnoreFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[46].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *PathIgnoreFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(pathignore.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *PathIgnoreFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(pathignore.FieldDeploymentID))
+}
+
+// WhereProduct applies the entql string predicate on the product field.
+func (f *PathIgnoreFilter) WhereProduct(p entql.StringP) {
+	f.Where(p.Field(pathignore.FieldProduct))
+}
+
+// WherePatterns applies the entql json.RawMessage predicate on the patterns field.
+func (f *PathIgnoreFilter) WherePatterns(p entql.BytesP) {
+	f.Where(p.Field(pathignore.FieldPatterns))
+}
+
+// WhereUpdatedAt applies the entql int64 predicate on the updated_at field.
+func (f *PathIgnoreFilter) WhereUpdatedAt(p entql.Int64P) {
+	f.Where(p.Field(pathignore.FieldUpdatedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
 func (_q *PendingImportQuery) addPredicate(pred func(s *sql.Selector)) {
 	_q.predicates = append(_q.predicates, pred)
 }
@@ -4704,7 +6371,7 @@ type PendingImportFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *PendingImportFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[35].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[47].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4723,6 +6390,171 @@ func (f *PendingImportFilter) WhereDeploymentID(p entql.Int64P) {
 // WhereRelevantSince applies the entql int64 predicate on the relevant_since field.
 func (f *PendingImportFilter) WhereRelevantSince(p entql.Int64P) {
 	f.Where(p.Field(pendingimport.FieldRelevantSince))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *PolicyActQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the PolicyActQuery builder.
+func (_q *PolicyActQuery) Filter() *PolicyActFilter {
+	return &PolicyActFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *PolicyActMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the PolicyActMutation builder.
+func (m *PolicyActMutation) Filter() *PolicyActFilter {
+	return &PolicyActFilter{config: m.config, predicateAdder: m}
+}
+
+// PolicyActFilter provides a generic filtering capability at runtime for PolicyActQuery.
+type PolicyActFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *PolicyActFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[48].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *PolicyActFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(policyact.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *PolicyActFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(policyact.FieldDeploymentID))
+}
+
+// WhereProjectID applies the entql int64 predicate on the project_id field.
+func (f *PolicyActFilter) WhereProjectID(p entql.Int64P) {
+	f.Where(p.Field(policyact.FieldProjectID))
+}
+
+// WherePolicyID applies the entql int64 predicate on the policy_id field.
+func (f *PolicyActFilter) WherePolicyID(p entql.Int64P) {
+	f.Where(p.Field(policyact.FieldPolicyID))
+}
+
+// WhereAction applies the entql string predicate on the action field.
+func (f *PolicyActFilter) WhereAction(p entql.StringP) {
+	f.Where(p.Field(policyact.FieldAction))
+}
+
+// WhereIssueType applies the entql string predicate on the issue_type field.
+func (f *PolicyActFilter) WhereIssueType(p entql.StringP) {
+	f.Where(p.Field(policyact.FieldIssueType))
+}
+
+// WhereFingerprint applies the entql string predicate on the fingerprint field.
+func (f *PolicyActFilter) WhereFingerprint(p entql.StringP) {
+	f.Where(p.Field(policyact.FieldFingerprint))
+}
+
+// WhereVersion applies the entql string predicate on the version field.
+func (f *PolicyActFilter) WhereVersion(p entql.StringP) {
+	f.Where(p.Field(policyact.FieldVersion))
+}
+
+// WhereAt applies the entql int64 predicate on the at field.
+func (f *PolicyActFilter) WhereAt(p entql.Int64P) {
+	f.Where(p.Field(policyact.FieldAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *PolicyRunQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the PolicyRunQuery builder.
+func (_q *PolicyRunQuery) Filter() *PolicyRunFilter {
+	return &PolicyRunFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *PolicyRunMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the PolicyRunMutation builder.
+func (m *PolicyRunMutation) Filter() *PolicyRunFilter {
+	return &PolicyRunFilter{config: m.config, predicateAdder: m}
+}
+
+// PolicyRunFilter provides a generic filtering capability at runtime for PolicyRunQuery.
+type PolicyRunFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *PolicyRunFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[49].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *PolicyRunFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(policyrun.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *PolicyRunFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(policyrun.FieldDeploymentID))
+}
+
+// WherePolicyID applies the entql int64 predicate on the policy_id field.
+func (f *PolicyRunFilter) WherePolicyID(p entql.Int64P) {
+	f.Where(p.Field(policyrun.FieldPolicyID))
+}
+
+// WhereCause applies the entql string predicate on the cause field.
+func (f *PolicyRunFilter) WhereCause(p entql.StringP) {
+	f.Where(p.Field(policyrun.FieldCause))
+}
+
+// WhereCauseID applies the entql int64 predicate on the cause_id field.
+func (f *PolicyRunFilter) WhereCauseID(p entql.Int64P) {
+	f.Where(p.Field(policyrun.FieldCauseID))
+}
+
+// WhereEvaluated applies the entql int64 predicate on the evaluated field.
+func (f *PolicyRunFilter) WhereEvaluated(p entql.Int64P) {
+	f.Where(p.Field(policyrun.FieldEvaluated))
+}
+
+// WhereMatched applies the entql int64 predicate on the matched field.
+func (f *PolicyRunFilter) WhereMatched(p entql.Int64P) {
+	f.Where(p.Field(policyrun.FieldMatched))
+}
+
+// WhereContent applies the entql []byte predicate on the content field.
+func (f *PolicyRunFilter) WhereContent(p entql.BytesP) {
+	f.Where(p.Field(policyrun.FieldContent))
+}
+
+// WhereSent applies the entql int64 predicate on the sent field.
+func (f *PolicyRunFilter) WhereSent(p entql.Int64P) {
+	f.Where(p.Field(policyrun.FieldSent))
+}
+
+// WhereAt applies the entql int64 predicate on the at field.
+func (f *PolicyRunFilter) WhereAt(p entql.Int64P) {
+	f.Where(p.Field(policyrun.FieldAt))
 }
 
 // addPredicate implements the predicateAdder interface.
@@ -4754,7 +6586,7 @@ type ProductFeedbackFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ProductFeedbackFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[36].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[50].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4824,7 +6656,7 @@ type ProjectFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ProjectFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[37].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[51].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4895,6 +6727,11 @@ func (f *ProjectFilter) WhereManagedFullScan(p entql.BoolP) {
 	f.Where(p.Field(project.FieldManagedFullScan))
 }
 
+// WhereAiFullScan applies the entql bool predicate on the ai_full_scan field.
+func (f *ProjectFilter) WhereAiFullScan(p entql.BoolP) {
+	f.Where(p.Field(project.FieldAiFullScan))
+}
+
 // WhereCreatedAt applies the entql int64 predicate on the created_at field.
 func (f *ProjectFilter) WhereCreatedAt(p entql.Int64P) {
 	f.Where(p.Field(project.FieldCreatedAt))
@@ -4913,6 +6750,26 @@ func (f *ProjectFilter) WhereLatestScanAt(p entql.Int64P) {
 // WhereArchivedAt applies the entql int64 predicate on the archived_at field.
 func (f *ProjectFilter) WhereArchivedAt(p entql.Int64P) {
 	f.Where(p.Field(project.FieldArchivedAt))
+}
+
+// WhereIgnoredFiles applies the entql json.RawMessage predicate on the ignored_files field.
+func (f *ProjectFilter) WhereIgnoredFiles(p entql.BytesP) {
+	f.Where(p.Field(project.FieldIgnoredFiles))
+}
+
+// WhereProductIgnoredFiles applies the entql json.RawMessage predicate on the product_ignored_files field.
+func (f *ProjectFilter) WhereProductIgnoredFiles(p entql.BytesP) {
+	f.Where(p.Field(project.FieldProductIgnoredFiles))
+}
+
+// WhereBadgeKey applies the entql string predicate on the badge_key field.
+func (f *ProjectFilter) WhereBadgeKey(p entql.StringP) {
+	f.Where(p.Field(project.FieldBadgeKey))
+}
+
+// WhereCloseLimits applies the entql []byte predicate on the close_limits field.
+func (f *ProjectFilter) WhereCloseLimits(p entql.BytesP) {
+	f.Where(p.Field(project.FieldCloseLimits))
 }
 
 // addPredicate implements the predicateAdder interface.
@@ -4944,7 +6801,7 @@ type ProjectTagFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ProjectTagFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[38].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[52].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4999,7 +6856,7 @@ type RemediationPolicyFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RemediationPolicyFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[39].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[53].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5035,6 +6892,11 @@ func (f *RemediationPolicyFilter) WhereContent(p entql.BytesP) {
 	f.Where(p.Field(remediationpolicy.FieldContent))
 }
 
+// WhereGiven applies the entql []byte predicate on the given field.
+func (f *RemediationPolicyFilter) WhereGiven(p entql.BytesP) {
+	f.Where(p.Field(remediationpolicy.FieldGiven))
+}
+
 // WhereCreatedAt applies the entql int64 predicate on the created_at field.
 func (f *RemediationPolicyFilter) WhereCreatedAt(p entql.Int64P) {
 	f.Where(p.Field(remediationpolicy.FieldCreatedAt))
@@ -5043,6 +6905,71 @@ func (f *RemediationPolicyFilter) WhereCreatedAt(p entql.Int64P) {
 // WhereUpdatedAt applies the entql int64 predicate on the updated_at field.
 func (f *RemediationPolicyFilter) WhereUpdatedAt(p entql.Int64P) {
 	f.Where(p.Field(remediationpolicy.FieldUpdatedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *ReportFormatQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the ReportFormatQuery builder.
+func (_q *ReportFormatQuery) Filter() *ReportFormatFilter {
+	return &ReportFormatFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *ReportFormatMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the ReportFormatMutation builder.
+func (m *ReportFormatMutation) Filter() *ReportFormatFilter {
+	return &ReportFormatFilter{config: m.config, predicateAdder: m}
+}
+
+// ReportFormatFilter provides a generic filtering capability at runtime for ReportFormatQuery.
+type ReportFormatFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *ReportFormatFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[54].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *ReportFormatFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(reportformat.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *ReportFormatFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(reportformat.FieldDeploymentID))
+}
+
+// WhereName applies the entql string predicate on the name field.
+func (f *ReportFormatFilter) WhereName(p entql.StringP) {
+	f.Where(p.Field(reportformat.FieldName))
+}
+
+// WhereMapping applies the entql string predicate on the mapping field.
+func (f *ReportFormatFilter) WhereMapping(p entql.StringP) {
+	f.Where(p.Field(reportformat.FieldMapping))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *ReportFormatFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(reportformat.FieldCreatedAt))
+}
+
+// WhereUpdatedAt applies the entql int64 predicate on the updated_at field.
+func (f *ReportFormatFilter) WhereUpdatedAt(p entql.Int64P) {
+	f.Where(p.Field(reportformat.FieldUpdatedAt))
 }
 
 // addPredicate implements the predicateAdder interface.
@@ -5074,7 +7001,7 @@ type ReviewCommentContentFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ReviewCommentContentFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[40].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[55].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5144,7 +7071,7 @@ type RuleFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RuleFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[41].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[56].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5185,6 +7112,16 @@ func (f *RuleFilter) WhereContent(p entql.BytesP) {
 	f.Where(p.Field(rule.FieldContent))
 }
 
+// WhereSecretType applies the entql string predicate on the secret_type field.
+func (f *RuleFilter) WhereSecretType(p entql.StringP) {
+	f.Where(p.Field(rule.FieldSecretType))
+}
+
+// WhereOrigin applies the entql string predicate on the origin field.
+func (f *RuleFilter) WhereOrigin(p entql.StringP) {
+	f.Where(p.Field(rule.FieldOrigin))
+}
+
 // addPredicate implements the predicateAdder interface.
 func (_q *RuleAliasQuery) addPredicate(pred func(s *sql.Selector)) {
 	_q.predicates = append(_q.predicates, pred)
@@ -5214,7 +7151,7 @@ type RuleAliasFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RuleAliasFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[42].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[57].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5284,7 +7221,7 @@ type RuleDocumentFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RuleDocumentFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[43].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[58].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5340,6 +7277,31 @@ func (f *RuleDocumentFilter) WhereVersion(p entql.Int32P) {
 	f.Where(p.Field(ruledocument.FieldVersion))
 }
 
+// WhereProvenVersion applies the entql int32 predicate on the proven_version field.
+func (f *RuleDocumentFilter) WhereProvenVersion(p entql.Int32P) {
+	f.Where(p.Field(ruledocument.FieldProvenVersion))
+}
+
+// WhereQuarantinedVersion applies the entql int32 predicate on the quarantined_version field.
+func (f *RuleDocumentFilter) WhereQuarantinedVersion(p entql.Int32P) {
+	f.Where(p.Field(ruledocument.FieldQuarantinedVersion))
+}
+
+// WhereQuarantineReason applies the entql string predicate on the quarantine_reason field.
+func (f *RuleDocumentFilter) WhereQuarantineReason(p entql.StringP) {
+	f.Where(p.Field(ruledocument.FieldQuarantineReason))
+}
+
+// WhereQuarantineScanID applies the entql int64 predicate on the quarantine_scan_id field.
+func (f *RuleDocumentFilter) WhereQuarantineScanID(p entql.Int64P) {
+	f.Where(p.Field(ruledocument.FieldQuarantineScanID))
+}
+
+// WhereQuarantinedAt applies the entql int64 predicate on the quarantined_at field.
+func (f *RuleDocumentFilter) WhereQuarantinedAt(p entql.Int64P) {
+	f.Where(p.Field(ruledocument.FieldQuarantinedAt))
+}
+
 // WhereCreatedAt applies the entql int64 predicate on the created_at field.
 func (f *RuleDocumentFilter) WhereCreatedAt(p entql.Int64P) {
 	f.Where(p.Field(ruledocument.FieldCreatedAt))
@@ -5379,7 +7341,7 @@ type RuleVersionFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RuleVersionFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[44].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[59].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5431,6 +7393,306 @@ func (f *RuleVersionFilter) WhereCreatedAt(p entql.Int64P) {
 }
 
 // addPredicate implements the predicateAdder interface.
+func (_q *RuleboardQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the RuleboardQuery builder.
+func (_q *RuleboardQuery) Filter() *RuleboardFilter {
+	return &RuleboardFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *RuleboardMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the RuleboardMutation builder.
+func (m *RuleboardMutation) Filter() *RuleboardFilter {
+	return &RuleboardFilter{config: m.config, predicateAdder: m}
+}
+
+// RuleboardFilter provides a generic filtering capability at runtime for RuleboardQuery.
+type RuleboardFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *RuleboardFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[60].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *RuleboardFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(ruleboard.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *RuleboardFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(ruleboard.FieldDeploymentID))
+}
+
+// WhereSlug applies the entql string predicate on the slug field.
+func (f *RuleboardFilter) WhereSlug(p entql.StringP) {
+	f.Where(p.Field(ruleboard.FieldSlug))
+}
+
+// WhereName applies the entql string predicate on the name field.
+func (f *RuleboardFilter) WhereName(p entql.StringP) {
+	f.Where(p.Field(ruleboard.FieldName))
+}
+
+// WhereProduct applies the entql string predicate on the product field.
+func (f *RuleboardFilter) WhereProduct(p entql.StringP) {
+	f.Where(p.Field(ruleboard.FieldProduct))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *RuleboardFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(ruleboard.FieldCreatedAt))
+}
+
+// WhereUpdatedAt applies the entql int64 predicate on the updated_at field.
+func (f *RuleboardFilter) WhereUpdatedAt(p entql.Int64P) {
+	f.Where(p.Field(ruleboard.FieldUpdatedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *RuleboardProjectQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the RuleboardProjectQuery builder.
+func (_q *RuleboardProjectQuery) Filter() *RuleboardProjectFilter {
+	return &RuleboardProjectFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *RuleboardProjectMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the RuleboardProjectMutation builder.
+func (m *RuleboardProjectMutation) Filter() *RuleboardProjectFilter {
+	return &RuleboardProjectFilter{config: m.config, predicateAdder: m}
+}
+
+// RuleboardProjectFilter provides a generic filtering capability at runtime for RuleboardProjectQuery.
+type RuleboardProjectFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *RuleboardProjectFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[61].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *RuleboardProjectFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(ruleboardproject.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *RuleboardProjectFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(ruleboardproject.FieldDeploymentID))
+}
+
+// WhereRuleboardID applies the entql int64 predicate on the ruleboard_id field.
+func (f *RuleboardProjectFilter) WhereRuleboardID(p entql.Int64P) {
+	f.Where(p.Field(ruleboardproject.FieldRuleboardID))
+}
+
+// WhereProjectID applies the entql int64 predicate on the project_id field.
+func (f *RuleboardProjectFilter) WhereProjectID(p entql.Int64P) {
+	f.Where(p.Field(ruleboardproject.FieldProjectID))
+}
+
+// WhereProduct applies the entql string predicate on the product field.
+func (f *RuleboardProjectFilter) WhereProduct(p entql.StringP) {
+	f.Where(p.Field(ruleboardproject.FieldProduct))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *RuleboardRuleQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the RuleboardRuleQuery builder.
+func (_q *RuleboardRuleQuery) Filter() *RuleboardRuleFilter {
+	return &RuleboardRuleFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *RuleboardRuleMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the RuleboardRuleMutation builder.
+func (m *RuleboardRuleMutation) Filter() *RuleboardRuleFilter {
+	return &RuleboardRuleFilter{config: m.config, predicateAdder: m}
+}
+
+// RuleboardRuleFilter provides a generic filtering capability at runtime for RuleboardRuleQuery.
+type RuleboardRuleFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *RuleboardRuleFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[62].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *RuleboardRuleFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(ruleboardrule.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *RuleboardRuleFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(ruleboardrule.FieldDeploymentID))
+}
+
+// WhereRuleboardID applies the entql int64 predicate on the ruleboard_id field.
+func (f *RuleboardRuleFilter) WhereRuleboardID(p entql.Int64P) {
+	f.Where(p.Field(ruleboardrule.FieldRuleboardID))
+}
+
+// WhereProduct applies the entql string predicate on the product field.
+func (f *RuleboardRuleFilter) WhereProduct(p entql.StringP) {
+	f.Where(p.Field(ruleboardrule.FieldProduct))
+}
+
+// WhereRuleType applies the entql string predicate on the rule_type field.
+func (f *RuleboardRuleFilter) WhereRuleType(p entql.StringP) {
+	f.Where(p.Field(ruleboardrule.FieldRuleType))
+}
+
+// WhereRule applies the entql string predicate on the rule field.
+func (f *RuleboardRuleFilter) WhereRule(p entql.StringP) {
+	f.Where(p.Field(ruleboardrule.FieldRule))
+}
+
+// WhereMode applies the entql string predicate on the mode field.
+func (f *RuleboardRuleFilter) WhereMode(p entql.StringP) {
+	f.Where(p.Field(ruleboardrule.FieldMode))
+}
+
+// WhereUpdatedAt applies the entql int64 predicate on the updated_at field.
+func (f *RuleboardRuleFilter) WhereUpdatedAt(p entql.Int64P) {
+	f.Where(p.Field(ruleboardrule.FieldUpdatedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *SavedViewQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the SavedViewQuery builder.
+func (_q *SavedViewQuery) Filter() *SavedViewFilter {
+	return &SavedViewFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *SavedViewMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the SavedViewMutation builder.
+func (m *SavedViewMutation) Filter() *SavedViewFilter {
+	return &SavedViewFilter{config: m.config, predicateAdder: m}
+}
+
+// SavedViewFilter provides a generic filtering capability at runtime for SavedViewQuery.
+type SavedViewFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *SavedViewFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[63].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *SavedViewFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(savedview.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *SavedViewFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(savedview.FieldDeploymentID))
+}
+
+// WhereScope applies the entql string predicate on the scope field.
+func (f *SavedViewFilter) WhereScope(p entql.StringP) {
+	f.Where(p.Field(savedview.FieldScope))
+}
+
+// WhereOwnerID applies the entql int64 predicate on the owner_id field.
+func (f *SavedViewFilter) WhereOwnerID(p entql.Int64P) {
+	f.Where(p.Field(savedview.FieldOwnerID))
+}
+
+// WhereName applies the entql string predicate on the name field.
+func (f *SavedViewFilter) WhereName(p entql.StringP) {
+	f.Where(p.Field(savedview.FieldName))
+}
+
+// WhereNameKey applies the entql string predicate on the name_key field.
+func (f *SavedViewFilter) WhereNameKey(p entql.StringP) {
+	f.Where(p.Field(savedview.FieldNameKey))
+}
+
+// WherePosition applies the entql int32 predicate on the position field.
+func (f *SavedViewFilter) WherePosition(p entql.Int32P) {
+	f.Where(p.Field(savedview.FieldPosition))
+}
+
+// WhereIsDefault applies the entql bool predicate on the is_default field.
+func (f *SavedViewFilter) WhereIsDefault(p entql.BoolP) {
+	f.Where(p.Field(savedview.FieldIsDefault))
+}
+
+// WhereContent applies the entql []byte predicate on the content field.
+func (f *SavedViewFilter) WhereContent(p entql.BytesP) {
+	f.Where(p.Field(savedview.FieldContent))
+}
+
+// WhereCreatorID applies the entql int64 predicate on the creator_id field.
+func (f *SavedViewFilter) WhereCreatorID(p entql.Int64P) {
+	f.Where(p.Field(savedview.FieldCreatorID))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *SavedViewFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(savedview.FieldCreatedAt))
+}
+
+// WhereUpdatedAt applies the entql int64 predicate on the updated_at field.
+func (f *SavedViewFilter) WhereUpdatedAt(p entql.Int64P) {
+	f.Where(p.Field(savedview.FieldUpdatedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
 func (_q *ScanQuery) addPredicate(pred func(s *sql.Selector)) {
 	_q.predicates = append(_q.predicates, pred)
 }
@@ -5459,7 +7721,7 @@ type ScanFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScanFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[45].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[64].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5490,6 +7752,11 @@ func (f *ScanFilter) WhereCommit(p entql.StringP) {
 	f.Where(p.Field(scan.FieldCommit))
 }
 
+// WhereCommitTime applies the entql int64 predicate on the commit_time field.
+func (f *ScanFilter) WhereCommitTime(p entql.Int64P) {
+	f.Where(p.Field(scan.FieldCommitTime))
+}
+
 // WhereStatus applies the entql string predicate on the status field.
 func (f *ScanFilter) WhereStatus(p entql.StringP) {
 	f.Where(p.Field(scan.FieldStatus))
@@ -5503,6 +7770,11 @@ func (f *ScanFilter) WhereProducts(p entql.Int32P) {
 // WhereIsFullScan applies the entql bool predicate on the is_full_scan field.
 func (f *ScanFilter) WhereIsFullScan(p entql.BoolP) {
 	f.Where(p.Field(scan.FieldIsFullScan))
+}
+
+// WherePullRequest applies the entql int64 predicate on the pull_request field.
+func (f *ScanFilter) WherePullRequest(p entql.Int64P) {
+	f.Where(p.Field(scan.FieldPullRequest))
 }
 
 // WhereUniqueID applies the entql string predicate on the unique_id field.
@@ -5566,6 +7838,71 @@ func (f *ScanFilter) WhereCompletedAt(p entql.Int64P) {
 }
 
 // addPredicate implements the predicateAdder interface.
+func (_q *ScanAnswerQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the ScanAnswerQuery builder.
+func (_q *ScanAnswerQuery) Filter() *ScanAnswerFilter {
+	return &ScanAnswerFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *ScanAnswerMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the ScanAnswerMutation builder.
+func (m *ScanAnswerMutation) Filter() *ScanAnswerFilter {
+	return &ScanAnswerFilter{config: m.config, predicateAdder: m}
+}
+
+// ScanAnswerFilter provides a generic filtering capability at runtime for ScanAnswerQuery.
+type ScanAnswerFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *ScanAnswerFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[65].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *ScanAnswerFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(scananswer.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *ScanAnswerFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(scananswer.FieldDeploymentID))
+}
+
+// WhereScanID applies the entql int64 predicate on the scan_id field.
+func (f *ScanAnswerFilter) WhereScanID(p entql.Int64P) {
+	f.Where(p.Field(scananswer.FieldScanID))
+}
+
+// WhereProjectID applies the entql int64 predicate on the project_id field.
+func (f *ScanAnswerFilter) WhereProjectID(p entql.Int64P) {
+	f.Where(p.Field(scananswer.FieldProjectID))
+}
+
+// WhereContent applies the entql []byte predicate on the content field.
+func (f *ScanAnswerFilter) WhereContent(p entql.BytesP) {
+	f.Where(p.Field(scananswer.FieldContent))
+}
+
+// WhereAt applies the entql int64 predicate on the at field.
+func (f *ScanAnswerFilter) WhereAt(p entql.Int64P) {
+	f.Where(p.Field(scananswer.FieldAt))
+}
+
+// addPredicate implements the predicateAdder interface.
 func (_q *ScanCoverageQuery) addPredicate(pred func(s *sql.Selector)) {
 	_q.predicates = append(_q.predicates, pred)
 }
@@ -5594,7 +7931,7 @@ type ScanCoverageFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScanCoverageFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[46].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[66].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5640,6 +7977,11 @@ func (f *ScanCoverageFilter) WhereIsFullScan(p entql.BoolP) {
 	f.Where(p.Field(scancoverage.FieldIsFullScan))
 }
 
+// WhereProducts applies the entql int32 predicate on the products field.
+func (f *ScanCoverageFilter) WhereProducts(p entql.Int32P) {
+	f.Where(p.Field(scancoverage.FieldProducts))
+}
+
 // WhereContent applies the entql []byte predicate on the content field.
 func (f *ScanCoverageFilter) WhereContent(p entql.BytesP) {
 	f.Where(p.Field(scancoverage.FieldContent))
@@ -5648,6 +7990,11 @@ func (f *ScanCoverageFilter) WhereContent(p entql.BytesP) {
 // WhereAt applies the entql int64 predicate on the at field.
 func (f *ScanCoverageFilter) WhereAt(p entql.Int64P) {
 	f.Where(p.Field(scancoverage.FieldAt))
+}
+
+// WhereCommitTime applies the entql int64 predicate on the commit_time field.
+func (f *ScanCoverageFilter) WhereCommitTime(p entql.Int64P) {
+	f.Where(p.Field(scancoverage.FieldCommitTime))
 }
 
 // addPredicate implements the predicateAdder interface.
@@ -5679,7 +8026,7 @@ type ScanPayloadFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScanPayloadFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[47].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[67].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5739,7 +8086,7 @@ type ScmAppFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScmAppFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[48].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[68].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5914,7 +8261,7 @@ type ScmConfigFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScmConfigFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[49].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[69].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6056,6 +8403,86 @@ func (f *ScmConfigFilter) WhereUpdatedAt(p entql.Int64P) {
 }
 
 // addPredicate implements the predicateAdder interface.
+func (_q *SessionQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the SessionQuery builder.
+func (_q *SessionQuery) Filter() *SessionFilter {
+	return &SessionFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *SessionMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the SessionMutation builder.
+func (m *SessionMutation) Filter() *SessionFilter {
+	return &SessionFilter{config: m.config, predicateAdder: m}
+}
+
+// SessionFilter provides a generic filtering capability at runtime for SessionQuery.
+type SessionFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *SessionFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[70].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *SessionFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(session.FieldID))
+}
+
+// WhereHash applies the entql []byte predicate on the hash field.
+func (f *SessionFilter) WhereHash(p entql.BytesP) {
+	f.Where(p.Field(session.FieldHash))
+}
+
+// WhereUserID applies the entql int64 predicate on the user_id field.
+func (f *SessionFilter) WhereUserID(p entql.Int64P) {
+	f.Where(p.Field(session.FieldUserID))
+}
+
+// WhereMethod applies the entql string predicate on the method field.
+func (f *SessionFilter) WhereMethod(p entql.StringP) {
+	f.Where(p.Field(session.FieldMethod))
+}
+
+// WhereAddress applies the entql string predicate on the address field.
+func (f *SessionFilter) WhereAddress(p entql.StringP) {
+	f.Where(p.Field(session.FieldAddress))
+}
+
+// WhereAgent applies the entql string predicate on the agent field.
+func (f *SessionFilter) WhereAgent(p entql.StringP) {
+	f.Where(p.Field(session.FieldAgent))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *SessionFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(session.FieldCreatedAt))
+}
+
+// WhereLastUsedAt applies the entql int64 predicate on the last_used_at field.
+func (f *SessionFilter) WhereLastUsedAt(p entql.Int64P) {
+	f.Where(p.Field(session.FieldLastUsedAt))
+}
+
+// WhereRevokedAt applies the entql int64 predicate on the revoked_at field.
+func (f *SessionFilter) WhereRevokedAt(p entql.Int64P) {
+	f.Where(p.Field(session.FieldRevokedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
 func (_q *SettingQuery) addPredicate(pred func(s *sql.Selector)) {
 	_q.predicates = append(_q.predicates, pred)
 }
@@ -6084,7 +8511,7 @@ type SettingFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *SettingFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[50].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[71].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6134,7 +8561,7 @@ type SigningKeyFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *SigningKeyFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[51].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[72].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6199,7 +8626,7 @@ type TagFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TagFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[52].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[73].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6254,7 +8681,7 @@ type TeamFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TeamFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[53].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[74].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6334,7 +8761,7 @@ type TeamMemberFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TeamMemberFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[54].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[75].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6399,7 +8826,7 @@ type TeamProjectFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TeamProjectFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[55].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[76].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6459,7 +8886,7 @@ type TokenFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TokenFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[56].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[77].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6498,6 +8925,11 @@ func (f *TokenFilter) WhereHint(p entql.StringP) {
 // WhereParentID applies the entql int64 predicate on the parent_id field.
 func (f *TokenFilter) WhereParentID(p entql.Int64P) {
 	f.Where(p.Field(token.FieldParentID))
+}
+
+// WhereProjectID applies the entql int64 predicate on the project_id field.
+func (f *TokenFilter) WhereProjectID(p entql.Int64P) {
+	f.Where(p.Field(token.FieldProjectID))
 }
 
 // WhereScopes applies the entql json.RawMessage predicate on the scopes field.
@@ -6564,7 +8996,7 @@ type TokenRequestFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TokenRequestFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[57].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[78].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6606,6 +9038,196 @@ func (f *TokenRequestFilter) WhereExpiresAt(p entql.Int64P) {
 }
 
 // addPredicate implements the predicateAdder interface.
+func (_q *TriageChangeQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the TriageChangeQuery builder.
+func (_q *TriageChangeQuery) Filter() *TriageChangeFilter {
+	return &TriageChangeFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *TriageChangeMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the TriageChangeMutation builder.
+func (m *TriageChangeMutation) Filter() *TriageChangeFilter {
+	return &TriageChangeFilter{config: m.config, predicateAdder: m}
+}
+
+// TriageChangeFilter provides a generic filtering capability at runtime for TriageChangeQuery.
+type TriageChangeFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *TriageChangeFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[79].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *TriageChangeFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(triagechange.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *TriageChangeFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(triagechange.FieldDeploymentID))
+}
+
+// WhereKind applies the entql string predicate on the kind field.
+func (f *TriageChangeFilter) WhereKind(p entql.StringP) {
+	f.Where(p.Field(triagechange.FieldKind))
+}
+
+// WhereState applies the entql string predicate on the state field.
+func (f *TriageChangeFilter) WhereState(p entql.StringP) {
+	f.Where(p.Field(triagechange.FieldState))
+}
+
+// WhereReason applies the entql string predicate on the reason field.
+func (f *TriageChangeFilter) WhereReason(p entql.StringP) {
+	f.Where(p.Field(triagechange.FieldReason))
+}
+
+// WhereNote applies the entql string predicate on the note field.
+func (f *TriageChangeFilter) WhereNote(p entql.StringP) {
+	f.Where(p.Field(triagechange.FieldNote))
+}
+
+// WhereUndoesID applies the entql int64 predicate on the undoes_id field.
+func (f *TriageChangeFilter) WhereUndoesID(p entql.Int64P) {
+	f.Where(p.Field(triagechange.FieldUndoesID))
+}
+
+// WhereActorKind applies the entql string predicate on the actor_kind field.
+func (f *TriageChangeFilter) WhereActorKind(p entql.StringP) {
+	f.Where(p.Field(triagechange.FieldActorKind))
+}
+
+// WhereActorID applies the entql int64 predicate on the actor_id field.
+func (f *TriageChangeFilter) WhereActorID(p entql.Int64P) {
+	f.Where(p.Field(triagechange.FieldActorID))
+}
+
+// WhereActorName applies the entql string predicate on the actor_name field.
+func (f *TriageChangeFilter) WhereActorName(p entql.StringP) {
+	f.Where(p.Field(triagechange.FieldActorName))
+}
+
+// WhereChosen applies the entql int64 predicate on the chosen field.
+func (f *TriageChangeFilter) WhereChosen(p entql.Int64P) {
+	f.Where(p.Field(triagechange.FieldChosen))
+}
+
+// WhereChanged applies the entql int64 predicate on the changed field.
+func (f *TriageChangeFilter) WhereChanged(p entql.Int64P) {
+	f.Where(p.Field(triagechange.FieldChanged))
+}
+
+// WhereDecidedAt applies the entql int64 predicate on the decided_at field.
+func (f *TriageChangeFilter) WhereDecidedAt(p entql.Int64P) {
+	f.Where(p.Field(triagechange.FieldDecidedAt))
+}
+
+// WhereAt applies the entql int64 predicate on the at field.
+func (f *TriageChangeFilter) WhereAt(p entql.Int64P) {
+	f.Where(p.Field(triagechange.FieldAt))
+}
+
+// WhereUndoneBy applies the entql int64 predicate on the undone_by field.
+func (f *TriageChangeFilter) WhereUndoneBy(p entql.Int64P) {
+	f.Where(p.Field(triagechange.FieldUndoneBy))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *TriageChangeFindingQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the TriageChangeFindingQuery builder.
+func (_q *TriageChangeFindingQuery) Filter() *TriageChangeFindingFilter {
+	return &TriageChangeFindingFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *TriageChangeFindingMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the TriageChangeFindingMutation builder.
+func (m *TriageChangeFindingMutation) Filter() *TriageChangeFindingFilter {
+	return &TriageChangeFindingFilter{config: m.config, predicateAdder: m}
+}
+
+// TriageChangeFindingFilter provides a generic filtering capability at runtime for TriageChangeFindingQuery.
+type TriageChangeFindingFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *TriageChangeFindingFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[80].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *TriageChangeFindingFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(triagechangefinding.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *TriageChangeFindingFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(triagechangefinding.FieldDeploymentID))
+}
+
+// WhereChangeID applies the entql int64 predicate on the change_id field.
+func (f *TriageChangeFindingFilter) WhereChangeID(p entql.Int64P) {
+	f.Where(p.Field(triagechangefinding.FieldChangeID))
+}
+
+// WhereFindingID applies the entql int64 predicate on the finding_id field.
+func (f *TriageChangeFindingFilter) WhereFindingID(p entql.Int64P) {
+	f.Where(p.Field(triagechangefinding.FieldFindingID))
+}
+
+// WhereChosen applies the entql bool predicate on the chosen field.
+func (f *TriageChangeFindingFilter) WhereChosen(p entql.BoolP) {
+	f.Where(p.Field(triagechangefinding.FieldChosen))
+}
+
+// WhereTriageState applies the entql string predicate on the triage_state field.
+func (f *TriageChangeFindingFilter) WhereTriageState(p entql.StringP) {
+	f.Where(p.Field(triagechangefinding.FieldTriageState))
+}
+
+// WhereTriageReason applies the entql string predicate on the triage_reason field.
+func (f *TriageChangeFindingFilter) WhereTriageReason(p entql.StringP) {
+	f.Where(p.Field(triagechangefinding.FieldTriageReason))
+}
+
+// WhereTriageComment applies the entql string predicate on the triage_comment field.
+func (f *TriageChangeFindingFilter) WhereTriageComment(p entql.StringP) {
+	f.Where(p.Field(triagechangefinding.FieldTriageComment))
+}
+
+// WhereTriagedAt applies the entql int64 predicate on the triaged_at field.
+func (f *TriageChangeFindingFilter) WhereTriagedAt(p entql.Int64P) {
+	f.Where(p.Field(triagechangefinding.FieldTriagedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
 func (_q *UserQuery) addPredicate(pred func(s *sql.Selector)) {
 	_q.predicates = append(_q.predicates, pred)
 }
@@ -6634,7 +9256,7 @@ type UserFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *UserFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[58].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[81].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6709,7 +9331,7 @@ type WebhookEventFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WebhookEventFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[59].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[82].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6799,7 +9421,7 @@ type WebhookReceiptFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WebhookReceiptFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[60].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[83].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6859,7 +9481,7 @@ type WorkflowFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[61].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[84].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6929,7 +9551,7 @@ type WorkflowArtifactFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowArtifactFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[62].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[85].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7004,7 +9626,7 @@ type WorkflowAttemptFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowAttemptFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[63].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[86].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7134,7 +9756,7 @@ type WorkflowFindingFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowFindingFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[64].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[87].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7224,7 +9846,7 @@ type WorkflowForkFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowForkFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[65].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[88].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7309,7 +9931,7 @@ type WorkflowRunFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowRunFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[66].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[89].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7504,7 +10126,7 @@ type WorkflowTaskFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowTaskFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[67].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[90].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7629,7 +10251,7 @@ type WorkflowVersionFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowVersionFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[68].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[91].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})

@@ -24,6 +24,8 @@ type Finding struct {
 	RuleID int64 `json:"rule_id,omitempty"`
 	// FirstSeenScanID holds the value of the "first_seen_scan_id" field.
 	FirstSeenScanID int64 `json:"first_seen_scan_id,omitempty"`
+	// last full scan that reported it, once a later one that covers it did not; null: the latest one reported it
+	LastSeenScanID *int64 `json:"last_seen_scan_id,omitempty"`
 	// full ref
 	Ref string `json:"ref,omitempty"`
 	// Tool holds the value of the "tool" field.
@@ -86,6 +88,8 @@ type Finding struct {
 	StateUpdatedAt int64 `json:"state_updated_at,omitempty"`
 	// TriagedAt holds the value of the "triaged_at" field.
 	TriagedAt *int64 `json:"triaged_at,omitempty"`
+	// policy pattern that its path matches: the policy mutes it; null: none, or a scan muted it
+	IgnoredByPattern *string `json:"ignored_by_pattern,omitempty"`
 	// hash of content, severity and rule; detects whether a scan changed it
 	ContentHash int64 `json:"content_hash,omitempty"`
 	// palisade.store.v1.FindingContent
@@ -102,9 +106,9 @@ func (*Finding) scanValues(columns []string) ([]any, error) {
 			values[i] = new([]byte)
 		case finding.FieldMalicious, finding.FieldHistorical:
 			values[i] = new(sql.NullBool)
-		case finding.FieldID, finding.FieldDeploymentID, finding.FieldProjectID, finding.FieldRuleID, finding.FieldFirstSeenScanID, finding.FieldMatchKey, finding.FieldMergedInto, finding.FieldCreatedAt, finding.FieldRelevantSince, finding.FieldStateUpdatedAt, finding.FieldTriagedAt, finding.FieldContentHash:
+		case finding.FieldID, finding.FieldDeploymentID, finding.FieldProjectID, finding.FieldRuleID, finding.FieldFirstSeenScanID, finding.FieldLastSeenScanID, finding.FieldMatchKey, finding.FieldMergedInto, finding.FieldCreatedAt, finding.FieldRelevantSince, finding.FieldStateUpdatedAt, finding.FieldTriagedAt, finding.FieldContentHash:
 			values[i] = new(sql.NullInt64)
-		case finding.FieldRef, finding.FieldTool, finding.FieldAnalysisCategory, finding.FieldFingerprint, finding.FieldIssueType, finding.FieldSeverity, finding.FieldState, finding.FieldTriageState, finding.FieldStatus, finding.FieldTriageReason, finding.FieldTriageComment, finding.FieldPolicyMode, finding.FieldAutotriageVerdict, finding.FieldComponentTag, finding.FieldExposure, finding.FieldTransitivity, finding.FieldPackage, finding.FieldAdvisory, finding.FieldFilePath, finding.FieldEpssProbability, finding.FieldClickToFixState, finding.FieldValidationState:
+		case finding.FieldRef, finding.FieldTool, finding.FieldAnalysisCategory, finding.FieldFingerprint, finding.FieldIssueType, finding.FieldSeverity, finding.FieldState, finding.FieldTriageState, finding.FieldStatus, finding.FieldTriageReason, finding.FieldTriageComment, finding.FieldPolicyMode, finding.FieldAutotriageVerdict, finding.FieldComponentTag, finding.FieldExposure, finding.FieldTransitivity, finding.FieldPackage, finding.FieldAdvisory, finding.FieldFilePath, finding.FieldEpssProbability, finding.FieldClickToFixState, finding.FieldValidationState, finding.FieldIgnoredByPattern:
 			values[i] = new(sql.NullString)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -150,6 +154,13 @@ func (_m *Finding) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field first_seen_scan_id", values[i])
 			} else if value.Valid {
 				_m.FirstSeenScanID = value.Int64
+			}
+		case finding.FieldLastSeenScanID:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field last_seen_scan_id", values[i])
+			} else if value.Valid {
+				_m.LastSeenScanID = new(int64)
+				*_m.LastSeenScanID = value.Int64
 			}
 		case finding.FieldRef:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -355,6 +366,13 @@ func (_m *Finding) assignValues(columns []string, values []any) error {
 				_m.TriagedAt = new(int64)
 				*_m.TriagedAt = value.Int64
 			}
+		case finding.FieldIgnoredByPattern:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field ignored_by_pattern", values[i])
+			} else if value.Valid {
+				_m.IgnoredByPattern = new(string)
+				*_m.IgnoredByPattern = value.String
+			}
 		case finding.FieldContentHash:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
 				return fmt.Errorf("unexpected type %T for field content_hash", values[i])
@@ -414,6 +432,11 @@ func (_m *Finding) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("first_seen_scan_id=")
 	builder.WriteString(fmt.Sprintf("%v", _m.FirstSeenScanID))
+	builder.WriteString(", ")
+	if v := _m.LastSeenScanID; v != nil {
+		builder.WriteString("last_seen_scan_id=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteString(", ")
 	builder.WriteString("ref=")
 	builder.WriteString(_m.Ref)
@@ -544,6 +567,11 @@ func (_m *Finding) String() string {
 	if v := _m.TriagedAt; v != nil {
 		builder.WriteString("triaged_at=")
 		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.IgnoredByPattern; v != nil {
+		builder.WriteString("ignored_by_pattern=")
+		builder.WriteString(*v)
 	}
 	builder.WriteString(", ")
 	builder.WriteString("content_hash=")

@@ -45,6 +45,20 @@ func (_c *FindingCreate) SetFirstSeenScanID(v int64) *FindingCreate {
 	return _c
 }
 
+// SetLastSeenScanID sets the "last_seen_scan_id" field.
+func (_c *FindingCreate) SetLastSeenScanID(v int64) *FindingCreate {
+	_c.mutation.SetLastSeenScanID(v)
+	return _c
+}
+
+// SetNillableLastSeenScanID sets the "last_seen_scan_id" field if the given value is not nil.
+func (_c *FindingCreate) SetNillableLastSeenScanID(v *int64) *FindingCreate {
+	if v != nil {
+		_c.SetLastSeenScanID(*v)
+	}
+	return _c
+}
+
 // SetRef sets the "ref" field.
 func (_c *FindingCreate) SetRef(v string) *FindingCreate {
 	_c.mutation.SetRef(v)
@@ -383,6 +397,20 @@ func (_c *FindingCreate) SetNillableTriagedAt(v *int64) *FindingCreate {
 	return _c
 }
 
+// SetIgnoredByPattern sets the "ignored_by_pattern" field.
+func (_c *FindingCreate) SetIgnoredByPattern(v string) *FindingCreate {
+	_c.mutation.SetIgnoredByPattern(v)
+	return _c
+}
+
+// SetNillableIgnoredByPattern sets the "ignored_by_pattern" field if the given value is not nil.
+func (_c *FindingCreate) SetNillableIgnoredByPattern(v *string) *FindingCreate {
+	if v != nil {
+		_c.SetIgnoredByPattern(*v)
+	}
+	return _c
+}
+
 // SetContentHash sets the "content_hash" field.
 func (_c *FindingCreate) SetContentHash(v int64) *FindingCreate {
 	_c.mutation.SetContentHash(v)
@@ -550,6 +578,10 @@ func (_c *FindingCreate) createSpec() (*Finding, *sqlgraph.CreateSpec) {
 		_spec.SetField(finding.FieldFirstSeenScanID, field.TypeInt64, value)
 		_node.FirstSeenScanID = value
 	}
+	if value, ok := _c.mutation.LastSeenScanID(); ok {
+		_spec.SetField(finding.FieldLastSeenScanID, field.TypeInt64, value)
+		_node.LastSeenScanID = &value
+	}
 	if value, ok := _c.mutation.Ref(); ok {
 		_spec.SetField(finding.FieldRef, field.TypeString, value)
 		_node.Ref = value
@@ -674,6 +706,10 @@ func (_c *FindingCreate) createSpec() (*Finding, *sqlgraph.CreateSpec) {
 		_spec.SetField(finding.FieldTriagedAt, field.TypeInt64, value)
 		_node.TriagedAt = &value
 	}
+	if value, ok := _c.mutation.IgnoredByPattern(); ok {
+		_spec.SetField(finding.FieldIgnoredByPattern, field.TypeString, value)
+		_node.IgnoredByPattern = &value
+	}
 	if value, ok := _c.mutation.ContentHash(); ok {
 		_spec.SetField(finding.FieldContentHash, field.TypeInt64, value)
 		_node.ContentHash = value
@@ -749,6 +785,30 @@ func (u *FindingUpsert) UpdateRuleID() *FindingUpsert {
 // AddRuleID adds v to the "rule_id" field.
 func (u *FindingUpsert) AddRuleID(v int64) *FindingUpsert {
 	u.Add(finding.FieldRuleID, v)
+	return u
+}
+
+// SetLastSeenScanID sets the "last_seen_scan_id" field.
+func (u *FindingUpsert) SetLastSeenScanID(v int64) *FindingUpsert {
+	u.Set(finding.FieldLastSeenScanID, v)
+	return u
+}
+
+// UpdateLastSeenScanID sets the "last_seen_scan_id" field to the value that was provided on create.
+func (u *FindingUpsert) UpdateLastSeenScanID() *FindingUpsert {
+	u.SetExcluded(finding.FieldLastSeenScanID)
+	return u
+}
+
+// AddLastSeenScanID adds v to the "last_seen_scan_id" field.
+func (u *FindingUpsert) AddLastSeenScanID(v int64) *FindingUpsert {
+	u.Add(finding.FieldLastSeenScanID, v)
+	return u
+}
+
+// ClearLastSeenScanID clears the value of the "last_seen_scan_id" field.
+func (u *FindingUpsert) ClearLastSeenScanID() *FindingUpsert {
+	u.SetNull(finding.FieldLastSeenScanID)
 	return u
 }
 
@@ -1208,6 +1268,24 @@ func (u *FindingUpsert) ClearTriagedAt() *FindingUpsert {
 	return u
 }
 
+// SetIgnoredByPattern sets the "ignored_by_pattern" field.
+func (u *FindingUpsert) SetIgnoredByPattern(v string) *FindingUpsert {
+	u.Set(finding.FieldIgnoredByPattern, v)
+	return u
+}
+
+// UpdateIgnoredByPattern sets the "ignored_by_pattern" field to the value that was provided on create.
+func (u *FindingUpsert) UpdateIgnoredByPattern() *FindingUpsert {
+	u.SetExcluded(finding.FieldIgnoredByPattern)
+	return u
+}
+
+// ClearIgnoredByPattern clears the value of the "ignored_by_pattern" field.
+func (u *FindingUpsert) ClearIgnoredByPattern() *FindingUpsert {
+	u.SetNull(finding.FieldIgnoredByPattern)
+	return u
+}
+
 // SetContentHash sets the "content_hash" field.
 func (u *FindingUpsert) SetContentHash(v int64) *FindingUpsert {
 	u.Set(finding.FieldContentHash, v)
@@ -1328,6 +1406,34 @@ func (u *FindingUpsertOne) AddRuleID(v int64) *FindingUpsertOne {
 func (u *FindingUpsertOne) UpdateRuleID() *FindingUpsertOne {
 	return u.Update(func(s *FindingUpsert) {
 		s.UpdateRuleID()
+	})
+}
+
+// SetLastSeenScanID sets the "last_seen_scan_id" field.
+func (u *FindingUpsertOne) SetLastSeenScanID(v int64) *FindingUpsertOne {
+	return u.Update(func(s *FindingUpsert) {
+		s.SetLastSeenScanID(v)
+	})
+}
+
+// AddLastSeenScanID adds v to the "last_seen_scan_id" field.
+func (u *FindingUpsertOne) AddLastSeenScanID(v int64) *FindingUpsertOne {
+	return u.Update(func(s *FindingUpsert) {
+		s.AddLastSeenScanID(v)
+	})
+}
+
+// UpdateLastSeenScanID sets the "last_seen_scan_id" field to the value that was provided on create.
+func (u *FindingUpsertOne) UpdateLastSeenScanID() *FindingUpsertOne {
+	return u.Update(func(s *FindingUpsert) {
+		s.UpdateLastSeenScanID()
+	})
+}
+
+// ClearLastSeenScanID clears the value of the "last_seen_scan_id" field.
+func (u *FindingUpsertOne) ClearLastSeenScanID() *FindingUpsertOne {
+	return u.Update(func(s *FindingUpsert) {
+		s.ClearLastSeenScanID()
 	})
 }
 
@@ -1863,6 +1969,27 @@ func (u *FindingUpsertOne) ClearTriagedAt() *FindingUpsertOne {
 	})
 }
 
+// SetIgnoredByPattern sets the "ignored_by_pattern" field.
+func (u *FindingUpsertOne) SetIgnoredByPattern(v string) *FindingUpsertOne {
+	return u.Update(func(s *FindingUpsert) {
+		s.SetIgnoredByPattern(v)
+	})
+}
+
+// UpdateIgnoredByPattern sets the "ignored_by_pattern" field to the value that was provided on create.
+func (u *FindingUpsertOne) UpdateIgnoredByPattern() *FindingUpsertOne {
+	return u.Update(func(s *FindingUpsert) {
+		s.UpdateIgnoredByPattern()
+	})
+}
+
+// ClearIgnoredByPattern clears the value of the "ignored_by_pattern" field.
+func (u *FindingUpsertOne) ClearIgnoredByPattern() *FindingUpsertOne {
+	return u.Update(func(s *FindingUpsert) {
+		s.ClearIgnoredByPattern()
+	})
+}
+
 // SetContentHash sets the "content_hash" field.
 func (u *FindingUpsertOne) SetContentHash(v int64) *FindingUpsertOne {
 	return u.Update(func(s *FindingUpsert) {
@@ -2154,6 +2281,34 @@ func (u *FindingUpsertBulk) AddRuleID(v int64) *FindingUpsertBulk {
 func (u *FindingUpsertBulk) UpdateRuleID() *FindingUpsertBulk {
 	return u.Update(func(s *FindingUpsert) {
 		s.UpdateRuleID()
+	})
+}
+
+// SetLastSeenScanID sets the "last_seen_scan_id" field.
+func (u *FindingUpsertBulk) SetLastSeenScanID(v int64) *FindingUpsertBulk {
+	return u.Update(func(s *FindingUpsert) {
+		s.SetLastSeenScanID(v)
+	})
+}
+
+// AddLastSeenScanID adds v to the "last_seen_scan_id" field.
+func (u *FindingUpsertBulk) AddLastSeenScanID(v int64) *FindingUpsertBulk {
+	return u.Update(func(s *FindingUpsert) {
+		s.AddLastSeenScanID(v)
+	})
+}
+
+// UpdateLastSeenScanID sets the "last_seen_scan_id" field to the value that was provided on create.
+func (u *FindingUpsertBulk) UpdateLastSeenScanID() *FindingUpsertBulk {
+	return u.Update(func(s *FindingUpsert) {
+		s.UpdateLastSeenScanID()
+	})
+}
+
+// ClearLastSeenScanID clears the value of the "last_seen_scan_id" field.
+func (u *FindingUpsertBulk) ClearLastSeenScanID() *FindingUpsertBulk {
+	return u.Update(func(s *FindingUpsert) {
+		s.ClearLastSeenScanID()
 	})
 }
 
@@ -2686,6 +2841,27 @@ func (u *FindingUpsertBulk) UpdateTriagedAt() *FindingUpsertBulk {
 func (u *FindingUpsertBulk) ClearTriagedAt() *FindingUpsertBulk {
 	return u.Update(func(s *FindingUpsert) {
 		s.ClearTriagedAt()
+	})
+}
+
+// SetIgnoredByPattern sets the "ignored_by_pattern" field.
+func (u *FindingUpsertBulk) SetIgnoredByPattern(v string) *FindingUpsertBulk {
+	return u.Update(func(s *FindingUpsert) {
+		s.SetIgnoredByPattern(v)
+	})
+}
+
+// UpdateIgnoredByPattern sets the "ignored_by_pattern" field to the value that was provided on create.
+func (u *FindingUpsertBulk) UpdateIgnoredByPattern() *FindingUpsertBulk {
+	return u.Update(func(s *FindingUpsert) {
+		s.UpdateIgnoredByPattern()
+	})
+}
+
+// ClearIgnoredByPattern clears the value of the "ignored_by_pattern" field.
+func (u *FindingUpsertBulk) ClearIgnoredByPattern() *FindingUpsertBulk {
+	return u.Update(func(s *FindingUpsert) {
+		s.ClearIgnoredByPattern()
 	})
 }
 

@@ -49,6 +49,33 @@ func (_u *FindingUpdate) AddRuleID(v int64) *FindingUpdate {
 	return _u
 }
 
+// SetLastSeenScanID sets the "last_seen_scan_id" field.
+func (_u *FindingUpdate) SetLastSeenScanID(v int64) *FindingUpdate {
+	_u.mutation.ResetLastSeenScanID()
+	_u.mutation.SetLastSeenScanID(v)
+	return _u
+}
+
+// SetNillableLastSeenScanID sets the "last_seen_scan_id" field if the given value is not nil.
+func (_u *FindingUpdate) SetNillableLastSeenScanID(v *int64) *FindingUpdate {
+	if v != nil {
+		_u.SetLastSeenScanID(*v)
+	}
+	return _u
+}
+
+// AddLastSeenScanID adds value to the "last_seen_scan_id" field.
+func (_u *FindingUpdate) AddLastSeenScanID(v int64) *FindingUpdate {
+	_u.mutation.AddLastSeenScanID(v)
+	return _u
+}
+
+// ClearLastSeenScanID clears the value of the "last_seen_scan_id" field.
+func (_u *FindingUpdate) ClearLastSeenScanID() *FindingUpdate {
+	_u.mutation.ClearLastSeenScanID()
+	return _u
+}
+
 // SetFingerprint sets the "fingerprint" field.
 func (_u *FindingUpdate) SetFingerprint(v string) *FindingUpdate {
 	_u.mutation.SetFingerprint(v)
@@ -554,6 +581,26 @@ func (_u *FindingUpdate) ClearTriagedAt() *FindingUpdate {
 	return _u
 }
 
+// SetIgnoredByPattern sets the "ignored_by_pattern" field.
+func (_u *FindingUpdate) SetIgnoredByPattern(v string) *FindingUpdate {
+	_u.mutation.SetIgnoredByPattern(v)
+	return _u
+}
+
+// SetNillableIgnoredByPattern sets the "ignored_by_pattern" field if the given value is not nil.
+func (_u *FindingUpdate) SetNillableIgnoredByPattern(v *string) *FindingUpdate {
+	if v != nil {
+		_u.SetIgnoredByPattern(*v)
+	}
+	return _u
+}
+
+// ClearIgnoredByPattern clears the value of the "ignored_by_pattern" field.
+func (_u *FindingUpdate) ClearIgnoredByPattern() *FindingUpdate {
+	_u.mutation.ClearIgnoredByPattern()
+	return _u
+}
+
 // SetContentHash sets the "content_hash" field.
 func (_u *FindingUpdate) SetContentHash(v int64) *FindingUpdate {
 	_u.mutation.ResetContentHash()
@@ -633,6 +680,15 @@ func (_u *FindingUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.AddedRuleID(); ok {
 		_spec.AddField(finding.FieldRuleID, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.LastSeenScanID(); ok {
+		_spec.SetField(finding.FieldLastSeenScanID, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedLastSeenScanID(); ok {
+		_spec.AddField(finding.FieldLastSeenScanID, field.TypeInt64, value)
+	}
+	if _u.mutation.LastSeenScanIDCleared() {
+		_spec.ClearField(finding.FieldLastSeenScanID, field.TypeInt64)
 	}
 	if value, ok := _u.mutation.Fingerprint(); ok {
 		_spec.SetField(finding.FieldFingerprint, field.TypeString, value)
@@ -784,6 +840,12 @@ func (_u *FindingUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if _u.mutation.TriagedAtCleared() {
 		_spec.ClearField(finding.FieldTriagedAt, field.TypeInt64)
 	}
+	if value, ok := _u.mutation.IgnoredByPattern(); ok {
+		_spec.SetField(finding.FieldIgnoredByPattern, field.TypeString, value)
+	}
+	if _u.mutation.IgnoredByPatternCleared() {
+		_spec.ClearField(finding.FieldIgnoredByPattern, field.TypeString)
+	}
 	if value, ok := _u.mutation.ContentHash(); ok {
 		_spec.SetField(finding.FieldContentHash, field.TypeInt64, value)
 	}
@@ -833,6 +895,33 @@ func (_u *FindingUpdateOne) SetNillableRuleID(v *int64) *FindingUpdateOne {
 // AddRuleID adds value to the "rule_id" field.
 func (_u *FindingUpdateOne) AddRuleID(v int64) *FindingUpdateOne {
 	_u.mutation.AddRuleID(v)
+	return _u
+}
+
+// SetLastSeenScanID sets the "last_seen_scan_id" field.
+func (_u *FindingUpdateOne) SetLastSeenScanID(v int64) *FindingUpdateOne {
+	_u.mutation.ResetLastSeenScanID()
+	_u.mutation.SetLastSeenScanID(v)
+	return _u
+}
+
+// SetNillableLastSeenScanID sets the "last_seen_scan_id" field if the given value is not nil.
+func (_u *FindingUpdateOne) SetNillableLastSeenScanID(v *int64) *FindingUpdateOne {
+	if v != nil {
+		_u.SetLastSeenScanID(*v)
+	}
+	return _u
+}
+
+// AddLastSeenScanID adds value to the "last_seen_scan_id" field.
+func (_u *FindingUpdateOne) AddLastSeenScanID(v int64) *FindingUpdateOne {
+	_u.mutation.AddLastSeenScanID(v)
+	return _u
+}
+
+// ClearLastSeenScanID clears the value of the "last_seen_scan_id" field.
+func (_u *FindingUpdateOne) ClearLastSeenScanID() *FindingUpdateOne {
+	_u.mutation.ClearLastSeenScanID()
 	return _u
 }
 
@@ -1341,6 +1430,26 @@ func (_u *FindingUpdateOne) ClearTriagedAt() *FindingUpdateOne {
 	return _u
 }
 
+// SetIgnoredByPattern sets the "ignored_by_pattern" field.
+func (_u *FindingUpdateOne) SetIgnoredByPattern(v string) *FindingUpdateOne {
+	_u.mutation.SetIgnoredByPattern(v)
+	return _u
+}
+
+// SetNillableIgnoredByPattern sets the "ignored_by_pattern" field if the given value is not nil.
+func (_u *FindingUpdateOne) SetNillableIgnoredByPattern(v *string) *FindingUpdateOne {
+	if v != nil {
+		_u.SetIgnoredByPattern(*v)
+	}
+	return _u
+}
+
+// ClearIgnoredByPattern clears the value of the "ignored_by_pattern" field.
+func (_u *FindingUpdateOne) ClearIgnoredByPattern() *FindingUpdateOne {
+	_u.mutation.ClearIgnoredByPattern()
+	return _u
+}
+
 // SetContentHash sets the "content_hash" field.
 func (_u *FindingUpdateOne) SetContentHash(v int64) *FindingUpdateOne {
 	_u.mutation.ResetContentHash()
@@ -1450,6 +1559,15 @@ func (_u *FindingUpdateOne) sqlSave(ctx context.Context) (_node *Finding, err er
 	}
 	if value, ok := _u.mutation.AddedRuleID(); ok {
 		_spec.AddField(finding.FieldRuleID, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.LastSeenScanID(); ok {
+		_spec.SetField(finding.FieldLastSeenScanID, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedLastSeenScanID(); ok {
+		_spec.AddField(finding.FieldLastSeenScanID, field.TypeInt64, value)
+	}
+	if _u.mutation.LastSeenScanIDCleared() {
+		_spec.ClearField(finding.FieldLastSeenScanID, field.TypeInt64)
 	}
 	if value, ok := _u.mutation.Fingerprint(); ok {
 		_spec.SetField(finding.FieldFingerprint, field.TypeString, value)
@@ -1600,6 +1718,12 @@ func (_u *FindingUpdateOne) sqlSave(ctx context.Context) (_node *Finding, err er
 	}
 	if _u.mutation.TriagedAtCleared() {
 		_spec.ClearField(finding.FieldTriagedAt, field.TypeInt64)
+	}
+	if value, ok := _u.mutation.IgnoredByPattern(); ok {
+		_spec.SetField(finding.FieldIgnoredByPattern, field.TypeString, value)
+	}
+	if _u.mutation.IgnoredByPatternCleared() {
+		_spec.ClearField(finding.FieldIgnoredByPattern, field.TypeString)
 	}
 	if value, ok := _u.mutation.ContentHash(); ok {
 		_spec.SetField(finding.FieldContentHash, field.TypeInt64, value)

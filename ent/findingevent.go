@@ -20,7 +20,7 @@ type FindingEvent struct {
 	DeploymentID int64 `json:"deployment_id,omitempty"`
 	// FindingID holds the value of the "finding_id" field.
 	FindingID int64 `json:"finding_id,omitempty"`
-	// created, updated, reopened, fixed, removed, muted, unmuted, triaged, triage_spread, triage_inherited, noted, matched, split, merged, identity_undone
+	// created, updated, reopened, fixed, removed, muted, unmuted, triaged, triage_spread, triage_inherited, noted, matched, split, merged, identity_undone, close_rejected, triage_undone, exception_requested, exception_approved, exception_rejected
 	Kind string `json:"kind,omitempty"`
 	// empty for created
 	FromStatus string `json:"from_status,omitempty"`
@@ -30,7 +30,7 @@ type FindingEvent struct {
 	Reason string `json:"reason,omitempty"`
 	// Note holds the value of the "note" field.
 	Note string `json:"note,omitempty"`
-	// scan, user, token, host (a source-code host's webhook)
+	// scan, user, token, host (a source-code host's webhook), policy
 	ActorKind string `json:"actor_kind,omitempty"`
 	// id of the scan, user or token; 0 for a host
 	ActorID int64 `json:"actor_id,omitempty"`
@@ -39,7 +39,9 @@ type FindingEvent struct {
 	// ScanID holds the value of the "scan_id" field.
 	ScanID *int64 `json:"scan_id,omitempty"`
 	// At holds the value of the "at" field.
-	At           int64 `json:"at,omitempty"`
+	At int64 `json:"at,omitempty"`
+	// number of the transaction that wrote it; null on SQLite and in rows from before the column
+	Tx           *int64 `json:"tx,omitempty"`
 	selectValues sql.SelectValues
 }
 
@@ -48,7 +50,7 @@ func (*FindingEvent) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case findingevent.FieldID, findingevent.FieldDeploymentID, findingevent.FieldFindingID, findingevent.FieldActorID, findingevent.FieldScanID, findingevent.FieldAt:
+		case findingevent.FieldID, findingevent.FieldDeploymentID, findingevent.FieldFindingID, findingevent.FieldActorID, findingevent.FieldScanID, findingevent.FieldAt, findingevent.FieldTx:
 			values[i] = new(sql.NullInt64)
 		case findingevent.FieldKind, findingevent.FieldFromStatus, findingevent.FieldToStatus, findingevent.FieldReason, findingevent.FieldNote, findingevent.FieldActorKind, findingevent.FieldActorName:
 			values[i] = new(sql.NullString)
@@ -146,6 +148,13 @@ func (_m *FindingEvent) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.At = value.Int64
 			}
+		case findingevent.FieldTx:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field tx", values[i])
+			} else if value.Valid {
+				_m.Tx = new(int64)
+				*_m.Tx = value.Int64
+			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -219,6 +228,11 @@ func (_m *FindingEvent) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("at=")
 	builder.WriteString(fmt.Sprintf("%v", _m.At))
+	builder.WriteString(", ")
+	if v := _m.Tx; v != nil {
+		builder.WriteString("tx=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteByte(')')
 	return builder.String()
 }

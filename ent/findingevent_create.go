@@ -125,6 +125,20 @@ func (_c *FindingEventCreate) SetAt(v int64) *FindingEventCreate {
 	return _c
 }
 
+// SetTx sets the "tx" field.
+func (_c *FindingEventCreate) SetTx(v int64) *FindingEventCreate {
+	_c.mutation.SetTx(v)
+	return _c
+}
+
+// SetNillableTx sets the "tx" field if the given value is not nil.
+func (_c *FindingEventCreate) SetNillableTx(v *int64) *FindingEventCreate {
+	if v != nil {
+		_c.SetTx(*v)
+	}
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *FindingEventCreate) SetID(v int64) *FindingEventCreate {
 	_c.mutation.SetID(v)
@@ -299,6 +313,10 @@ func (_c *FindingEventCreate) createSpec() (*FindingEvent, *sqlgraph.CreateSpec)
 		_spec.SetField(findingevent.FieldAt, field.TypeInt64, value)
 		_node.At = value
 	}
+	if value, ok := _c.mutation.GetTx(); ok {
+		_spec.SetField(findingevent.FieldTx, field.TypeInt64, value)
+		_node.Tx = &value
+	}
 	return _node, _spec
 }
 
@@ -403,6 +421,9 @@ func (u *FindingEventUpsertOne) UpdateNewValues() *FindingEventUpsertOne {
 		}
 		if _, exists := u.create.mutation.At(); exists {
 			s.SetIgnore(findingevent.FieldAt)
+		}
+		if _, exists := u.create.mutation.GetTx(); exists {
+			s.SetIgnore(findingevent.FieldTx)
 		}
 	}))
 	return u
@@ -652,6 +673,9 @@ func (u *FindingEventUpsertBulk) UpdateNewValues() *FindingEventUpsertBulk {
 			}
 			if _, exists := b.mutation.At(); exists {
 				s.SetIgnore(findingevent.FieldAt)
+			}
+			if _, exists := b.mutation.GetTx(); exists {
+				s.SetIgnore(findingevent.FieldTx)
 			}
 		}
 	}))

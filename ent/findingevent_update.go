@@ -78,6 +78,9 @@ func (_u *FindingEventUpdate) sqlSave(ctx context.Context) (_node int, err error
 	if _u.mutation.ScanIDCleared() {
 		_spec.ClearField(findingevent.FieldScanID, field.TypeInt64)
 	}
+	if _u.mutation.TxCleared() {
+		_spec.ClearField(findingevent.FieldTx, field.TypeInt64)
+	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -179,6 +182,9 @@ func (_u *FindingEventUpdateOne) sqlSave(ctx context.Context) (_node *FindingEve
 	}
 	if _u.mutation.ScanIDCleared() {
 		_spec.ClearField(findingevent.FieldScanID, field.TypeInt64)
+	}
+	if _u.mutation.TxCleared() {
+		_spec.ClearField(findingevent.FieldTx, field.TypeInt64)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &FindingEvent{config: _u.config}

@@ -24,15 +24,26 @@ import (
 	"github.com/palisade/palisade/ent/aitaskgroup"
 	"github.com/palisade/palisade/ent/auditentry"
 	"github.com/palisade/palisade/ent/audithead"
+	"github.com/palisade/palisade/ent/automation"
+	"github.com/palisade/palisade/ent/automationrun"
 	"github.com/palisade/palisade/ent/column"
+	"github.com/palisade/palisade/ent/consolelink"
 	"github.com/palisade/palisade/ent/delivery"
 	"github.com/palisade/palisade/ent/deliveryattempt"
 	"github.com/palisade/palisade/ent/dependency"
 	"github.com/palisade/palisade/ent/dependencypackage"
 	"github.com/palisade/palisade/ent/deployment"
+	"github.com/palisade/palisade/ent/detectionexception"
+	"github.com/palisade/palisade/ent/detectionpolicy"
+	"github.com/palisade/palisade/ent/exceptionrequest"
+	"github.com/palisade/palisade/ent/exploit"
+	"github.com/palisade/palisade/ent/export"
+	"github.com/palisade/palisade/ent/exportchunk"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
 	"github.com/palisade/palisade/ent/findingmatch"
+	"github.com/palisade/palisade/ent/freshness"
+	"github.com/palisade/palisade/ent/heldclose"
 	"github.com/palisade/palisade/ent/identitychange"
 	"github.com/palisade/palisade/ent/installcheck"
 	"github.com/palisade/palisade/ent/installscan"
@@ -46,22 +57,32 @@ import (
 	"github.com/palisade/palisade/ent/onboardingtask"
 	"github.com/palisade/palisade/ent/packagemanagerconfig"
 	"github.com/palisade/palisade/ent/pageboundary"
+	"github.com/palisade/palisade/ent/pathignore"
 	"github.com/palisade/palisade/ent/pendingimport"
+	"github.com/palisade/palisade/ent/policyact"
+	"github.com/palisade/palisade/ent/policyrun"
 	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/productfeedback"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/projecttag"
 	"github.com/palisade/palisade/ent/remediationpolicy"
+	"github.com/palisade/palisade/ent/reportformat"
 	"github.com/palisade/palisade/ent/reviewcommentcontent"
 	"github.com/palisade/palisade/ent/rule"
 	"github.com/palisade/palisade/ent/rulealias"
+	"github.com/palisade/palisade/ent/ruleboard"
+	"github.com/palisade/palisade/ent/ruleboardproject"
+	"github.com/palisade/palisade/ent/ruleboardrule"
 	"github.com/palisade/palisade/ent/ruledocument"
 	"github.com/palisade/palisade/ent/ruleversion"
+	"github.com/palisade/palisade/ent/savedview"
 	"github.com/palisade/palisade/ent/scan"
+	"github.com/palisade/palisade/ent/scananswer"
 	"github.com/palisade/palisade/ent/scancoverage"
 	"github.com/palisade/palisade/ent/scanpayload"
 	"github.com/palisade/palisade/ent/scmapp"
 	"github.com/palisade/palisade/ent/scmconfig"
+	"github.com/palisade/palisade/ent/session"
 	"github.com/palisade/palisade/ent/setting"
 	"github.com/palisade/palisade/ent/signingkey"
 	"github.com/palisade/palisade/ent/tag"
@@ -70,6 +91,8 @@ import (
 	"github.com/palisade/palisade/ent/teamproject"
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/ent/tokenrequest"
+	"github.com/palisade/palisade/ent/triagechange"
+	"github.com/palisade/palisade/ent/triagechangefinding"
 	"github.com/palisade/palisade/ent/user"
 	"github.com/palisade/palisade/ent/webhookevent"
 	"github.com/palisade/palisade/ent/webhookreceipt"
@@ -106,14 +129,25 @@ const (
 	TypeAiTaskGroup          = "AiTaskGroup"
 	TypeAuditEntry           = "AuditEntry"
 	TypeAuditHead            = "AuditHead"
+	TypeAutomation           = "Automation"
+	TypeAutomationRun        = "AutomationRun"
+	TypeConsoleLink          = "ConsoleLink"
 	TypeDelivery             = "Delivery"
 	TypeDeliveryAttempt      = "DeliveryAttempt"
 	TypeDependency           = "Dependency"
 	TypeDependencyPackage    = "DependencyPackage"
 	TypeDeployment           = "Deployment"
+	TypeDetectionException   = "DetectionException"
+	TypeDetectionPolicy      = "DetectionPolicy"
+	TypeExceptionRequest     = "ExceptionRequest"
+	TypeExploit              = "Exploit"
+	TypeExport               = "Export"
+	TypeExportChunk          = "ExportChunk"
 	TypeFinding              = "Finding"
 	TypeFindingEvent         = "FindingEvent"
 	TypeFindingMatch         = "FindingMatch"
+	TypeFreshness            = "Freshness"
+	TypeHeldClose            = "HeldClose"
 	TypeIdentityChange       = "IdentityChange"
 	TypeInstallCheck         = "InstallCheck"
 	TypeInstallScan          = "InstallScan"
@@ -127,21 +161,31 @@ const (
 	TypeOnboardingTask       = "OnboardingTask"
 	TypePackageManagerConfig = "PackageManagerConfig"
 	TypePageBoundary         = "PageBoundary"
+	TypePathIgnore           = "PathIgnore"
 	TypePendingImport        = "PendingImport"
+	TypePolicyAct            = "PolicyAct"
+	TypePolicyRun            = "PolicyRun"
 	TypeProductFeedback      = "ProductFeedback"
 	TypeProject              = "Project"
 	TypeProjectTag           = "ProjectTag"
 	TypeRemediationPolicy    = "RemediationPolicy"
+	TypeReportFormat         = "ReportFormat"
 	TypeReviewCommentContent = "ReviewCommentContent"
 	TypeRule                 = "Rule"
 	TypeRuleAlias            = "RuleAlias"
 	TypeRuleDocument         = "RuleDocument"
 	TypeRuleVersion          = "RuleVersion"
+	TypeRuleboard            = "Ruleboard"
+	TypeRuleboardProject     = "RuleboardProject"
+	TypeRuleboardRule        = "RuleboardRule"
+	TypeSavedView            = "SavedView"
 	TypeScan                 = "Scan"
+	TypeScanAnswer           = "ScanAnswer"
 	TypeScanCoverage         = "ScanCoverage"
 	TypeScanPayload          = "ScanPayload"
 	TypeScmApp               = "ScmApp"
 	TypeScmConfig            = "ScmConfig"
+	TypeSession              = "Session"
 	TypeSetting              = "Setting"
 	TypeSigningKey           = "SigningKey"
 	TypeTag                  = "Tag"
@@ -150,6 +194,8 @@ const (
 	TypeTeamProject          = "TeamProject"
 	TypeToken                = "Token"
 	TypeTokenRequest         = "TokenRequest"
+	TypeTriageChange         = "TriageChange"
+	TypeTriageChangeFinding  = "TriageChangeFinding"
 	TypeUser                 = "User"
 	TypeWebhookEvent         = "WebhookEvent"
 	TypeWebhookReceipt       = "WebhookReceipt"
@@ -13221,6 +13267,2466 @@ func (m *AuditHeadMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown AuditHead edge %s", name)
 }
 
+// AutomationMutation represents an operation that mutates the Automation nodes in the graph.
+type AutomationMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	name             *string
+	trigger          *string
+	active           *bool
+	content          *[]byte
+	created_by       *string
+	updated_by       *string
+	created_at       *int64
+	addcreated_at    *int64
+	updated_at       *int64
+	addupdated_at    *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*Automation, error)
+	predicates       []predicate.Automation
+}
+
+var _ ent.Mutation = (*AutomationMutation)(nil)
+
+// automationOption allows management of the mutation configuration using functional options.
+type automationOption func(*AutomationMutation)
+
+// newAutomationMutation creates new mutation for the Automation entity.
+func newAutomationMutation(c config, op Op, opts ...automationOption) *AutomationMutation {
+	m := &AutomationMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeAutomation,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withAutomationID sets the ID field of the mutation.
+func withAutomationID(id int64) automationOption {
+	return func(m *AutomationMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *Automation
+		)
+		m.oldValue = func(ctx context.Context) (*Automation, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().Automation.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withAutomation sets the old Automation of the mutation.
+func withAutomation(node *Automation) automationOption {
+	return func(m *AutomationMutation) {
+		m.oldValue = func(context.Context) (*Automation, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m AutomationMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m AutomationMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of Automation entities.
+func (m *AutomationMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *AutomationMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *AutomationMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().Automation.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *AutomationMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *AutomationMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the Automation entity.
+// If the Automation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AutomationMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *AutomationMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *AutomationMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *AutomationMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetName sets the "name" field.
+func (m *AutomationMutation) SetName(s string) {
+	m.name = &s
+}
+
+// Name returns the value of the "name" field in the mutation.
+func (m *AutomationMutation) Name() (r string, exists bool) {
+	v := m.name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldName returns the old "name" field's value of the Automation entity.
+// If the Automation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AutomationMutation) OldName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldName: %w", err)
+	}
+	return oldValue.Name, nil
+}
+
+// ResetName resets all changes to the "name" field.
+func (m *AutomationMutation) ResetName() {
+	m.name = nil
+}
+
+// SetTrigger sets the "trigger" field.
+func (m *AutomationMutation) SetTrigger(s string) {
+	m.trigger = &s
+}
+
+// Trigger returns the value of the "trigger" field in the mutation.
+func (m *AutomationMutation) Trigger() (r string, exists bool) {
+	v := m.trigger
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTrigger returns the old "trigger" field's value of the Automation entity.
+// If the Automation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AutomationMutation) OldTrigger(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTrigger is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTrigger requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTrigger: %w", err)
+	}
+	return oldValue.Trigger, nil
+}
+
+// ResetTrigger resets all changes to the "trigger" field.
+func (m *AutomationMutation) ResetTrigger() {
+	m.trigger = nil
+}
+
+// SetActive sets the "active" field.
+func (m *AutomationMutation) SetActive(b bool) {
+	m.active = &b
+}
+
+// Active returns the value of the "active" field in the mutation.
+func (m *AutomationMutation) Active() (r bool, exists bool) {
+	v := m.active
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActive returns the old "active" field's value of the Automation entity.
+// If the Automation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AutomationMutation) OldActive(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActive is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActive requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActive: %w", err)
+	}
+	return oldValue.Active, nil
+}
+
+// ResetActive resets all changes to the "active" field.
+func (m *AutomationMutation) ResetActive() {
+	m.active = nil
+}
+
+// SetContent sets the "content" field.
+func (m *AutomationMutation) SetContent(b []byte) {
+	m.content = &b
+}
+
+// Content returns the value of the "content" field in the mutation.
+func (m *AutomationMutation) Content() (r []byte, exists bool) {
+	v := m.content
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldContent returns the old "content" field's value of the Automation entity.
+// If the Automation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AutomationMutation) OldContent(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldContent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldContent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldContent: %w", err)
+	}
+	return oldValue.Content, nil
+}
+
+// ResetContent resets all changes to the "content" field.
+func (m *AutomationMutation) ResetContent() {
+	m.content = nil
+}
+
+// SetCreatedBy sets the "created_by" field.
+func (m *AutomationMutation) SetCreatedBy(s string) {
+	m.created_by = &s
+}
+
+// CreatedBy returns the value of the "created_by" field in the mutation.
+func (m *AutomationMutation) CreatedBy() (r string, exists bool) {
+	v := m.created_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedBy returns the old "created_by" field's value of the Automation entity.
+// If the Automation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AutomationMutation) OldCreatedBy(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedBy is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedBy requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedBy: %w", err)
+	}
+	return oldValue.CreatedBy, nil
+}
+
+// ResetCreatedBy resets all changes to the "created_by" field.
+func (m *AutomationMutation) ResetCreatedBy() {
+	m.created_by = nil
+}
+
+// SetUpdatedBy sets the "updated_by" field.
+func (m *AutomationMutation) SetUpdatedBy(s string) {
+	m.updated_by = &s
+}
+
+// UpdatedBy returns the value of the "updated_by" field in the mutation.
+func (m *AutomationMutation) UpdatedBy() (r string, exists bool) {
+	v := m.updated_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedBy returns the old "updated_by" field's value of the Automation entity.
+// If the Automation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AutomationMutation) OldUpdatedBy(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedBy is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedBy requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedBy: %w", err)
+	}
+	return oldValue.UpdatedBy, nil
+}
+
+// ResetUpdatedBy resets all changes to the "updated_by" field.
+func (m *AutomationMutation) ResetUpdatedBy() {
+	m.updated_by = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *AutomationMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *AutomationMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the Automation entity.
+// If the Automation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AutomationMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *AutomationMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *AutomationMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *AutomationMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *AutomationMutation) SetUpdatedAt(i int64) {
+	m.updated_at = &i
+	m.addupdated_at = nil
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *AutomationMutation) UpdatedAt() (r int64, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the Automation entity.
+// If the Automation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AutomationMutation) OldUpdatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// AddUpdatedAt adds i to the "updated_at" field.
+func (m *AutomationMutation) AddUpdatedAt(i int64) {
+	if m.addupdated_at != nil {
+		*m.addupdated_at += i
+	} else {
+		m.addupdated_at = &i
+	}
+}
+
+// AddedUpdatedAt returns the value that was added to the "updated_at" field in this mutation.
+func (m *AutomationMutation) AddedUpdatedAt() (r int64, exists bool) {
+	v := m.addupdated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *AutomationMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+	m.addupdated_at = nil
+}
+
+// Where appends a list predicates to the AutomationMutation builder.
+func (m *AutomationMutation) Where(ps ...predicate.Automation) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the AutomationMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *AutomationMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.Automation, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *AutomationMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *AutomationMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (Automation).
+func (m *AutomationMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *AutomationMutation) Fields() []string {
+	fields := make([]string, 0, 9)
+	if m.deployment_id != nil {
+		fields = append(fields, automation.FieldDeploymentID)
+	}
+	if m.name != nil {
+		fields = append(fields, automation.FieldName)
+	}
+	if m.trigger != nil {
+		fields = append(fields, automation.FieldTrigger)
+	}
+	if m.active != nil {
+		fields = append(fields, automation.FieldActive)
+	}
+	if m.content != nil {
+		fields = append(fields, automation.FieldContent)
+	}
+	if m.created_by != nil {
+		fields = append(fields, automation.FieldCreatedBy)
+	}
+	if m.updated_by != nil {
+		fields = append(fields, automation.FieldUpdatedBy)
+	}
+	if m.created_at != nil {
+		fields = append(fields, automation.FieldCreatedAt)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, automation.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *AutomationMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case automation.FieldDeploymentID:
+		return m.DeploymentID()
+	case automation.FieldName:
+		return m.Name()
+	case automation.FieldTrigger:
+		return m.Trigger()
+	case automation.FieldActive:
+		return m.Active()
+	case automation.FieldContent:
+		return m.Content()
+	case automation.FieldCreatedBy:
+		return m.CreatedBy()
+	case automation.FieldUpdatedBy:
+		return m.UpdatedBy()
+	case automation.FieldCreatedAt:
+		return m.CreatedAt()
+	case automation.FieldUpdatedAt:
+		return m.UpdatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *AutomationMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case automation.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case automation.FieldName:
+		return m.OldName(ctx)
+	case automation.FieldTrigger:
+		return m.OldTrigger(ctx)
+	case automation.FieldActive:
+		return m.OldActive(ctx)
+	case automation.FieldContent:
+		return m.OldContent(ctx)
+	case automation.FieldCreatedBy:
+		return m.OldCreatedBy(ctx)
+	case automation.FieldUpdatedBy:
+		return m.OldUpdatedBy(ctx)
+	case automation.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case automation.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown Automation field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AutomationMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case automation.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case automation.FieldName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetName(v)
+		return nil
+	case automation.FieldTrigger:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTrigger(v)
+		return nil
+	case automation.FieldActive:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActive(v)
+		return nil
+	case automation.FieldContent:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetContent(v)
+		return nil
+	case automation.FieldCreatedBy:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedBy(v)
+		return nil
+	case automation.FieldUpdatedBy:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedBy(v)
+		return nil
+	case automation.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case automation.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Automation field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *AutomationMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, automation.FieldDeploymentID)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, automation.FieldCreatedAt)
+	}
+	if m.addupdated_at != nil {
+		fields = append(fields, automation.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *AutomationMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case automation.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case automation.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	case automation.FieldUpdatedAt:
+		return m.AddedUpdatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AutomationMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case automation.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case automation.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	case automation.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Automation numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *AutomationMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *AutomationMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *AutomationMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown Automation nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *AutomationMutation) ResetField(name string) error {
+	switch name {
+	case automation.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case automation.FieldName:
+		m.ResetName()
+		return nil
+	case automation.FieldTrigger:
+		m.ResetTrigger()
+		return nil
+	case automation.FieldActive:
+		m.ResetActive()
+		return nil
+	case automation.FieldContent:
+		m.ResetContent()
+		return nil
+	case automation.FieldCreatedBy:
+		m.ResetCreatedBy()
+		return nil
+	case automation.FieldUpdatedBy:
+		m.ResetUpdatedBy()
+		return nil
+	case automation.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case automation.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown Automation field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *AutomationMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *AutomationMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *AutomationMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *AutomationMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *AutomationMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *AutomationMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *AutomationMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown Automation unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *AutomationMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown Automation edge %s", name)
+}
+
+// AutomationRunMutation represents an operation that mutates the AutomationRun nodes in the graph.
+type AutomationRunMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	automation_id    *int64
+	addautomation_id *int64
+	cause            *string
+	cause_id         *int64
+	addcause_id      *int64
+	evaluated        *int64
+	addevaluated     *int64
+	matched          *int64
+	addmatched       *int64
+	content          *[]byte
+	sent             *int64
+	addsent          *int64
+	at               *int64
+	addat            *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*AutomationRun, error)
+	predicates       []predicate.AutomationRun
+}
+
+var _ ent.Mutation = (*AutomationRunMutation)(nil)
+
+// automationrunOption allows management of the mutation configuration using functional options.
+type automationrunOption func(*AutomationRunMutation)
+
+// newAutomationRunMutation creates new mutation for the AutomationRun entity.
+func newAutomationRunMutation(c config, op Op, opts ...automationrunOption) *AutomationRunMutation {
+	m := &AutomationRunMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeAutomationRun,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withAutomationRunID sets the ID field of the mutation.
+func withAutomationRunID(id int64) automationrunOption {
+	return func(m *AutomationRunMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *AutomationRun
+		)
+		m.oldValue = func(ctx context.Context) (*AutomationRun, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().AutomationRun.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withAutomationRun sets the old AutomationRun of the mutation.
+func withAutomationRun(node *AutomationRun) automationrunOption {
+	return func(m *AutomationRunMutation) {
+		m.oldValue = func(context.Context) (*AutomationRun, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m AutomationRunMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m AutomationRunMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of AutomationRun entities.
+func (m *AutomationRunMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *AutomationRunMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *AutomationRunMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().AutomationRun.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *AutomationRunMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *AutomationRunMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the AutomationRun entity.
+// If the AutomationRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AutomationRunMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *AutomationRunMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *AutomationRunMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *AutomationRunMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetAutomationID sets the "automation_id" field.
+func (m *AutomationRunMutation) SetAutomationID(i int64) {
+	m.automation_id = &i
+	m.addautomation_id = nil
+}
+
+// AutomationID returns the value of the "automation_id" field in the mutation.
+func (m *AutomationRunMutation) AutomationID() (r int64, exists bool) {
+	v := m.automation_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAutomationID returns the old "automation_id" field's value of the AutomationRun entity.
+// If the AutomationRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AutomationRunMutation) OldAutomationID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAutomationID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAutomationID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAutomationID: %w", err)
+	}
+	return oldValue.AutomationID, nil
+}
+
+// AddAutomationID adds i to the "automation_id" field.
+func (m *AutomationRunMutation) AddAutomationID(i int64) {
+	if m.addautomation_id != nil {
+		*m.addautomation_id += i
+	} else {
+		m.addautomation_id = &i
+	}
+}
+
+// AddedAutomationID returns the value that was added to the "automation_id" field in this mutation.
+func (m *AutomationRunMutation) AddedAutomationID() (r int64, exists bool) {
+	v := m.addautomation_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAutomationID resets all changes to the "automation_id" field.
+func (m *AutomationRunMutation) ResetAutomationID() {
+	m.automation_id = nil
+	m.addautomation_id = nil
+}
+
+// SetCause sets the "cause" field.
+func (m *AutomationRunMutation) SetCause(s string) {
+	m.cause = &s
+}
+
+// Cause returns the value of the "cause" field in the mutation.
+func (m *AutomationRunMutation) Cause() (r string, exists bool) {
+	v := m.cause
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCause returns the old "cause" field's value of the AutomationRun entity.
+// If the AutomationRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AutomationRunMutation) OldCause(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCause is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCause requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCause: %w", err)
+	}
+	return oldValue.Cause, nil
+}
+
+// ResetCause resets all changes to the "cause" field.
+func (m *AutomationRunMutation) ResetCause() {
+	m.cause = nil
+}
+
+// SetCauseID sets the "cause_id" field.
+func (m *AutomationRunMutation) SetCauseID(i int64) {
+	m.cause_id = &i
+	m.addcause_id = nil
+}
+
+// CauseID returns the value of the "cause_id" field in the mutation.
+func (m *AutomationRunMutation) CauseID() (r int64, exists bool) {
+	v := m.cause_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCauseID returns the old "cause_id" field's value of the AutomationRun entity.
+// If the AutomationRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AutomationRunMutation) OldCauseID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCauseID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCauseID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCauseID: %w", err)
+	}
+	return oldValue.CauseID, nil
+}
+
+// AddCauseID adds i to the "cause_id" field.
+func (m *AutomationRunMutation) AddCauseID(i int64) {
+	if m.addcause_id != nil {
+		*m.addcause_id += i
+	} else {
+		m.addcause_id = &i
+	}
+}
+
+// AddedCauseID returns the value that was added to the "cause_id" field in this mutation.
+func (m *AutomationRunMutation) AddedCauseID() (r int64, exists bool) {
+	v := m.addcause_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCauseID resets all changes to the "cause_id" field.
+func (m *AutomationRunMutation) ResetCauseID() {
+	m.cause_id = nil
+	m.addcause_id = nil
+}
+
+// SetEvaluated sets the "evaluated" field.
+func (m *AutomationRunMutation) SetEvaluated(i int64) {
+	m.evaluated = &i
+	m.addevaluated = nil
+}
+
+// Evaluated returns the value of the "evaluated" field in the mutation.
+func (m *AutomationRunMutation) Evaluated() (r int64, exists bool) {
+	v := m.evaluated
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEvaluated returns the old "evaluated" field's value of the AutomationRun entity.
+// If the AutomationRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AutomationRunMutation) OldEvaluated(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEvaluated is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEvaluated requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEvaluated: %w", err)
+	}
+	return oldValue.Evaluated, nil
+}
+
+// AddEvaluated adds i to the "evaluated" field.
+func (m *AutomationRunMutation) AddEvaluated(i int64) {
+	if m.addevaluated != nil {
+		*m.addevaluated += i
+	} else {
+		m.addevaluated = &i
+	}
+}
+
+// AddedEvaluated returns the value that was added to the "evaluated" field in this mutation.
+func (m *AutomationRunMutation) AddedEvaluated() (r int64, exists bool) {
+	v := m.addevaluated
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetEvaluated resets all changes to the "evaluated" field.
+func (m *AutomationRunMutation) ResetEvaluated() {
+	m.evaluated = nil
+	m.addevaluated = nil
+}
+
+// SetMatched sets the "matched" field.
+func (m *AutomationRunMutation) SetMatched(i int64) {
+	m.matched = &i
+	m.addmatched = nil
+}
+
+// Matched returns the value of the "matched" field in the mutation.
+func (m *AutomationRunMutation) Matched() (r int64, exists bool) {
+	v := m.matched
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMatched returns the old "matched" field's value of the AutomationRun entity.
+// If the AutomationRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AutomationRunMutation) OldMatched(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMatched is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMatched requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMatched: %w", err)
+	}
+	return oldValue.Matched, nil
+}
+
+// AddMatched adds i to the "matched" field.
+func (m *AutomationRunMutation) AddMatched(i int64) {
+	if m.addmatched != nil {
+		*m.addmatched += i
+	} else {
+		m.addmatched = &i
+	}
+}
+
+// AddedMatched returns the value that was added to the "matched" field in this mutation.
+func (m *AutomationRunMutation) AddedMatched() (r int64, exists bool) {
+	v := m.addmatched
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetMatched resets all changes to the "matched" field.
+func (m *AutomationRunMutation) ResetMatched() {
+	m.matched = nil
+	m.addmatched = nil
+}
+
+// SetContent sets the "content" field.
+func (m *AutomationRunMutation) SetContent(b []byte) {
+	m.content = &b
+}
+
+// Content returns the value of the "content" field in the mutation.
+func (m *AutomationRunMutation) Content() (r []byte, exists bool) {
+	v := m.content
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldContent returns the old "content" field's value of the AutomationRun entity.
+// If the AutomationRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AutomationRunMutation) OldContent(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldContent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldContent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldContent: %w", err)
+	}
+	return oldValue.Content, nil
+}
+
+// ResetContent resets all changes to the "content" field.
+func (m *AutomationRunMutation) ResetContent() {
+	m.content = nil
+}
+
+// SetSent sets the "sent" field.
+func (m *AutomationRunMutation) SetSent(i int64) {
+	m.sent = &i
+	m.addsent = nil
+}
+
+// Sent returns the value of the "sent" field in the mutation.
+func (m *AutomationRunMutation) Sent() (r int64, exists bool) {
+	v := m.sent
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSent returns the old "sent" field's value of the AutomationRun entity.
+// If the AutomationRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AutomationRunMutation) OldSent(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSent: %w", err)
+	}
+	return oldValue.Sent, nil
+}
+
+// AddSent adds i to the "sent" field.
+func (m *AutomationRunMutation) AddSent(i int64) {
+	if m.addsent != nil {
+		*m.addsent += i
+	} else {
+		m.addsent = &i
+	}
+}
+
+// AddedSent returns the value that was added to the "sent" field in this mutation.
+func (m *AutomationRunMutation) AddedSent() (r int64, exists bool) {
+	v := m.addsent
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetSent resets all changes to the "sent" field.
+func (m *AutomationRunMutation) ResetSent() {
+	m.sent = nil
+	m.addsent = nil
+}
+
+// SetAt sets the "at" field.
+func (m *AutomationRunMutation) SetAt(i int64) {
+	m.at = &i
+	m.addat = nil
+}
+
+// At returns the value of the "at" field in the mutation.
+func (m *AutomationRunMutation) At() (r int64, exists bool) {
+	v := m.at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAt returns the old "at" field's value of the AutomationRun entity.
+// If the AutomationRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AutomationRunMutation) OldAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAt: %w", err)
+	}
+	return oldValue.At, nil
+}
+
+// AddAt adds i to the "at" field.
+func (m *AutomationRunMutation) AddAt(i int64) {
+	if m.addat != nil {
+		*m.addat += i
+	} else {
+		m.addat = &i
+	}
+}
+
+// AddedAt returns the value that was added to the "at" field in this mutation.
+func (m *AutomationRunMutation) AddedAt() (r int64, exists bool) {
+	v := m.addat
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAt resets all changes to the "at" field.
+func (m *AutomationRunMutation) ResetAt() {
+	m.at = nil
+	m.addat = nil
+}
+
+// Where appends a list predicates to the AutomationRunMutation builder.
+func (m *AutomationRunMutation) Where(ps ...predicate.AutomationRun) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the AutomationRunMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *AutomationRunMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.AutomationRun, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *AutomationRunMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *AutomationRunMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (AutomationRun).
+func (m *AutomationRunMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *AutomationRunMutation) Fields() []string {
+	fields := make([]string, 0, 9)
+	if m.deployment_id != nil {
+		fields = append(fields, automationrun.FieldDeploymentID)
+	}
+	if m.automation_id != nil {
+		fields = append(fields, automationrun.FieldAutomationID)
+	}
+	if m.cause != nil {
+		fields = append(fields, automationrun.FieldCause)
+	}
+	if m.cause_id != nil {
+		fields = append(fields, automationrun.FieldCauseID)
+	}
+	if m.evaluated != nil {
+		fields = append(fields, automationrun.FieldEvaluated)
+	}
+	if m.matched != nil {
+		fields = append(fields, automationrun.FieldMatched)
+	}
+	if m.content != nil {
+		fields = append(fields, automationrun.FieldContent)
+	}
+	if m.sent != nil {
+		fields = append(fields, automationrun.FieldSent)
+	}
+	if m.at != nil {
+		fields = append(fields, automationrun.FieldAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *AutomationRunMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case automationrun.FieldDeploymentID:
+		return m.DeploymentID()
+	case automationrun.FieldAutomationID:
+		return m.AutomationID()
+	case automationrun.FieldCause:
+		return m.Cause()
+	case automationrun.FieldCauseID:
+		return m.CauseID()
+	case automationrun.FieldEvaluated:
+		return m.Evaluated()
+	case automationrun.FieldMatched:
+		return m.Matched()
+	case automationrun.FieldContent:
+		return m.Content()
+	case automationrun.FieldSent:
+		return m.Sent()
+	case automationrun.FieldAt:
+		return m.At()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *AutomationRunMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case automationrun.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case automationrun.FieldAutomationID:
+		return m.OldAutomationID(ctx)
+	case automationrun.FieldCause:
+		return m.OldCause(ctx)
+	case automationrun.FieldCauseID:
+		return m.OldCauseID(ctx)
+	case automationrun.FieldEvaluated:
+		return m.OldEvaluated(ctx)
+	case automationrun.FieldMatched:
+		return m.OldMatched(ctx)
+	case automationrun.FieldContent:
+		return m.OldContent(ctx)
+	case automationrun.FieldSent:
+		return m.OldSent(ctx)
+	case automationrun.FieldAt:
+		return m.OldAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown AutomationRun field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AutomationRunMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case automationrun.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case automationrun.FieldAutomationID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAutomationID(v)
+		return nil
+	case automationrun.FieldCause:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCause(v)
+		return nil
+	case automationrun.FieldCauseID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCauseID(v)
+		return nil
+	case automationrun.FieldEvaluated:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEvaluated(v)
+		return nil
+	case automationrun.FieldMatched:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMatched(v)
+		return nil
+	case automationrun.FieldContent:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetContent(v)
+		return nil
+	case automationrun.FieldSent:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSent(v)
+		return nil
+	case automationrun.FieldAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AutomationRun field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *AutomationRunMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, automationrun.FieldDeploymentID)
+	}
+	if m.addautomation_id != nil {
+		fields = append(fields, automationrun.FieldAutomationID)
+	}
+	if m.addcause_id != nil {
+		fields = append(fields, automationrun.FieldCauseID)
+	}
+	if m.addevaluated != nil {
+		fields = append(fields, automationrun.FieldEvaluated)
+	}
+	if m.addmatched != nil {
+		fields = append(fields, automationrun.FieldMatched)
+	}
+	if m.addsent != nil {
+		fields = append(fields, automationrun.FieldSent)
+	}
+	if m.addat != nil {
+		fields = append(fields, automationrun.FieldAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *AutomationRunMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case automationrun.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case automationrun.FieldAutomationID:
+		return m.AddedAutomationID()
+	case automationrun.FieldCauseID:
+		return m.AddedCauseID()
+	case automationrun.FieldEvaluated:
+		return m.AddedEvaluated()
+	case automationrun.FieldMatched:
+		return m.AddedMatched()
+	case automationrun.FieldSent:
+		return m.AddedSent()
+	case automationrun.FieldAt:
+		return m.AddedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AutomationRunMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case automationrun.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case automationrun.FieldAutomationID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAutomationID(v)
+		return nil
+	case automationrun.FieldCauseID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCauseID(v)
+		return nil
+	case automationrun.FieldEvaluated:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddEvaluated(v)
+		return nil
+	case automationrun.FieldMatched:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddMatched(v)
+		return nil
+	case automationrun.FieldSent:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSent(v)
+		return nil
+	case automationrun.FieldAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AutomationRun numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *AutomationRunMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *AutomationRunMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *AutomationRunMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown AutomationRun nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *AutomationRunMutation) ResetField(name string) error {
+	switch name {
+	case automationrun.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case automationrun.FieldAutomationID:
+		m.ResetAutomationID()
+		return nil
+	case automationrun.FieldCause:
+		m.ResetCause()
+		return nil
+	case automationrun.FieldCauseID:
+		m.ResetCauseID()
+		return nil
+	case automationrun.FieldEvaluated:
+		m.ResetEvaluated()
+		return nil
+	case automationrun.FieldMatched:
+		m.ResetMatched()
+		return nil
+	case automationrun.FieldContent:
+		m.ResetContent()
+		return nil
+	case automationrun.FieldSent:
+		m.ResetSent()
+		return nil
+	case automationrun.FieldAt:
+		m.ResetAt()
+		return nil
+	}
+	return fmt.Errorf("unknown AutomationRun field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *AutomationRunMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *AutomationRunMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *AutomationRunMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *AutomationRunMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *AutomationRunMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *AutomationRunMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *AutomationRunMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown AutomationRun unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *AutomationRunMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown AutomationRun edge %s", name)
+}
+
+// ConsoleLinkMutation represents an operation that mutates the ConsoleLink nodes in the graph.
+type ConsoleLinkMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *int64
+	hash          *[]byte
+	user_id       *int64
+	adduser_id    *int64
+	created_at    *int64
+	addcreated_at *int64
+	expires_at    *int64
+	addexpires_at *int64
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*ConsoleLink, error)
+	predicates    []predicate.ConsoleLink
+}
+
+var _ ent.Mutation = (*ConsoleLinkMutation)(nil)
+
+// consolelinkOption allows management of the mutation configuration using functional options.
+type consolelinkOption func(*ConsoleLinkMutation)
+
+// newConsoleLinkMutation creates new mutation for the ConsoleLink entity.
+func newConsoleLinkMutation(c config, op Op, opts ...consolelinkOption) *ConsoleLinkMutation {
+	m := &ConsoleLinkMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeConsoleLink,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withConsoleLinkID sets the ID field of the mutation.
+func withConsoleLinkID(id int64) consolelinkOption {
+	return func(m *ConsoleLinkMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *ConsoleLink
+		)
+		m.oldValue = func(ctx context.Context) (*ConsoleLink, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().ConsoleLink.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withConsoleLink sets the old ConsoleLink of the mutation.
+func withConsoleLink(node *ConsoleLink) consolelinkOption {
+	return func(m *ConsoleLinkMutation) {
+		m.oldValue = func(context.Context) (*ConsoleLink, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m ConsoleLinkMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m ConsoleLinkMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of ConsoleLink entities.
+func (m *ConsoleLinkMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *ConsoleLinkMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *ConsoleLinkMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().ConsoleLink.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetHash sets the "hash" field.
+func (m *ConsoleLinkMutation) SetHash(b []byte) {
+	m.hash = &b
+}
+
+// Hash returns the value of the "hash" field in the mutation.
+func (m *ConsoleLinkMutation) Hash() (r []byte, exists bool) {
+	v := m.hash
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldHash returns the old "hash" field's value of the ConsoleLink entity.
+// If the ConsoleLink object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConsoleLinkMutation) OldHash(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldHash is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldHash requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldHash: %w", err)
+	}
+	return oldValue.Hash, nil
+}
+
+// ResetHash resets all changes to the "hash" field.
+func (m *ConsoleLinkMutation) ResetHash() {
+	m.hash = nil
+}
+
+// SetUserID sets the "user_id" field.
+func (m *ConsoleLinkMutation) SetUserID(i int64) {
+	m.user_id = &i
+	m.adduser_id = nil
+}
+
+// UserID returns the value of the "user_id" field in the mutation.
+func (m *ConsoleLinkMutation) UserID() (r int64, exists bool) {
+	v := m.user_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUserID returns the old "user_id" field's value of the ConsoleLink entity.
+// If the ConsoleLink object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConsoleLinkMutation) OldUserID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUserID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUserID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUserID: %w", err)
+	}
+	return oldValue.UserID, nil
+}
+
+// AddUserID adds i to the "user_id" field.
+func (m *ConsoleLinkMutation) AddUserID(i int64) {
+	if m.adduser_id != nil {
+		*m.adduser_id += i
+	} else {
+		m.adduser_id = &i
+	}
+}
+
+// AddedUserID returns the value that was added to the "user_id" field in this mutation.
+func (m *ConsoleLinkMutation) AddedUserID() (r int64, exists bool) {
+	v := m.adduser_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUserID resets all changes to the "user_id" field.
+func (m *ConsoleLinkMutation) ResetUserID() {
+	m.user_id = nil
+	m.adduser_id = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *ConsoleLinkMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *ConsoleLinkMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the ConsoleLink entity.
+// If the ConsoleLink object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConsoleLinkMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *ConsoleLinkMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *ConsoleLinkMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *ConsoleLinkMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// SetExpiresAt sets the "expires_at" field.
+func (m *ConsoleLinkMutation) SetExpiresAt(i int64) {
+	m.expires_at = &i
+	m.addexpires_at = nil
+}
+
+// ExpiresAt returns the value of the "expires_at" field in the mutation.
+func (m *ConsoleLinkMutation) ExpiresAt() (r int64, exists bool) {
+	v := m.expires_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldExpiresAt returns the old "expires_at" field's value of the ConsoleLink entity.
+// If the ConsoleLink object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ConsoleLinkMutation) OldExpiresAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldExpiresAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldExpiresAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldExpiresAt: %w", err)
+	}
+	return oldValue.ExpiresAt, nil
+}
+
+// AddExpiresAt adds i to the "expires_at" field.
+func (m *ConsoleLinkMutation) AddExpiresAt(i int64) {
+	if m.addexpires_at != nil {
+		*m.addexpires_at += i
+	} else {
+		m.addexpires_at = &i
+	}
+}
+
+// AddedExpiresAt returns the value that was added to the "expires_at" field in this mutation.
+func (m *ConsoleLinkMutation) AddedExpiresAt() (r int64, exists bool) {
+	v := m.addexpires_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetExpiresAt resets all changes to the "expires_at" field.
+func (m *ConsoleLinkMutation) ResetExpiresAt() {
+	m.expires_at = nil
+	m.addexpires_at = nil
+}
+
+// Where appends a list predicates to the ConsoleLinkMutation builder.
+func (m *ConsoleLinkMutation) Where(ps ...predicate.ConsoleLink) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the ConsoleLinkMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *ConsoleLinkMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.ConsoleLink, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *ConsoleLinkMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *ConsoleLinkMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (ConsoleLink).
+func (m *ConsoleLinkMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *ConsoleLinkMutation) Fields() []string {
+	fields := make([]string, 0, 4)
+	if m.hash != nil {
+		fields = append(fields, consolelink.FieldHash)
+	}
+	if m.user_id != nil {
+		fields = append(fields, consolelink.FieldUserID)
+	}
+	if m.created_at != nil {
+		fields = append(fields, consolelink.FieldCreatedAt)
+	}
+	if m.expires_at != nil {
+		fields = append(fields, consolelink.FieldExpiresAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *ConsoleLinkMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case consolelink.FieldHash:
+		return m.Hash()
+	case consolelink.FieldUserID:
+		return m.UserID()
+	case consolelink.FieldCreatedAt:
+		return m.CreatedAt()
+	case consolelink.FieldExpiresAt:
+		return m.ExpiresAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *ConsoleLinkMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case consolelink.FieldHash:
+		return m.OldHash(ctx)
+	case consolelink.FieldUserID:
+		return m.OldUserID(ctx)
+	case consolelink.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case consolelink.FieldExpiresAt:
+		return m.OldExpiresAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown ConsoleLink field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ConsoleLinkMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case consolelink.FieldHash:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetHash(v)
+		return nil
+	case consolelink.FieldUserID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUserID(v)
+		return nil
+	case consolelink.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case consolelink.FieldExpiresAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetExpiresAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ConsoleLink field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *ConsoleLinkMutation) AddedFields() []string {
+	var fields []string
+	if m.adduser_id != nil {
+		fields = append(fields, consolelink.FieldUserID)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, consolelink.FieldCreatedAt)
+	}
+	if m.addexpires_at != nil {
+		fields = append(fields, consolelink.FieldExpiresAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *ConsoleLinkMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case consolelink.FieldUserID:
+		return m.AddedUserID()
+	case consolelink.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	case consolelink.FieldExpiresAt:
+		return m.AddedExpiresAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ConsoleLinkMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case consolelink.FieldUserID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUserID(v)
+		return nil
+	case consolelink.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	case consolelink.FieldExpiresAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddExpiresAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ConsoleLink numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *ConsoleLinkMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *ConsoleLinkMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *ConsoleLinkMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown ConsoleLink nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *ConsoleLinkMutation) ResetField(name string) error {
+	switch name {
+	case consolelink.FieldHash:
+		m.ResetHash()
+		return nil
+	case consolelink.FieldUserID:
+		m.ResetUserID()
+		return nil
+	case consolelink.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case consolelink.FieldExpiresAt:
+		m.ResetExpiresAt()
+		return nil
+	}
+	return fmt.Errorf("unknown ConsoleLink field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *ConsoleLinkMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *ConsoleLinkMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *ConsoleLinkMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *ConsoleLinkMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *ConsoleLinkMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *ConsoleLinkMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *ConsoleLinkMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown ConsoleLink unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *ConsoleLinkMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown ConsoleLink edge %s", name)
+}
+
 // DeliveryMutation represents an operation that mutates the Delivery nodes in the graph.
 type DeliveryMutation struct {
 	config
@@ -17335,24 +19841,27 @@ func (m *DependencyPackageMutation) ResetEdge(name string) error {
 // DeploymentMutation represents an operation that mutates the Deployment nodes in the graph.
 type DeploymentMutation struct {
 	config
-	op                  Op
-	typ                 string
-	id                  *int64
-	slug                *string
-	name                *string
-	default_role        *string
-	triage_via_comment  *bool
-	cross_file_analysis *bool
-	dependency_query    *bool
-	products            *[]byte
-	catalog_revision    *int64
-	addcatalog_revision *int64
-	created_at          *int64
-	addcreated_at       *int64
-	clearedFields       map[string]struct{}
-	done                bool
-	oldValue            func(context.Context) (*Deployment, error)
-	predicates          []predicate.Deployment
+	op                      Op
+	typ                     string
+	id                      *int64
+	slug                    *string
+	name                    *string
+	default_role            *string
+	triage_via_comment      *bool
+	cross_file_analysis     *bool
+	dependency_query        *bool
+	products                *[]byte
+	close_limits            *[]byte
+	catalog_revision        *int64
+	addcatalog_revision     *int64
+	policies_migrated_at    *int64
+	addpolicies_migrated_at *int64
+	created_at              *int64
+	addcreated_at           *int64
+	clearedFields           map[string]struct{}
+	done                    bool
+	oldValue                func(context.Context) (*Deployment, error)
+	predicates              []predicate.Deployment
 }
 
 var _ ent.Mutation = (*DeploymentMutation)(nil)
@@ -17724,6 +20233,55 @@ func (m *DeploymentMutation) ResetProducts() {
 	delete(m.clearedFields, deployment.FieldProducts)
 }
 
+// SetCloseLimits sets the "close_limits" field.
+func (m *DeploymentMutation) SetCloseLimits(b []byte) {
+	m.close_limits = &b
+}
+
+// CloseLimits returns the value of the "close_limits" field in the mutation.
+func (m *DeploymentMutation) CloseLimits() (r []byte, exists bool) {
+	v := m.close_limits
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCloseLimits returns the old "close_limits" field's value of the Deployment entity.
+// If the Deployment object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeploymentMutation) OldCloseLimits(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCloseLimits is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCloseLimits requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCloseLimits: %w", err)
+	}
+	return oldValue.CloseLimits, nil
+}
+
+// ClearCloseLimits clears the value of the "close_limits" field.
+func (m *DeploymentMutation) ClearCloseLimits() {
+	m.close_limits = nil
+	m.clearedFields[deployment.FieldCloseLimits] = struct{}{}
+}
+
+// CloseLimitsCleared returns if the "close_limits" field was cleared in this mutation.
+func (m *DeploymentMutation) CloseLimitsCleared() bool {
+	_, ok := m.clearedFields[deployment.FieldCloseLimits]
+	return ok
+}
+
+// ResetCloseLimits resets all changes to the "close_limits" field.
+func (m *DeploymentMutation) ResetCloseLimits() {
+	m.close_limits = nil
+	delete(m.clearedFields, deployment.FieldCloseLimits)
+}
+
 // SetCatalogRevision sets the "catalog_revision" field.
 func (m *DeploymentMutation) SetCatalogRevision(i int64) {
 	m.catalog_revision = &i
@@ -17778,6 +20336,76 @@ func (m *DeploymentMutation) AddedCatalogRevision() (r int64, exists bool) {
 func (m *DeploymentMutation) ResetCatalogRevision() {
 	m.catalog_revision = nil
 	m.addcatalog_revision = nil
+}
+
+// SetPoliciesMigratedAt sets the "policies_migrated_at" field.
+func (m *DeploymentMutation) SetPoliciesMigratedAt(i int64) {
+	m.policies_migrated_at = &i
+	m.addpolicies_migrated_at = nil
+}
+
+// PoliciesMigratedAt returns the value of the "policies_migrated_at" field in the mutation.
+func (m *DeploymentMutation) PoliciesMigratedAt() (r int64, exists bool) {
+	v := m.policies_migrated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPoliciesMigratedAt returns the old "policies_migrated_at" field's value of the Deployment entity.
+// If the Deployment object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeploymentMutation) OldPoliciesMigratedAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPoliciesMigratedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPoliciesMigratedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPoliciesMigratedAt: %w", err)
+	}
+	return oldValue.PoliciesMigratedAt, nil
+}
+
+// AddPoliciesMigratedAt adds i to the "policies_migrated_at" field.
+func (m *DeploymentMutation) AddPoliciesMigratedAt(i int64) {
+	if m.addpolicies_migrated_at != nil {
+		*m.addpolicies_migrated_at += i
+	} else {
+		m.addpolicies_migrated_at = &i
+	}
+}
+
+// AddedPoliciesMigratedAt returns the value that was added to the "policies_migrated_at" field in this mutation.
+func (m *DeploymentMutation) AddedPoliciesMigratedAt() (r int64, exists bool) {
+	v := m.addpolicies_migrated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearPoliciesMigratedAt clears the value of the "policies_migrated_at" field.
+func (m *DeploymentMutation) ClearPoliciesMigratedAt() {
+	m.policies_migrated_at = nil
+	m.addpolicies_migrated_at = nil
+	m.clearedFields[deployment.FieldPoliciesMigratedAt] = struct{}{}
+}
+
+// PoliciesMigratedAtCleared returns if the "policies_migrated_at" field was cleared in this mutation.
+func (m *DeploymentMutation) PoliciesMigratedAtCleared() bool {
+	_, ok := m.clearedFields[deployment.FieldPoliciesMigratedAt]
+	return ok
+}
+
+// ResetPoliciesMigratedAt resets all changes to the "policies_migrated_at" field.
+func (m *DeploymentMutation) ResetPoliciesMigratedAt() {
+	m.policies_migrated_at = nil
+	m.addpolicies_migrated_at = nil
+	delete(m.clearedFields, deployment.FieldPoliciesMigratedAt)
 }
 
 // SetCreatedAt sets the "created_at" field.
@@ -17870,7 +20498,7 @@ func (m *DeploymentMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *DeploymentMutation) Fields() []string {
-	fields := make([]string, 0, 9)
+	fields := make([]string, 0, 11)
 	if m.slug != nil {
 		fields = append(fields, deployment.FieldSlug)
 	}
@@ -17892,8 +20520,14 @@ func (m *DeploymentMutation) Fields() []string {
 	if m.products != nil {
 		fields = append(fields, deployment.FieldProducts)
 	}
+	if m.close_limits != nil {
+		fields = append(fields, deployment.FieldCloseLimits)
+	}
 	if m.catalog_revision != nil {
 		fields = append(fields, deployment.FieldCatalogRevision)
+	}
+	if m.policies_migrated_at != nil {
+		fields = append(fields, deployment.FieldPoliciesMigratedAt)
 	}
 	if m.created_at != nil {
 		fields = append(fields, deployment.FieldCreatedAt)
@@ -17920,8 +20554,12 @@ func (m *DeploymentMutation) Field(name string) (ent.Value, bool) {
 		return m.DependencyQuery()
 	case deployment.FieldProducts:
 		return m.Products()
+	case deployment.FieldCloseLimits:
+		return m.CloseLimits()
 	case deployment.FieldCatalogRevision:
 		return m.CatalogRevision()
+	case deployment.FieldPoliciesMigratedAt:
+		return m.PoliciesMigratedAt()
 	case deployment.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -17947,8 +20585,12 @@ func (m *DeploymentMutation) OldField(ctx context.Context, name string) (ent.Val
 		return m.OldDependencyQuery(ctx)
 	case deployment.FieldProducts:
 		return m.OldProducts(ctx)
+	case deployment.FieldCloseLimits:
+		return m.OldCloseLimits(ctx)
 	case deployment.FieldCatalogRevision:
 		return m.OldCatalogRevision(ctx)
+	case deployment.FieldPoliciesMigratedAt:
+		return m.OldPoliciesMigratedAt(ctx)
 	case deployment.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -18009,12 +20651,26 @@ func (m *DeploymentMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetProducts(v)
 		return nil
+	case deployment.FieldCloseLimits:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCloseLimits(v)
+		return nil
 	case deployment.FieldCatalogRevision:
 		v, ok := value.(int64)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetCatalogRevision(v)
+		return nil
+	case deployment.FieldPoliciesMigratedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPoliciesMigratedAt(v)
 		return nil
 	case deployment.FieldCreatedAt:
 		v, ok := value.(int64)
@@ -18034,6 +20690,9 @@ func (m *DeploymentMutation) AddedFields() []string {
 	if m.addcatalog_revision != nil {
 		fields = append(fields, deployment.FieldCatalogRevision)
 	}
+	if m.addpolicies_migrated_at != nil {
+		fields = append(fields, deployment.FieldPoliciesMigratedAt)
+	}
 	if m.addcreated_at != nil {
 		fields = append(fields, deployment.FieldCreatedAt)
 	}
@@ -18047,6 +20706,8 @@ func (m *DeploymentMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
 	case deployment.FieldCatalogRevision:
 		return m.AddedCatalogRevision()
+	case deployment.FieldPoliciesMigratedAt:
+		return m.AddedPoliciesMigratedAt()
 	case deployment.FieldCreatedAt:
 		return m.AddedCreatedAt()
 	}
@@ -18064,6 +20725,13 @@ func (m *DeploymentMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddCatalogRevision(v)
+		return nil
+	case deployment.FieldPoliciesMigratedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddPoliciesMigratedAt(v)
 		return nil
 	case deployment.FieldCreatedAt:
 		v, ok := value.(int64)
@@ -18083,6 +20751,12 @@ func (m *DeploymentMutation) ClearedFields() []string {
 	if m.FieldCleared(deployment.FieldProducts) {
 		fields = append(fields, deployment.FieldProducts)
 	}
+	if m.FieldCleared(deployment.FieldCloseLimits) {
+		fields = append(fields, deployment.FieldCloseLimits)
+	}
+	if m.FieldCleared(deployment.FieldPoliciesMigratedAt) {
+		fields = append(fields, deployment.FieldPoliciesMigratedAt)
+	}
 	return fields
 }
 
@@ -18099,6 +20773,12 @@ func (m *DeploymentMutation) ClearField(name string) error {
 	switch name {
 	case deployment.FieldProducts:
 		m.ClearProducts()
+		return nil
+	case deployment.FieldCloseLimits:
+		m.ClearCloseLimits()
+		return nil
+	case deployment.FieldPoliciesMigratedAt:
+		m.ClearPoliciesMigratedAt()
 		return nil
 	}
 	return fmt.Errorf("unknown Deployment nullable field %s", name)
@@ -18129,8 +20809,14 @@ func (m *DeploymentMutation) ResetField(name string) error {
 	case deployment.FieldProducts:
 		m.ResetProducts()
 		return nil
+	case deployment.FieldCloseLimits:
+		m.ResetCloseLimits()
+		return nil
 	case deployment.FieldCatalogRevision:
 		m.ResetCatalogRevision()
+		return nil
+	case deployment.FieldPoliciesMigratedAt:
+		m.ResetPoliciesMigratedAt()
 		return nil
 	case deployment.FieldCreatedAt:
 		m.ResetCreatedAt()
@@ -18187,6 +20873,6123 @@ func (m *DeploymentMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Deployment edge %s", name)
 }
 
+// DetectionExceptionMutation represents an operation that mutates the DetectionException nodes in the graph.
+type DetectionExceptionMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	product          *string
+	project_id       *int64
+	addproject_id    *int64
+	tag_id           *int64
+	addtag_id        *int64
+	rule_type        *string
+	rule             *string
+	exception_type   *string
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*DetectionException, error)
+	predicates       []predicate.DetectionException
+}
+
+var _ ent.Mutation = (*DetectionExceptionMutation)(nil)
+
+// detectionexceptionOption allows management of the mutation configuration using functional options.
+type detectionexceptionOption func(*DetectionExceptionMutation)
+
+// newDetectionExceptionMutation creates new mutation for the DetectionException entity.
+func newDetectionExceptionMutation(c config, op Op, opts ...detectionexceptionOption) *DetectionExceptionMutation {
+	m := &DetectionExceptionMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeDetectionException,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withDetectionExceptionID sets the ID field of the mutation.
+func withDetectionExceptionID(id int64) detectionexceptionOption {
+	return func(m *DetectionExceptionMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *DetectionException
+		)
+		m.oldValue = func(ctx context.Context) (*DetectionException, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().DetectionException.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withDetectionException sets the old DetectionException of the mutation.
+func withDetectionException(node *DetectionException) detectionexceptionOption {
+	return func(m *DetectionExceptionMutation) {
+		m.oldValue = func(context.Context) (*DetectionException, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m DetectionExceptionMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m DetectionExceptionMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of DetectionException entities.
+func (m *DetectionExceptionMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *DetectionExceptionMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *DetectionExceptionMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().DetectionException.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *DetectionExceptionMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *DetectionExceptionMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the DetectionException entity.
+// If the DetectionException object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DetectionExceptionMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *DetectionExceptionMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *DetectionExceptionMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *DetectionExceptionMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetProduct sets the "product" field.
+func (m *DetectionExceptionMutation) SetProduct(s string) {
+	m.product = &s
+}
+
+// Product returns the value of the "product" field in the mutation.
+func (m *DetectionExceptionMutation) Product() (r string, exists bool) {
+	v := m.product
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProduct returns the old "product" field's value of the DetectionException entity.
+// If the DetectionException object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DetectionExceptionMutation) OldProduct(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProduct is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProduct requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProduct: %w", err)
+	}
+	return oldValue.Product, nil
+}
+
+// ResetProduct resets all changes to the "product" field.
+func (m *DetectionExceptionMutation) ResetProduct() {
+	m.product = nil
+}
+
+// SetProjectID sets the "project_id" field.
+func (m *DetectionExceptionMutation) SetProjectID(i int64) {
+	m.project_id = &i
+	m.addproject_id = nil
+}
+
+// ProjectID returns the value of the "project_id" field in the mutation.
+func (m *DetectionExceptionMutation) ProjectID() (r int64, exists bool) {
+	v := m.project_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProjectID returns the old "project_id" field's value of the DetectionException entity.
+// If the DetectionException object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DetectionExceptionMutation) OldProjectID(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProjectID: %w", err)
+	}
+	return oldValue.ProjectID, nil
+}
+
+// AddProjectID adds i to the "project_id" field.
+func (m *DetectionExceptionMutation) AddProjectID(i int64) {
+	if m.addproject_id != nil {
+		*m.addproject_id += i
+	} else {
+		m.addproject_id = &i
+	}
+}
+
+// AddedProjectID returns the value that was added to the "project_id" field in this mutation.
+func (m *DetectionExceptionMutation) AddedProjectID() (r int64, exists bool) {
+	v := m.addproject_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearProjectID clears the value of the "project_id" field.
+func (m *DetectionExceptionMutation) ClearProjectID() {
+	m.project_id = nil
+	m.addproject_id = nil
+	m.clearedFields[detectionexception.FieldProjectID] = struct{}{}
+}
+
+// ProjectIDCleared returns if the "project_id" field was cleared in this mutation.
+func (m *DetectionExceptionMutation) ProjectIDCleared() bool {
+	_, ok := m.clearedFields[detectionexception.FieldProjectID]
+	return ok
+}
+
+// ResetProjectID resets all changes to the "project_id" field.
+func (m *DetectionExceptionMutation) ResetProjectID() {
+	m.project_id = nil
+	m.addproject_id = nil
+	delete(m.clearedFields, detectionexception.FieldProjectID)
+}
+
+// SetTagID sets the "tag_id" field.
+func (m *DetectionExceptionMutation) SetTagID(i int64) {
+	m.tag_id = &i
+	m.addtag_id = nil
+}
+
+// TagID returns the value of the "tag_id" field in the mutation.
+func (m *DetectionExceptionMutation) TagID() (r int64, exists bool) {
+	v := m.tag_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTagID returns the old "tag_id" field's value of the DetectionException entity.
+// If the DetectionException object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DetectionExceptionMutation) OldTagID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTagID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTagID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTagID: %w", err)
+	}
+	return oldValue.TagID, nil
+}
+
+// AddTagID adds i to the "tag_id" field.
+func (m *DetectionExceptionMutation) AddTagID(i int64) {
+	if m.addtag_id != nil {
+		*m.addtag_id += i
+	} else {
+		m.addtag_id = &i
+	}
+}
+
+// AddedTagID returns the value that was added to the "tag_id" field in this mutation.
+func (m *DetectionExceptionMutation) AddedTagID() (r int64, exists bool) {
+	v := m.addtag_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetTagID resets all changes to the "tag_id" field.
+func (m *DetectionExceptionMutation) ResetTagID() {
+	m.tag_id = nil
+	m.addtag_id = nil
+}
+
+// SetRuleType sets the "rule_type" field.
+func (m *DetectionExceptionMutation) SetRuleType(s string) {
+	m.rule_type = &s
+}
+
+// RuleType returns the value of the "rule_type" field in the mutation.
+func (m *DetectionExceptionMutation) RuleType() (r string, exists bool) {
+	v := m.rule_type
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRuleType returns the old "rule_type" field's value of the DetectionException entity.
+// If the DetectionException object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DetectionExceptionMutation) OldRuleType(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRuleType is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRuleType requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRuleType: %w", err)
+	}
+	return oldValue.RuleType, nil
+}
+
+// ResetRuleType resets all changes to the "rule_type" field.
+func (m *DetectionExceptionMutation) ResetRuleType() {
+	m.rule_type = nil
+}
+
+// SetRule sets the "rule" field.
+func (m *DetectionExceptionMutation) SetRule(s string) {
+	m.rule = &s
+}
+
+// Rule returns the value of the "rule" field in the mutation.
+func (m *DetectionExceptionMutation) Rule() (r string, exists bool) {
+	v := m.rule
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRule returns the old "rule" field's value of the DetectionException entity.
+// If the DetectionException object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DetectionExceptionMutation) OldRule(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRule is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRule requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRule: %w", err)
+	}
+	return oldValue.Rule, nil
+}
+
+// ResetRule resets all changes to the "rule" field.
+func (m *DetectionExceptionMutation) ResetRule() {
+	m.rule = nil
+}
+
+// SetExceptionType sets the "exception_type" field.
+func (m *DetectionExceptionMutation) SetExceptionType(s string) {
+	m.exception_type = &s
+}
+
+// ExceptionType returns the value of the "exception_type" field in the mutation.
+func (m *DetectionExceptionMutation) ExceptionType() (r string, exists bool) {
+	v := m.exception_type
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldExceptionType returns the old "exception_type" field's value of the DetectionException entity.
+// If the DetectionException object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DetectionExceptionMutation) OldExceptionType(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldExceptionType is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldExceptionType requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldExceptionType: %w", err)
+	}
+	return oldValue.ExceptionType, nil
+}
+
+// ResetExceptionType resets all changes to the "exception_type" field.
+func (m *DetectionExceptionMutation) ResetExceptionType() {
+	m.exception_type = nil
+}
+
+// Where appends a list predicates to the DetectionExceptionMutation builder.
+func (m *DetectionExceptionMutation) Where(ps ...predicate.DetectionException) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the DetectionExceptionMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *DetectionExceptionMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.DetectionException, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *DetectionExceptionMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *DetectionExceptionMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (DetectionException).
+func (m *DetectionExceptionMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *DetectionExceptionMutation) Fields() []string {
+	fields := make([]string, 0, 7)
+	if m.deployment_id != nil {
+		fields = append(fields, detectionexception.FieldDeploymentID)
+	}
+	if m.product != nil {
+		fields = append(fields, detectionexception.FieldProduct)
+	}
+	if m.project_id != nil {
+		fields = append(fields, detectionexception.FieldProjectID)
+	}
+	if m.tag_id != nil {
+		fields = append(fields, detectionexception.FieldTagID)
+	}
+	if m.rule_type != nil {
+		fields = append(fields, detectionexception.FieldRuleType)
+	}
+	if m.rule != nil {
+		fields = append(fields, detectionexception.FieldRule)
+	}
+	if m.exception_type != nil {
+		fields = append(fields, detectionexception.FieldExceptionType)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *DetectionExceptionMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case detectionexception.FieldDeploymentID:
+		return m.DeploymentID()
+	case detectionexception.FieldProduct:
+		return m.Product()
+	case detectionexception.FieldProjectID:
+		return m.ProjectID()
+	case detectionexception.FieldTagID:
+		return m.TagID()
+	case detectionexception.FieldRuleType:
+		return m.RuleType()
+	case detectionexception.FieldRule:
+		return m.Rule()
+	case detectionexception.FieldExceptionType:
+		return m.ExceptionType()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *DetectionExceptionMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case detectionexception.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case detectionexception.FieldProduct:
+		return m.OldProduct(ctx)
+	case detectionexception.FieldProjectID:
+		return m.OldProjectID(ctx)
+	case detectionexception.FieldTagID:
+		return m.OldTagID(ctx)
+	case detectionexception.FieldRuleType:
+		return m.OldRuleType(ctx)
+	case detectionexception.FieldRule:
+		return m.OldRule(ctx)
+	case detectionexception.FieldExceptionType:
+		return m.OldExceptionType(ctx)
+	}
+	return nil, fmt.Errorf("unknown DetectionException field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *DetectionExceptionMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case detectionexception.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case detectionexception.FieldProduct:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProduct(v)
+		return nil
+	case detectionexception.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProjectID(v)
+		return nil
+	case detectionexception.FieldTagID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTagID(v)
+		return nil
+	case detectionexception.FieldRuleType:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRuleType(v)
+		return nil
+	case detectionexception.FieldRule:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRule(v)
+		return nil
+	case detectionexception.FieldExceptionType:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetExceptionType(v)
+		return nil
+	}
+	return fmt.Errorf("unknown DetectionException field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *DetectionExceptionMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, detectionexception.FieldDeploymentID)
+	}
+	if m.addproject_id != nil {
+		fields = append(fields, detectionexception.FieldProjectID)
+	}
+	if m.addtag_id != nil {
+		fields = append(fields, detectionexception.FieldTagID)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *DetectionExceptionMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case detectionexception.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case detectionexception.FieldProjectID:
+		return m.AddedProjectID()
+	case detectionexception.FieldTagID:
+		return m.AddedTagID()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *DetectionExceptionMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case detectionexception.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case detectionexception.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddProjectID(v)
+		return nil
+	case detectionexception.FieldTagID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddTagID(v)
+		return nil
+	}
+	return fmt.Errorf("unknown DetectionException numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *DetectionExceptionMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(detectionexception.FieldProjectID) {
+		fields = append(fields, detectionexception.FieldProjectID)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *DetectionExceptionMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *DetectionExceptionMutation) ClearField(name string) error {
+	switch name {
+	case detectionexception.FieldProjectID:
+		m.ClearProjectID()
+		return nil
+	}
+	return fmt.Errorf("unknown DetectionException nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *DetectionExceptionMutation) ResetField(name string) error {
+	switch name {
+	case detectionexception.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case detectionexception.FieldProduct:
+		m.ResetProduct()
+		return nil
+	case detectionexception.FieldProjectID:
+		m.ResetProjectID()
+		return nil
+	case detectionexception.FieldTagID:
+		m.ResetTagID()
+		return nil
+	case detectionexception.FieldRuleType:
+		m.ResetRuleType()
+		return nil
+	case detectionexception.FieldRule:
+		m.ResetRule()
+		return nil
+	case detectionexception.FieldExceptionType:
+		m.ResetExceptionType()
+		return nil
+	}
+	return fmt.Errorf("unknown DetectionException field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *DetectionExceptionMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *DetectionExceptionMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *DetectionExceptionMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *DetectionExceptionMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *DetectionExceptionMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *DetectionExceptionMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *DetectionExceptionMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown DetectionException unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *DetectionExceptionMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown DetectionException edge %s", name)
+}
+
+// DetectionPolicyMutation represents an operation that mutates the DetectionPolicy nodes in the graph.
+type DetectionPolicyMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	product          *string
+	rulesets         *[]string
+	appendrulesets   []string
+	rules            *[]string
+	appendrules      []string
+	updated_at       *int64
+	addupdated_at    *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*DetectionPolicy, error)
+	predicates       []predicate.DetectionPolicy
+}
+
+var _ ent.Mutation = (*DetectionPolicyMutation)(nil)
+
+// detectionpolicyOption allows management of the mutation configuration using functional options.
+type detectionpolicyOption func(*DetectionPolicyMutation)
+
+// newDetectionPolicyMutation creates new mutation for the DetectionPolicy entity.
+func newDetectionPolicyMutation(c config, op Op, opts ...detectionpolicyOption) *DetectionPolicyMutation {
+	m := &DetectionPolicyMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeDetectionPolicy,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withDetectionPolicyID sets the ID field of the mutation.
+func withDetectionPolicyID(id int64) detectionpolicyOption {
+	return func(m *DetectionPolicyMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *DetectionPolicy
+		)
+		m.oldValue = func(ctx context.Context) (*DetectionPolicy, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().DetectionPolicy.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withDetectionPolicy sets the old DetectionPolicy of the mutation.
+func withDetectionPolicy(node *DetectionPolicy) detectionpolicyOption {
+	return func(m *DetectionPolicyMutation) {
+		m.oldValue = func(context.Context) (*DetectionPolicy, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m DetectionPolicyMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m DetectionPolicyMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of DetectionPolicy entities.
+func (m *DetectionPolicyMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *DetectionPolicyMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *DetectionPolicyMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().DetectionPolicy.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *DetectionPolicyMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *DetectionPolicyMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the DetectionPolicy entity.
+// If the DetectionPolicy object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DetectionPolicyMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *DetectionPolicyMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *DetectionPolicyMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *DetectionPolicyMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetProduct sets the "product" field.
+func (m *DetectionPolicyMutation) SetProduct(s string) {
+	m.product = &s
+}
+
+// Product returns the value of the "product" field in the mutation.
+func (m *DetectionPolicyMutation) Product() (r string, exists bool) {
+	v := m.product
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProduct returns the old "product" field's value of the DetectionPolicy entity.
+// If the DetectionPolicy object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DetectionPolicyMutation) OldProduct(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProduct is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProduct requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProduct: %w", err)
+	}
+	return oldValue.Product, nil
+}
+
+// ResetProduct resets all changes to the "product" field.
+func (m *DetectionPolicyMutation) ResetProduct() {
+	m.product = nil
+}
+
+// SetRulesets sets the "rulesets" field.
+func (m *DetectionPolicyMutation) SetRulesets(s []string) {
+	m.rulesets = &s
+	m.appendrulesets = nil
+}
+
+// Rulesets returns the value of the "rulesets" field in the mutation.
+func (m *DetectionPolicyMutation) Rulesets() (r []string, exists bool) {
+	v := m.rulesets
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRulesets returns the old "rulesets" field's value of the DetectionPolicy entity.
+// If the DetectionPolicy object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DetectionPolicyMutation) OldRulesets(ctx context.Context) (v []string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRulesets is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRulesets requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRulesets: %w", err)
+	}
+	return oldValue.Rulesets, nil
+}
+
+// AppendRulesets adds s to the "rulesets" field.
+func (m *DetectionPolicyMutation) AppendRulesets(s []string) {
+	m.appendrulesets = append(m.appendrulesets, s...)
+}
+
+// AppendedRulesets returns the list of values that were appended to the "rulesets" field in this mutation.
+func (m *DetectionPolicyMutation) AppendedRulesets() ([]string, bool) {
+	if len(m.appendrulesets) == 0 {
+		return nil, false
+	}
+	return m.appendrulesets, true
+}
+
+// ResetRulesets resets all changes to the "rulesets" field.
+func (m *DetectionPolicyMutation) ResetRulesets() {
+	m.rulesets = nil
+	m.appendrulesets = nil
+}
+
+// SetRules sets the "rules" field.
+func (m *DetectionPolicyMutation) SetRules(s []string) {
+	m.rules = &s
+	m.appendrules = nil
+}
+
+// Rules returns the value of the "rules" field in the mutation.
+func (m *DetectionPolicyMutation) Rules() (r []string, exists bool) {
+	v := m.rules
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRules returns the old "rules" field's value of the DetectionPolicy entity.
+// If the DetectionPolicy object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DetectionPolicyMutation) OldRules(ctx context.Context) (v []string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRules is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRules requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRules: %w", err)
+	}
+	return oldValue.Rules, nil
+}
+
+// AppendRules adds s to the "rules" field.
+func (m *DetectionPolicyMutation) AppendRules(s []string) {
+	m.appendrules = append(m.appendrules, s...)
+}
+
+// AppendedRules returns the list of values that were appended to the "rules" field in this mutation.
+func (m *DetectionPolicyMutation) AppendedRules() ([]string, bool) {
+	if len(m.appendrules) == 0 {
+		return nil, false
+	}
+	return m.appendrules, true
+}
+
+// ResetRules resets all changes to the "rules" field.
+func (m *DetectionPolicyMutation) ResetRules() {
+	m.rules = nil
+	m.appendrules = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *DetectionPolicyMutation) SetUpdatedAt(i int64) {
+	m.updated_at = &i
+	m.addupdated_at = nil
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *DetectionPolicyMutation) UpdatedAt() (r int64, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the DetectionPolicy entity.
+// If the DetectionPolicy object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DetectionPolicyMutation) OldUpdatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// AddUpdatedAt adds i to the "updated_at" field.
+func (m *DetectionPolicyMutation) AddUpdatedAt(i int64) {
+	if m.addupdated_at != nil {
+		*m.addupdated_at += i
+	} else {
+		m.addupdated_at = &i
+	}
+}
+
+// AddedUpdatedAt returns the value that was added to the "updated_at" field in this mutation.
+func (m *DetectionPolicyMutation) AddedUpdatedAt() (r int64, exists bool) {
+	v := m.addupdated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *DetectionPolicyMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+	m.addupdated_at = nil
+}
+
+// Where appends a list predicates to the DetectionPolicyMutation builder.
+func (m *DetectionPolicyMutation) Where(ps ...predicate.DetectionPolicy) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the DetectionPolicyMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *DetectionPolicyMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.DetectionPolicy, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *DetectionPolicyMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *DetectionPolicyMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (DetectionPolicy).
+func (m *DetectionPolicyMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *DetectionPolicyMutation) Fields() []string {
+	fields := make([]string, 0, 5)
+	if m.deployment_id != nil {
+		fields = append(fields, detectionpolicy.FieldDeploymentID)
+	}
+	if m.product != nil {
+		fields = append(fields, detectionpolicy.FieldProduct)
+	}
+	if m.rulesets != nil {
+		fields = append(fields, detectionpolicy.FieldRulesets)
+	}
+	if m.rules != nil {
+		fields = append(fields, detectionpolicy.FieldRules)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, detectionpolicy.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *DetectionPolicyMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case detectionpolicy.FieldDeploymentID:
+		return m.DeploymentID()
+	case detectionpolicy.FieldProduct:
+		return m.Product()
+	case detectionpolicy.FieldRulesets:
+		return m.Rulesets()
+	case detectionpolicy.FieldRules:
+		return m.Rules()
+	case detectionpolicy.FieldUpdatedAt:
+		return m.UpdatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *DetectionPolicyMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case detectionpolicy.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case detectionpolicy.FieldProduct:
+		return m.OldProduct(ctx)
+	case detectionpolicy.FieldRulesets:
+		return m.OldRulesets(ctx)
+	case detectionpolicy.FieldRules:
+		return m.OldRules(ctx)
+	case detectionpolicy.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown DetectionPolicy field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *DetectionPolicyMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case detectionpolicy.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case detectionpolicy.FieldProduct:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProduct(v)
+		return nil
+	case detectionpolicy.FieldRulesets:
+		v, ok := value.([]string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRulesets(v)
+		return nil
+	case detectionpolicy.FieldRules:
+		v, ok := value.([]string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRules(v)
+		return nil
+	case detectionpolicy.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown DetectionPolicy field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *DetectionPolicyMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, detectionpolicy.FieldDeploymentID)
+	}
+	if m.addupdated_at != nil {
+		fields = append(fields, detectionpolicy.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *DetectionPolicyMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case detectionpolicy.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case detectionpolicy.FieldUpdatedAt:
+		return m.AddedUpdatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *DetectionPolicyMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case detectionpolicy.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case detectionpolicy.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown DetectionPolicy numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *DetectionPolicyMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *DetectionPolicyMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *DetectionPolicyMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown DetectionPolicy nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *DetectionPolicyMutation) ResetField(name string) error {
+	switch name {
+	case detectionpolicy.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case detectionpolicy.FieldProduct:
+		m.ResetProduct()
+		return nil
+	case detectionpolicy.FieldRulesets:
+		m.ResetRulesets()
+		return nil
+	case detectionpolicy.FieldRules:
+		m.ResetRules()
+		return nil
+	case detectionpolicy.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown DetectionPolicy field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *DetectionPolicyMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *DetectionPolicyMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *DetectionPolicyMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *DetectionPolicyMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *DetectionPolicyMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *DetectionPolicyMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *DetectionPolicyMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown DetectionPolicy unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *DetectionPolicyMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown DetectionPolicy edge %s", name)
+}
+
+// ExceptionRequestMutation represents an operation that mutates the ExceptionRequest nodes in the graph.
+type ExceptionRequestMutation struct {
+	config
+	op                   Op
+	typ                  string
+	id                   *int64
+	deployment_id        *int64
+	adddeployment_id     *int64
+	project_id           *int64
+	addproject_id        *int64
+	finding_id           *int64
+	addfinding_id        *int64
+	state                *string
+	source               *string
+	reason               *string
+	note                 *string
+	requester_kind       *string
+	requester_id         *int64
+	addrequester_id      *int64
+	requester_user_id    *int64
+	addrequester_user_id *int64
+	requester_login      *string
+	requester_name       *string
+	created_at           *int64
+	addcreated_at        *int64
+	review_id            *int64
+	addreview_id         *int64
+	reviewer_kind        *string
+	reviewer_id          *int64
+	addreviewer_id       *int64
+	reviewer_login       *string
+	reviewer_name        *string
+	review_note          *string
+	reviewed_at          *int64
+	addreviewed_at       *int64
+	clearedFields        map[string]struct{}
+	done                 bool
+	oldValue             func(context.Context) (*ExceptionRequest, error)
+	predicates           []predicate.ExceptionRequest
+}
+
+var _ ent.Mutation = (*ExceptionRequestMutation)(nil)
+
+// exceptionrequestOption allows management of the mutation configuration using functional options.
+type exceptionrequestOption func(*ExceptionRequestMutation)
+
+// newExceptionRequestMutation creates new mutation for the ExceptionRequest entity.
+func newExceptionRequestMutation(c config, op Op, opts ...exceptionrequestOption) *ExceptionRequestMutation {
+	m := &ExceptionRequestMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeExceptionRequest,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withExceptionRequestID sets the ID field of the mutation.
+func withExceptionRequestID(id int64) exceptionrequestOption {
+	return func(m *ExceptionRequestMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *ExceptionRequest
+		)
+		m.oldValue = func(ctx context.Context) (*ExceptionRequest, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().ExceptionRequest.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withExceptionRequest sets the old ExceptionRequest of the mutation.
+func withExceptionRequest(node *ExceptionRequest) exceptionrequestOption {
+	return func(m *ExceptionRequestMutation) {
+		m.oldValue = func(context.Context) (*ExceptionRequest, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m ExceptionRequestMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m ExceptionRequestMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of ExceptionRequest entities.
+func (m *ExceptionRequestMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *ExceptionRequestMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *ExceptionRequestMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().ExceptionRequest.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *ExceptionRequestMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *ExceptionRequestMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the ExceptionRequest entity.
+// If the ExceptionRequest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExceptionRequestMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *ExceptionRequestMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *ExceptionRequestMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *ExceptionRequestMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetProjectID sets the "project_id" field.
+func (m *ExceptionRequestMutation) SetProjectID(i int64) {
+	m.project_id = &i
+	m.addproject_id = nil
+}
+
+// ProjectID returns the value of the "project_id" field in the mutation.
+func (m *ExceptionRequestMutation) ProjectID() (r int64, exists bool) {
+	v := m.project_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProjectID returns the old "project_id" field's value of the ExceptionRequest entity.
+// If the ExceptionRequest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExceptionRequestMutation) OldProjectID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProjectID: %w", err)
+	}
+	return oldValue.ProjectID, nil
+}
+
+// AddProjectID adds i to the "project_id" field.
+func (m *ExceptionRequestMutation) AddProjectID(i int64) {
+	if m.addproject_id != nil {
+		*m.addproject_id += i
+	} else {
+		m.addproject_id = &i
+	}
+}
+
+// AddedProjectID returns the value that was added to the "project_id" field in this mutation.
+func (m *ExceptionRequestMutation) AddedProjectID() (r int64, exists bool) {
+	v := m.addproject_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetProjectID resets all changes to the "project_id" field.
+func (m *ExceptionRequestMutation) ResetProjectID() {
+	m.project_id = nil
+	m.addproject_id = nil
+}
+
+// SetFindingID sets the "finding_id" field.
+func (m *ExceptionRequestMutation) SetFindingID(i int64) {
+	m.finding_id = &i
+	m.addfinding_id = nil
+}
+
+// FindingID returns the value of the "finding_id" field in the mutation.
+func (m *ExceptionRequestMutation) FindingID() (r int64, exists bool) {
+	v := m.finding_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFindingID returns the old "finding_id" field's value of the ExceptionRequest entity.
+// If the ExceptionRequest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExceptionRequestMutation) OldFindingID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFindingID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFindingID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFindingID: %w", err)
+	}
+	return oldValue.FindingID, nil
+}
+
+// AddFindingID adds i to the "finding_id" field.
+func (m *ExceptionRequestMutation) AddFindingID(i int64) {
+	if m.addfinding_id != nil {
+		*m.addfinding_id += i
+	} else {
+		m.addfinding_id = &i
+	}
+}
+
+// AddedFindingID returns the value that was added to the "finding_id" field in this mutation.
+func (m *ExceptionRequestMutation) AddedFindingID() (r int64, exists bool) {
+	v := m.addfinding_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetFindingID resets all changes to the "finding_id" field.
+func (m *ExceptionRequestMutation) ResetFindingID() {
+	m.finding_id = nil
+	m.addfinding_id = nil
+}
+
+// SetState sets the "state" field.
+func (m *ExceptionRequestMutation) SetState(s string) {
+	m.state = &s
+}
+
+// State returns the value of the "state" field in the mutation.
+func (m *ExceptionRequestMutation) State() (r string, exists bool) {
+	v := m.state
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldState returns the old "state" field's value of the ExceptionRequest entity.
+// If the ExceptionRequest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExceptionRequestMutation) OldState(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldState is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldState requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldState: %w", err)
+	}
+	return oldValue.State, nil
+}
+
+// ResetState resets all changes to the "state" field.
+func (m *ExceptionRequestMutation) ResetState() {
+	m.state = nil
+}
+
+// SetSource sets the "source" field.
+func (m *ExceptionRequestMutation) SetSource(s string) {
+	m.source = &s
+}
+
+// Source returns the value of the "source" field in the mutation.
+func (m *ExceptionRequestMutation) Source() (r string, exists bool) {
+	v := m.source
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSource returns the old "source" field's value of the ExceptionRequest entity.
+// If the ExceptionRequest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExceptionRequestMutation) OldSource(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSource is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSource requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSource: %w", err)
+	}
+	return oldValue.Source, nil
+}
+
+// ResetSource resets all changes to the "source" field.
+func (m *ExceptionRequestMutation) ResetSource() {
+	m.source = nil
+}
+
+// SetReason sets the "reason" field.
+func (m *ExceptionRequestMutation) SetReason(s string) {
+	m.reason = &s
+}
+
+// Reason returns the value of the "reason" field in the mutation.
+func (m *ExceptionRequestMutation) Reason() (r string, exists bool) {
+	v := m.reason
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReason returns the old "reason" field's value of the ExceptionRequest entity.
+// If the ExceptionRequest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExceptionRequestMutation) OldReason(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReason is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReason requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReason: %w", err)
+	}
+	return oldValue.Reason, nil
+}
+
+// ResetReason resets all changes to the "reason" field.
+func (m *ExceptionRequestMutation) ResetReason() {
+	m.reason = nil
+}
+
+// SetNote sets the "note" field.
+func (m *ExceptionRequestMutation) SetNote(s string) {
+	m.note = &s
+}
+
+// Note returns the value of the "note" field in the mutation.
+func (m *ExceptionRequestMutation) Note() (r string, exists bool) {
+	v := m.note
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNote returns the old "note" field's value of the ExceptionRequest entity.
+// If the ExceptionRequest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExceptionRequestMutation) OldNote(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNote is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNote requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNote: %w", err)
+	}
+	return oldValue.Note, nil
+}
+
+// ResetNote resets all changes to the "note" field.
+func (m *ExceptionRequestMutation) ResetNote() {
+	m.note = nil
+}
+
+// SetRequesterKind sets the "requester_kind" field.
+func (m *ExceptionRequestMutation) SetRequesterKind(s string) {
+	m.requester_kind = &s
+}
+
+// RequesterKind returns the value of the "requester_kind" field in the mutation.
+func (m *ExceptionRequestMutation) RequesterKind() (r string, exists bool) {
+	v := m.requester_kind
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRequesterKind returns the old "requester_kind" field's value of the ExceptionRequest entity.
+// If the ExceptionRequest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExceptionRequestMutation) OldRequesterKind(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRequesterKind is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRequesterKind requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRequesterKind: %w", err)
+	}
+	return oldValue.RequesterKind, nil
+}
+
+// ResetRequesterKind resets all changes to the "requester_kind" field.
+func (m *ExceptionRequestMutation) ResetRequesterKind() {
+	m.requester_kind = nil
+}
+
+// SetRequesterID sets the "requester_id" field.
+func (m *ExceptionRequestMutation) SetRequesterID(i int64) {
+	m.requester_id = &i
+	m.addrequester_id = nil
+}
+
+// RequesterID returns the value of the "requester_id" field in the mutation.
+func (m *ExceptionRequestMutation) RequesterID() (r int64, exists bool) {
+	v := m.requester_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRequesterID returns the old "requester_id" field's value of the ExceptionRequest entity.
+// If the ExceptionRequest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExceptionRequestMutation) OldRequesterID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRequesterID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRequesterID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRequesterID: %w", err)
+	}
+	return oldValue.RequesterID, nil
+}
+
+// AddRequesterID adds i to the "requester_id" field.
+func (m *ExceptionRequestMutation) AddRequesterID(i int64) {
+	if m.addrequester_id != nil {
+		*m.addrequester_id += i
+	} else {
+		m.addrequester_id = &i
+	}
+}
+
+// AddedRequesterID returns the value that was added to the "requester_id" field in this mutation.
+func (m *ExceptionRequestMutation) AddedRequesterID() (r int64, exists bool) {
+	v := m.addrequester_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRequesterID resets all changes to the "requester_id" field.
+func (m *ExceptionRequestMutation) ResetRequesterID() {
+	m.requester_id = nil
+	m.addrequester_id = nil
+}
+
+// SetRequesterUserID sets the "requester_user_id" field.
+func (m *ExceptionRequestMutation) SetRequesterUserID(i int64) {
+	m.requester_user_id = &i
+	m.addrequester_user_id = nil
+}
+
+// RequesterUserID returns the value of the "requester_user_id" field in the mutation.
+func (m *ExceptionRequestMutation) RequesterUserID() (r int64, exists bool) {
+	v := m.requester_user_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRequesterUserID returns the old "requester_user_id" field's value of the ExceptionRequest entity.
+// If the ExceptionRequest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExceptionRequestMutation) OldRequesterUserID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRequesterUserID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRequesterUserID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRequesterUserID: %w", err)
+	}
+	return oldValue.RequesterUserID, nil
+}
+
+// AddRequesterUserID adds i to the "requester_user_id" field.
+func (m *ExceptionRequestMutation) AddRequesterUserID(i int64) {
+	if m.addrequester_user_id != nil {
+		*m.addrequester_user_id += i
+	} else {
+		m.addrequester_user_id = &i
+	}
+}
+
+// AddedRequesterUserID returns the value that was added to the "requester_user_id" field in this mutation.
+func (m *ExceptionRequestMutation) AddedRequesterUserID() (r int64, exists bool) {
+	v := m.addrequester_user_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRequesterUserID resets all changes to the "requester_user_id" field.
+func (m *ExceptionRequestMutation) ResetRequesterUserID() {
+	m.requester_user_id = nil
+	m.addrequester_user_id = nil
+}
+
+// SetRequesterLogin sets the "requester_login" field.
+func (m *ExceptionRequestMutation) SetRequesterLogin(s string) {
+	m.requester_login = &s
+}
+
+// RequesterLogin returns the value of the "requester_login" field in the mutation.
+func (m *ExceptionRequestMutation) RequesterLogin() (r string, exists bool) {
+	v := m.requester_login
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRequesterLogin returns the old "requester_login" field's value of the ExceptionRequest entity.
+// If the ExceptionRequest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExceptionRequestMutation) OldRequesterLogin(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRequesterLogin is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRequesterLogin requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRequesterLogin: %w", err)
+	}
+	return oldValue.RequesterLogin, nil
+}
+
+// ResetRequesterLogin resets all changes to the "requester_login" field.
+func (m *ExceptionRequestMutation) ResetRequesterLogin() {
+	m.requester_login = nil
+}
+
+// SetRequesterName sets the "requester_name" field.
+func (m *ExceptionRequestMutation) SetRequesterName(s string) {
+	m.requester_name = &s
+}
+
+// RequesterName returns the value of the "requester_name" field in the mutation.
+func (m *ExceptionRequestMutation) RequesterName() (r string, exists bool) {
+	v := m.requester_name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRequesterName returns the old "requester_name" field's value of the ExceptionRequest entity.
+// If the ExceptionRequest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExceptionRequestMutation) OldRequesterName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRequesterName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRequesterName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRequesterName: %w", err)
+	}
+	return oldValue.RequesterName, nil
+}
+
+// ResetRequesterName resets all changes to the "requester_name" field.
+func (m *ExceptionRequestMutation) ResetRequesterName() {
+	m.requester_name = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *ExceptionRequestMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *ExceptionRequestMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the ExceptionRequest entity.
+// If the ExceptionRequest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExceptionRequestMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *ExceptionRequestMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *ExceptionRequestMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *ExceptionRequestMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// SetReviewID sets the "review_id" field.
+func (m *ExceptionRequestMutation) SetReviewID(i int64) {
+	m.review_id = &i
+	m.addreview_id = nil
+}
+
+// ReviewID returns the value of the "review_id" field in the mutation.
+func (m *ExceptionRequestMutation) ReviewID() (r int64, exists bool) {
+	v := m.review_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReviewID returns the old "review_id" field's value of the ExceptionRequest entity.
+// If the ExceptionRequest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExceptionRequestMutation) OldReviewID(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReviewID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReviewID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReviewID: %w", err)
+	}
+	return oldValue.ReviewID, nil
+}
+
+// AddReviewID adds i to the "review_id" field.
+func (m *ExceptionRequestMutation) AddReviewID(i int64) {
+	if m.addreview_id != nil {
+		*m.addreview_id += i
+	} else {
+		m.addreview_id = &i
+	}
+}
+
+// AddedReviewID returns the value that was added to the "review_id" field in this mutation.
+func (m *ExceptionRequestMutation) AddedReviewID() (r int64, exists bool) {
+	v := m.addreview_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearReviewID clears the value of the "review_id" field.
+func (m *ExceptionRequestMutation) ClearReviewID() {
+	m.review_id = nil
+	m.addreview_id = nil
+	m.clearedFields[exceptionrequest.FieldReviewID] = struct{}{}
+}
+
+// ReviewIDCleared returns if the "review_id" field was cleared in this mutation.
+func (m *ExceptionRequestMutation) ReviewIDCleared() bool {
+	_, ok := m.clearedFields[exceptionrequest.FieldReviewID]
+	return ok
+}
+
+// ResetReviewID resets all changes to the "review_id" field.
+func (m *ExceptionRequestMutation) ResetReviewID() {
+	m.review_id = nil
+	m.addreview_id = nil
+	delete(m.clearedFields, exceptionrequest.FieldReviewID)
+}
+
+// SetReviewerKind sets the "reviewer_kind" field.
+func (m *ExceptionRequestMutation) SetReviewerKind(s string) {
+	m.reviewer_kind = &s
+}
+
+// ReviewerKind returns the value of the "reviewer_kind" field in the mutation.
+func (m *ExceptionRequestMutation) ReviewerKind() (r string, exists bool) {
+	v := m.reviewer_kind
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReviewerKind returns the old "reviewer_kind" field's value of the ExceptionRequest entity.
+// If the ExceptionRequest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExceptionRequestMutation) OldReviewerKind(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReviewerKind is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReviewerKind requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReviewerKind: %w", err)
+	}
+	return oldValue.ReviewerKind, nil
+}
+
+// ResetReviewerKind resets all changes to the "reviewer_kind" field.
+func (m *ExceptionRequestMutation) ResetReviewerKind() {
+	m.reviewer_kind = nil
+}
+
+// SetReviewerID sets the "reviewer_id" field.
+func (m *ExceptionRequestMutation) SetReviewerID(i int64) {
+	m.reviewer_id = &i
+	m.addreviewer_id = nil
+}
+
+// ReviewerID returns the value of the "reviewer_id" field in the mutation.
+func (m *ExceptionRequestMutation) ReviewerID() (r int64, exists bool) {
+	v := m.reviewer_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReviewerID returns the old "reviewer_id" field's value of the ExceptionRequest entity.
+// If the ExceptionRequest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExceptionRequestMutation) OldReviewerID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReviewerID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReviewerID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReviewerID: %w", err)
+	}
+	return oldValue.ReviewerID, nil
+}
+
+// AddReviewerID adds i to the "reviewer_id" field.
+func (m *ExceptionRequestMutation) AddReviewerID(i int64) {
+	if m.addreviewer_id != nil {
+		*m.addreviewer_id += i
+	} else {
+		m.addreviewer_id = &i
+	}
+}
+
+// AddedReviewerID returns the value that was added to the "reviewer_id" field in this mutation.
+func (m *ExceptionRequestMutation) AddedReviewerID() (r int64, exists bool) {
+	v := m.addreviewer_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetReviewerID resets all changes to the "reviewer_id" field.
+func (m *ExceptionRequestMutation) ResetReviewerID() {
+	m.reviewer_id = nil
+	m.addreviewer_id = nil
+}
+
+// SetReviewerLogin sets the "reviewer_login" field.
+func (m *ExceptionRequestMutation) SetReviewerLogin(s string) {
+	m.reviewer_login = &s
+}
+
+// ReviewerLogin returns the value of the "reviewer_login" field in the mutation.
+func (m *ExceptionRequestMutation) ReviewerLogin() (r string, exists bool) {
+	v := m.reviewer_login
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReviewerLogin returns the old "reviewer_login" field's value of the ExceptionRequest entity.
+// If the ExceptionRequest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExceptionRequestMutation) OldReviewerLogin(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReviewerLogin is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReviewerLogin requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReviewerLogin: %w", err)
+	}
+	return oldValue.ReviewerLogin, nil
+}
+
+// ResetReviewerLogin resets all changes to the "reviewer_login" field.
+func (m *ExceptionRequestMutation) ResetReviewerLogin() {
+	m.reviewer_login = nil
+}
+
+// SetReviewerName sets the "reviewer_name" field.
+func (m *ExceptionRequestMutation) SetReviewerName(s string) {
+	m.reviewer_name = &s
+}
+
+// ReviewerName returns the value of the "reviewer_name" field in the mutation.
+func (m *ExceptionRequestMutation) ReviewerName() (r string, exists bool) {
+	v := m.reviewer_name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReviewerName returns the old "reviewer_name" field's value of the ExceptionRequest entity.
+// If the ExceptionRequest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExceptionRequestMutation) OldReviewerName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReviewerName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReviewerName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReviewerName: %w", err)
+	}
+	return oldValue.ReviewerName, nil
+}
+
+// ResetReviewerName resets all changes to the "reviewer_name" field.
+func (m *ExceptionRequestMutation) ResetReviewerName() {
+	m.reviewer_name = nil
+}
+
+// SetReviewNote sets the "review_note" field.
+func (m *ExceptionRequestMutation) SetReviewNote(s string) {
+	m.review_note = &s
+}
+
+// ReviewNote returns the value of the "review_note" field in the mutation.
+func (m *ExceptionRequestMutation) ReviewNote() (r string, exists bool) {
+	v := m.review_note
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReviewNote returns the old "review_note" field's value of the ExceptionRequest entity.
+// If the ExceptionRequest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExceptionRequestMutation) OldReviewNote(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReviewNote is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReviewNote requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReviewNote: %w", err)
+	}
+	return oldValue.ReviewNote, nil
+}
+
+// ResetReviewNote resets all changes to the "review_note" field.
+func (m *ExceptionRequestMutation) ResetReviewNote() {
+	m.review_note = nil
+}
+
+// SetReviewedAt sets the "reviewed_at" field.
+func (m *ExceptionRequestMutation) SetReviewedAt(i int64) {
+	m.reviewed_at = &i
+	m.addreviewed_at = nil
+}
+
+// ReviewedAt returns the value of the "reviewed_at" field in the mutation.
+func (m *ExceptionRequestMutation) ReviewedAt() (r int64, exists bool) {
+	v := m.reviewed_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReviewedAt returns the old "reviewed_at" field's value of the ExceptionRequest entity.
+// If the ExceptionRequest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExceptionRequestMutation) OldReviewedAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReviewedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReviewedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReviewedAt: %w", err)
+	}
+	return oldValue.ReviewedAt, nil
+}
+
+// AddReviewedAt adds i to the "reviewed_at" field.
+func (m *ExceptionRequestMutation) AddReviewedAt(i int64) {
+	if m.addreviewed_at != nil {
+		*m.addreviewed_at += i
+	} else {
+		m.addreviewed_at = &i
+	}
+}
+
+// AddedReviewedAt returns the value that was added to the "reviewed_at" field in this mutation.
+func (m *ExceptionRequestMutation) AddedReviewedAt() (r int64, exists bool) {
+	v := m.addreviewed_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearReviewedAt clears the value of the "reviewed_at" field.
+func (m *ExceptionRequestMutation) ClearReviewedAt() {
+	m.reviewed_at = nil
+	m.addreviewed_at = nil
+	m.clearedFields[exceptionrequest.FieldReviewedAt] = struct{}{}
+}
+
+// ReviewedAtCleared returns if the "reviewed_at" field was cleared in this mutation.
+func (m *ExceptionRequestMutation) ReviewedAtCleared() bool {
+	_, ok := m.clearedFields[exceptionrequest.FieldReviewedAt]
+	return ok
+}
+
+// ResetReviewedAt resets all changes to the "reviewed_at" field.
+func (m *ExceptionRequestMutation) ResetReviewedAt() {
+	m.reviewed_at = nil
+	m.addreviewed_at = nil
+	delete(m.clearedFields, exceptionrequest.FieldReviewedAt)
+}
+
+// Where appends a list predicates to the ExceptionRequestMutation builder.
+func (m *ExceptionRequestMutation) Where(ps ...predicate.ExceptionRequest) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the ExceptionRequestMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *ExceptionRequestMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.ExceptionRequest, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *ExceptionRequestMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *ExceptionRequestMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (ExceptionRequest).
+func (m *ExceptionRequestMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *ExceptionRequestMutation) Fields() []string {
+	fields := make([]string, 0, 20)
+	if m.deployment_id != nil {
+		fields = append(fields, exceptionrequest.FieldDeploymentID)
+	}
+	if m.project_id != nil {
+		fields = append(fields, exceptionrequest.FieldProjectID)
+	}
+	if m.finding_id != nil {
+		fields = append(fields, exceptionrequest.FieldFindingID)
+	}
+	if m.state != nil {
+		fields = append(fields, exceptionrequest.FieldState)
+	}
+	if m.source != nil {
+		fields = append(fields, exceptionrequest.FieldSource)
+	}
+	if m.reason != nil {
+		fields = append(fields, exceptionrequest.FieldReason)
+	}
+	if m.note != nil {
+		fields = append(fields, exceptionrequest.FieldNote)
+	}
+	if m.requester_kind != nil {
+		fields = append(fields, exceptionrequest.FieldRequesterKind)
+	}
+	if m.requester_id != nil {
+		fields = append(fields, exceptionrequest.FieldRequesterID)
+	}
+	if m.requester_user_id != nil {
+		fields = append(fields, exceptionrequest.FieldRequesterUserID)
+	}
+	if m.requester_login != nil {
+		fields = append(fields, exceptionrequest.FieldRequesterLogin)
+	}
+	if m.requester_name != nil {
+		fields = append(fields, exceptionrequest.FieldRequesterName)
+	}
+	if m.created_at != nil {
+		fields = append(fields, exceptionrequest.FieldCreatedAt)
+	}
+	if m.review_id != nil {
+		fields = append(fields, exceptionrequest.FieldReviewID)
+	}
+	if m.reviewer_kind != nil {
+		fields = append(fields, exceptionrequest.FieldReviewerKind)
+	}
+	if m.reviewer_id != nil {
+		fields = append(fields, exceptionrequest.FieldReviewerID)
+	}
+	if m.reviewer_login != nil {
+		fields = append(fields, exceptionrequest.FieldReviewerLogin)
+	}
+	if m.reviewer_name != nil {
+		fields = append(fields, exceptionrequest.FieldReviewerName)
+	}
+	if m.review_note != nil {
+		fields = append(fields, exceptionrequest.FieldReviewNote)
+	}
+	if m.reviewed_at != nil {
+		fields = append(fields, exceptionrequest.FieldReviewedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *ExceptionRequestMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case exceptionrequest.FieldDeploymentID:
+		return m.DeploymentID()
+	case exceptionrequest.FieldProjectID:
+		return m.ProjectID()
+	case exceptionrequest.FieldFindingID:
+		return m.FindingID()
+	case exceptionrequest.FieldState:
+		return m.State()
+	case exceptionrequest.FieldSource:
+		return m.Source()
+	case exceptionrequest.FieldReason:
+		return m.Reason()
+	case exceptionrequest.FieldNote:
+		return m.Note()
+	case exceptionrequest.FieldRequesterKind:
+		return m.RequesterKind()
+	case exceptionrequest.FieldRequesterID:
+		return m.RequesterID()
+	case exceptionrequest.FieldRequesterUserID:
+		return m.RequesterUserID()
+	case exceptionrequest.FieldRequesterLogin:
+		return m.RequesterLogin()
+	case exceptionrequest.FieldRequesterName:
+		return m.RequesterName()
+	case exceptionrequest.FieldCreatedAt:
+		return m.CreatedAt()
+	case exceptionrequest.FieldReviewID:
+		return m.ReviewID()
+	case exceptionrequest.FieldReviewerKind:
+		return m.ReviewerKind()
+	case exceptionrequest.FieldReviewerID:
+		return m.ReviewerID()
+	case exceptionrequest.FieldReviewerLogin:
+		return m.ReviewerLogin()
+	case exceptionrequest.FieldReviewerName:
+		return m.ReviewerName()
+	case exceptionrequest.FieldReviewNote:
+		return m.ReviewNote()
+	case exceptionrequest.FieldReviewedAt:
+		return m.ReviewedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *ExceptionRequestMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case exceptionrequest.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case exceptionrequest.FieldProjectID:
+		return m.OldProjectID(ctx)
+	case exceptionrequest.FieldFindingID:
+		return m.OldFindingID(ctx)
+	case exceptionrequest.FieldState:
+		return m.OldState(ctx)
+	case exceptionrequest.FieldSource:
+		return m.OldSource(ctx)
+	case exceptionrequest.FieldReason:
+		return m.OldReason(ctx)
+	case exceptionrequest.FieldNote:
+		return m.OldNote(ctx)
+	case exceptionrequest.FieldRequesterKind:
+		return m.OldRequesterKind(ctx)
+	case exceptionrequest.FieldRequesterID:
+		return m.OldRequesterID(ctx)
+	case exceptionrequest.FieldRequesterUserID:
+		return m.OldRequesterUserID(ctx)
+	case exceptionrequest.FieldRequesterLogin:
+		return m.OldRequesterLogin(ctx)
+	case exceptionrequest.FieldRequesterName:
+		return m.OldRequesterName(ctx)
+	case exceptionrequest.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case exceptionrequest.FieldReviewID:
+		return m.OldReviewID(ctx)
+	case exceptionrequest.FieldReviewerKind:
+		return m.OldReviewerKind(ctx)
+	case exceptionrequest.FieldReviewerID:
+		return m.OldReviewerID(ctx)
+	case exceptionrequest.FieldReviewerLogin:
+		return m.OldReviewerLogin(ctx)
+	case exceptionrequest.FieldReviewerName:
+		return m.OldReviewerName(ctx)
+	case exceptionrequest.FieldReviewNote:
+		return m.OldReviewNote(ctx)
+	case exceptionrequest.FieldReviewedAt:
+		return m.OldReviewedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown ExceptionRequest field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ExceptionRequestMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case exceptionrequest.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case exceptionrequest.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProjectID(v)
+		return nil
+	case exceptionrequest.FieldFindingID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFindingID(v)
+		return nil
+	case exceptionrequest.FieldState:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetState(v)
+		return nil
+	case exceptionrequest.FieldSource:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSource(v)
+		return nil
+	case exceptionrequest.FieldReason:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReason(v)
+		return nil
+	case exceptionrequest.FieldNote:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNote(v)
+		return nil
+	case exceptionrequest.FieldRequesterKind:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRequesterKind(v)
+		return nil
+	case exceptionrequest.FieldRequesterID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRequesterID(v)
+		return nil
+	case exceptionrequest.FieldRequesterUserID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRequesterUserID(v)
+		return nil
+	case exceptionrequest.FieldRequesterLogin:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRequesterLogin(v)
+		return nil
+	case exceptionrequest.FieldRequesterName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRequesterName(v)
+		return nil
+	case exceptionrequest.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case exceptionrequest.FieldReviewID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReviewID(v)
+		return nil
+	case exceptionrequest.FieldReviewerKind:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReviewerKind(v)
+		return nil
+	case exceptionrequest.FieldReviewerID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReviewerID(v)
+		return nil
+	case exceptionrequest.FieldReviewerLogin:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReviewerLogin(v)
+		return nil
+	case exceptionrequest.FieldReviewerName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReviewerName(v)
+		return nil
+	case exceptionrequest.FieldReviewNote:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReviewNote(v)
+		return nil
+	case exceptionrequest.FieldReviewedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReviewedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ExceptionRequest field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *ExceptionRequestMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, exceptionrequest.FieldDeploymentID)
+	}
+	if m.addproject_id != nil {
+		fields = append(fields, exceptionrequest.FieldProjectID)
+	}
+	if m.addfinding_id != nil {
+		fields = append(fields, exceptionrequest.FieldFindingID)
+	}
+	if m.addrequester_id != nil {
+		fields = append(fields, exceptionrequest.FieldRequesterID)
+	}
+	if m.addrequester_user_id != nil {
+		fields = append(fields, exceptionrequest.FieldRequesterUserID)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, exceptionrequest.FieldCreatedAt)
+	}
+	if m.addreview_id != nil {
+		fields = append(fields, exceptionrequest.FieldReviewID)
+	}
+	if m.addreviewer_id != nil {
+		fields = append(fields, exceptionrequest.FieldReviewerID)
+	}
+	if m.addreviewed_at != nil {
+		fields = append(fields, exceptionrequest.FieldReviewedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *ExceptionRequestMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case exceptionrequest.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case exceptionrequest.FieldProjectID:
+		return m.AddedProjectID()
+	case exceptionrequest.FieldFindingID:
+		return m.AddedFindingID()
+	case exceptionrequest.FieldRequesterID:
+		return m.AddedRequesterID()
+	case exceptionrequest.FieldRequesterUserID:
+		return m.AddedRequesterUserID()
+	case exceptionrequest.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	case exceptionrequest.FieldReviewID:
+		return m.AddedReviewID()
+	case exceptionrequest.FieldReviewerID:
+		return m.AddedReviewerID()
+	case exceptionrequest.FieldReviewedAt:
+		return m.AddedReviewedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ExceptionRequestMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case exceptionrequest.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case exceptionrequest.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddProjectID(v)
+		return nil
+	case exceptionrequest.FieldFindingID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddFindingID(v)
+		return nil
+	case exceptionrequest.FieldRequesterID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRequesterID(v)
+		return nil
+	case exceptionrequest.FieldRequesterUserID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRequesterUserID(v)
+		return nil
+	case exceptionrequest.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	case exceptionrequest.FieldReviewID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddReviewID(v)
+		return nil
+	case exceptionrequest.FieldReviewerID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddReviewerID(v)
+		return nil
+	case exceptionrequest.FieldReviewedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddReviewedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ExceptionRequest numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *ExceptionRequestMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(exceptionrequest.FieldReviewID) {
+		fields = append(fields, exceptionrequest.FieldReviewID)
+	}
+	if m.FieldCleared(exceptionrequest.FieldReviewedAt) {
+		fields = append(fields, exceptionrequest.FieldReviewedAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *ExceptionRequestMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *ExceptionRequestMutation) ClearField(name string) error {
+	switch name {
+	case exceptionrequest.FieldReviewID:
+		m.ClearReviewID()
+		return nil
+	case exceptionrequest.FieldReviewedAt:
+		m.ClearReviewedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown ExceptionRequest nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *ExceptionRequestMutation) ResetField(name string) error {
+	switch name {
+	case exceptionrequest.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case exceptionrequest.FieldProjectID:
+		m.ResetProjectID()
+		return nil
+	case exceptionrequest.FieldFindingID:
+		m.ResetFindingID()
+		return nil
+	case exceptionrequest.FieldState:
+		m.ResetState()
+		return nil
+	case exceptionrequest.FieldSource:
+		m.ResetSource()
+		return nil
+	case exceptionrequest.FieldReason:
+		m.ResetReason()
+		return nil
+	case exceptionrequest.FieldNote:
+		m.ResetNote()
+		return nil
+	case exceptionrequest.FieldRequesterKind:
+		m.ResetRequesterKind()
+		return nil
+	case exceptionrequest.FieldRequesterID:
+		m.ResetRequesterID()
+		return nil
+	case exceptionrequest.FieldRequesterUserID:
+		m.ResetRequesterUserID()
+		return nil
+	case exceptionrequest.FieldRequesterLogin:
+		m.ResetRequesterLogin()
+		return nil
+	case exceptionrequest.FieldRequesterName:
+		m.ResetRequesterName()
+		return nil
+	case exceptionrequest.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case exceptionrequest.FieldReviewID:
+		m.ResetReviewID()
+		return nil
+	case exceptionrequest.FieldReviewerKind:
+		m.ResetReviewerKind()
+		return nil
+	case exceptionrequest.FieldReviewerID:
+		m.ResetReviewerID()
+		return nil
+	case exceptionrequest.FieldReviewerLogin:
+		m.ResetReviewerLogin()
+		return nil
+	case exceptionrequest.FieldReviewerName:
+		m.ResetReviewerName()
+		return nil
+	case exceptionrequest.FieldReviewNote:
+		m.ResetReviewNote()
+		return nil
+	case exceptionrequest.FieldReviewedAt:
+		m.ResetReviewedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown ExceptionRequest field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *ExceptionRequestMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *ExceptionRequestMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *ExceptionRequestMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *ExceptionRequestMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *ExceptionRequestMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *ExceptionRequestMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *ExceptionRequestMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown ExceptionRequest unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *ExceptionRequestMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown ExceptionRequest edge %s", name)
+}
+
+// ExploitMutation represents an operation that mutates the Exploit nodes in the graph.
+type ExploitMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	cve              *string
+	score            *float64
+	addscore         *float64
+	percentile       *float64
+	addpercentile    *float64
+	scored_at        *int64
+	addscored_at     *int64
+	listed_at        *int64
+	addlisted_at     *int64
+	due_at           *int64
+	adddue_at        *int64
+	ransomware       *bool
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*Exploit, error)
+	predicates       []predicate.Exploit
+}
+
+var _ ent.Mutation = (*ExploitMutation)(nil)
+
+// exploitOption allows management of the mutation configuration using functional options.
+type exploitOption func(*ExploitMutation)
+
+// newExploitMutation creates new mutation for the Exploit entity.
+func newExploitMutation(c config, op Op, opts ...exploitOption) *ExploitMutation {
+	m := &ExploitMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeExploit,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withExploitID sets the ID field of the mutation.
+func withExploitID(id int64) exploitOption {
+	return func(m *ExploitMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *Exploit
+		)
+		m.oldValue = func(ctx context.Context) (*Exploit, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().Exploit.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withExploit sets the old Exploit of the mutation.
+func withExploit(node *Exploit) exploitOption {
+	return func(m *ExploitMutation) {
+		m.oldValue = func(context.Context) (*Exploit, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m ExploitMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m ExploitMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of Exploit entities.
+func (m *ExploitMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *ExploitMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *ExploitMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().Exploit.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *ExploitMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *ExploitMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the Exploit entity.
+// If the Exploit object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExploitMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *ExploitMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *ExploitMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *ExploitMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetCve sets the "cve" field.
+func (m *ExploitMutation) SetCve(s string) {
+	m.cve = &s
+}
+
+// Cve returns the value of the "cve" field in the mutation.
+func (m *ExploitMutation) Cve() (r string, exists bool) {
+	v := m.cve
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCve returns the old "cve" field's value of the Exploit entity.
+// If the Exploit object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExploitMutation) OldCve(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCve is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCve requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCve: %w", err)
+	}
+	return oldValue.Cve, nil
+}
+
+// ResetCve resets all changes to the "cve" field.
+func (m *ExploitMutation) ResetCve() {
+	m.cve = nil
+}
+
+// SetScore sets the "score" field.
+func (m *ExploitMutation) SetScore(f float64) {
+	m.score = &f
+	m.addscore = nil
+}
+
+// Score returns the value of the "score" field in the mutation.
+func (m *ExploitMutation) Score() (r float64, exists bool) {
+	v := m.score
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldScore returns the old "score" field's value of the Exploit entity.
+// If the Exploit object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExploitMutation) OldScore(ctx context.Context) (v *float64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldScore is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldScore requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldScore: %w", err)
+	}
+	return oldValue.Score, nil
+}
+
+// AddScore adds f to the "score" field.
+func (m *ExploitMutation) AddScore(f float64) {
+	if m.addscore != nil {
+		*m.addscore += f
+	} else {
+		m.addscore = &f
+	}
+}
+
+// AddedScore returns the value that was added to the "score" field in this mutation.
+func (m *ExploitMutation) AddedScore() (r float64, exists bool) {
+	v := m.addscore
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearScore clears the value of the "score" field.
+func (m *ExploitMutation) ClearScore() {
+	m.score = nil
+	m.addscore = nil
+	m.clearedFields[exploit.FieldScore] = struct{}{}
+}
+
+// ScoreCleared returns if the "score" field was cleared in this mutation.
+func (m *ExploitMutation) ScoreCleared() bool {
+	_, ok := m.clearedFields[exploit.FieldScore]
+	return ok
+}
+
+// ResetScore resets all changes to the "score" field.
+func (m *ExploitMutation) ResetScore() {
+	m.score = nil
+	m.addscore = nil
+	delete(m.clearedFields, exploit.FieldScore)
+}
+
+// SetPercentile sets the "percentile" field.
+func (m *ExploitMutation) SetPercentile(f float64) {
+	m.percentile = &f
+	m.addpercentile = nil
+}
+
+// Percentile returns the value of the "percentile" field in the mutation.
+func (m *ExploitMutation) Percentile() (r float64, exists bool) {
+	v := m.percentile
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPercentile returns the old "percentile" field's value of the Exploit entity.
+// If the Exploit object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExploitMutation) OldPercentile(ctx context.Context) (v *float64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPercentile is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPercentile requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPercentile: %w", err)
+	}
+	return oldValue.Percentile, nil
+}
+
+// AddPercentile adds f to the "percentile" field.
+func (m *ExploitMutation) AddPercentile(f float64) {
+	if m.addpercentile != nil {
+		*m.addpercentile += f
+	} else {
+		m.addpercentile = &f
+	}
+}
+
+// AddedPercentile returns the value that was added to the "percentile" field in this mutation.
+func (m *ExploitMutation) AddedPercentile() (r float64, exists bool) {
+	v := m.addpercentile
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearPercentile clears the value of the "percentile" field.
+func (m *ExploitMutation) ClearPercentile() {
+	m.percentile = nil
+	m.addpercentile = nil
+	m.clearedFields[exploit.FieldPercentile] = struct{}{}
+}
+
+// PercentileCleared returns if the "percentile" field was cleared in this mutation.
+func (m *ExploitMutation) PercentileCleared() bool {
+	_, ok := m.clearedFields[exploit.FieldPercentile]
+	return ok
+}
+
+// ResetPercentile resets all changes to the "percentile" field.
+func (m *ExploitMutation) ResetPercentile() {
+	m.percentile = nil
+	m.addpercentile = nil
+	delete(m.clearedFields, exploit.FieldPercentile)
+}
+
+// SetScoredAt sets the "scored_at" field.
+func (m *ExploitMutation) SetScoredAt(i int64) {
+	m.scored_at = &i
+	m.addscored_at = nil
+}
+
+// ScoredAt returns the value of the "scored_at" field in the mutation.
+func (m *ExploitMutation) ScoredAt() (r int64, exists bool) {
+	v := m.scored_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldScoredAt returns the old "scored_at" field's value of the Exploit entity.
+// If the Exploit object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExploitMutation) OldScoredAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldScoredAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldScoredAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldScoredAt: %w", err)
+	}
+	return oldValue.ScoredAt, nil
+}
+
+// AddScoredAt adds i to the "scored_at" field.
+func (m *ExploitMutation) AddScoredAt(i int64) {
+	if m.addscored_at != nil {
+		*m.addscored_at += i
+	} else {
+		m.addscored_at = &i
+	}
+}
+
+// AddedScoredAt returns the value that was added to the "scored_at" field in this mutation.
+func (m *ExploitMutation) AddedScoredAt() (r int64, exists bool) {
+	v := m.addscored_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearScoredAt clears the value of the "scored_at" field.
+func (m *ExploitMutation) ClearScoredAt() {
+	m.scored_at = nil
+	m.addscored_at = nil
+	m.clearedFields[exploit.FieldScoredAt] = struct{}{}
+}
+
+// ScoredAtCleared returns if the "scored_at" field was cleared in this mutation.
+func (m *ExploitMutation) ScoredAtCleared() bool {
+	_, ok := m.clearedFields[exploit.FieldScoredAt]
+	return ok
+}
+
+// ResetScoredAt resets all changes to the "scored_at" field.
+func (m *ExploitMutation) ResetScoredAt() {
+	m.scored_at = nil
+	m.addscored_at = nil
+	delete(m.clearedFields, exploit.FieldScoredAt)
+}
+
+// SetListedAt sets the "listed_at" field.
+func (m *ExploitMutation) SetListedAt(i int64) {
+	m.listed_at = &i
+	m.addlisted_at = nil
+}
+
+// ListedAt returns the value of the "listed_at" field in the mutation.
+func (m *ExploitMutation) ListedAt() (r int64, exists bool) {
+	v := m.listed_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldListedAt returns the old "listed_at" field's value of the Exploit entity.
+// If the Exploit object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExploitMutation) OldListedAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldListedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldListedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldListedAt: %w", err)
+	}
+	return oldValue.ListedAt, nil
+}
+
+// AddListedAt adds i to the "listed_at" field.
+func (m *ExploitMutation) AddListedAt(i int64) {
+	if m.addlisted_at != nil {
+		*m.addlisted_at += i
+	} else {
+		m.addlisted_at = &i
+	}
+}
+
+// AddedListedAt returns the value that was added to the "listed_at" field in this mutation.
+func (m *ExploitMutation) AddedListedAt() (r int64, exists bool) {
+	v := m.addlisted_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearListedAt clears the value of the "listed_at" field.
+func (m *ExploitMutation) ClearListedAt() {
+	m.listed_at = nil
+	m.addlisted_at = nil
+	m.clearedFields[exploit.FieldListedAt] = struct{}{}
+}
+
+// ListedAtCleared returns if the "listed_at" field was cleared in this mutation.
+func (m *ExploitMutation) ListedAtCleared() bool {
+	_, ok := m.clearedFields[exploit.FieldListedAt]
+	return ok
+}
+
+// ResetListedAt resets all changes to the "listed_at" field.
+func (m *ExploitMutation) ResetListedAt() {
+	m.listed_at = nil
+	m.addlisted_at = nil
+	delete(m.clearedFields, exploit.FieldListedAt)
+}
+
+// SetDueAt sets the "due_at" field.
+func (m *ExploitMutation) SetDueAt(i int64) {
+	m.due_at = &i
+	m.adddue_at = nil
+}
+
+// DueAt returns the value of the "due_at" field in the mutation.
+func (m *ExploitMutation) DueAt() (r int64, exists bool) {
+	v := m.due_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDueAt returns the old "due_at" field's value of the Exploit entity.
+// If the Exploit object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExploitMutation) OldDueAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDueAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDueAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDueAt: %w", err)
+	}
+	return oldValue.DueAt, nil
+}
+
+// AddDueAt adds i to the "due_at" field.
+func (m *ExploitMutation) AddDueAt(i int64) {
+	if m.adddue_at != nil {
+		*m.adddue_at += i
+	} else {
+		m.adddue_at = &i
+	}
+}
+
+// AddedDueAt returns the value that was added to the "due_at" field in this mutation.
+func (m *ExploitMutation) AddedDueAt() (r int64, exists bool) {
+	v := m.adddue_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearDueAt clears the value of the "due_at" field.
+func (m *ExploitMutation) ClearDueAt() {
+	m.due_at = nil
+	m.adddue_at = nil
+	m.clearedFields[exploit.FieldDueAt] = struct{}{}
+}
+
+// DueAtCleared returns if the "due_at" field was cleared in this mutation.
+func (m *ExploitMutation) DueAtCleared() bool {
+	_, ok := m.clearedFields[exploit.FieldDueAt]
+	return ok
+}
+
+// ResetDueAt resets all changes to the "due_at" field.
+func (m *ExploitMutation) ResetDueAt() {
+	m.due_at = nil
+	m.adddue_at = nil
+	delete(m.clearedFields, exploit.FieldDueAt)
+}
+
+// SetRansomware sets the "ransomware" field.
+func (m *ExploitMutation) SetRansomware(b bool) {
+	m.ransomware = &b
+}
+
+// Ransomware returns the value of the "ransomware" field in the mutation.
+func (m *ExploitMutation) Ransomware() (r bool, exists bool) {
+	v := m.ransomware
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRansomware returns the old "ransomware" field's value of the Exploit entity.
+// If the Exploit object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExploitMutation) OldRansomware(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRansomware is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRansomware requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRansomware: %w", err)
+	}
+	return oldValue.Ransomware, nil
+}
+
+// ResetRansomware resets all changes to the "ransomware" field.
+func (m *ExploitMutation) ResetRansomware() {
+	m.ransomware = nil
+}
+
+// Where appends a list predicates to the ExploitMutation builder.
+func (m *ExploitMutation) Where(ps ...predicate.Exploit) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the ExploitMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *ExploitMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.Exploit, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *ExploitMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *ExploitMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (Exploit).
+func (m *ExploitMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *ExploitMutation) Fields() []string {
+	fields := make([]string, 0, 8)
+	if m.deployment_id != nil {
+		fields = append(fields, exploit.FieldDeploymentID)
+	}
+	if m.cve != nil {
+		fields = append(fields, exploit.FieldCve)
+	}
+	if m.score != nil {
+		fields = append(fields, exploit.FieldScore)
+	}
+	if m.percentile != nil {
+		fields = append(fields, exploit.FieldPercentile)
+	}
+	if m.scored_at != nil {
+		fields = append(fields, exploit.FieldScoredAt)
+	}
+	if m.listed_at != nil {
+		fields = append(fields, exploit.FieldListedAt)
+	}
+	if m.due_at != nil {
+		fields = append(fields, exploit.FieldDueAt)
+	}
+	if m.ransomware != nil {
+		fields = append(fields, exploit.FieldRansomware)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *ExploitMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case exploit.FieldDeploymentID:
+		return m.DeploymentID()
+	case exploit.FieldCve:
+		return m.Cve()
+	case exploit.FieldScore:
+		return m.Score()
+	case exploit.FieldPercentile:
+		return m.Percentile()
+	case exploit.FieldScoredAt:
+		return m.ScoredAt()
+	case exploit.FieldListedAt:
+		return m.ListedAt()
+	case exploit.FieldDueAt:
+		return m.DueAt()
+	case exploit.FieldRansomware:
+		return m.Ransomware()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *ExploitMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case exploit.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case exploit.FieldCve:
+		return m.OldCve(ctx)
+	case exploit.FieldScore:
+		return m.OldScore(ctx)
+	case exploit.FieldPercentile:
+		return m.OldPercentile(ctx)
+	case exploit.FieldScoredAt:
+		return m.OldScoredAt(ctx)
+	case exploit.FieldListedAt:
+		return m.OldListedAt(ctx)
+	case exploit.FieldDueAt:
+		return m.OldDueAt(ctx)
+	case exploit.FieldRansomware:
+		return m.OldRansomware(ctx)
+	}
+	return nil, fmt.Errorf("unknown Exploit field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ExploitMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case exploit.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case exploit.FieldCve:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCve(v)
+		return nil
+	case exploit.FieldScore:
+		v, ok := value.(float64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetScore(v)
+		return nil
+	case exploit.FieldPercentile:
+		v, ok := value.(float64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPercentile(v)
+		return nil
+	case exploit.FieldScoredAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetScoredAt(v)
+		return nil
+	case exploit.FieldListedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetListedAt(v)
+		return nil
+	case exploit.FieldDueAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDueAt(v)
+		return nil
+	case exploit.FieldRansomware:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRansomware(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Exploit field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *ExploitMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, exploit.FieldDeploymentID)
+	}
+	if m.addscore != nil {
+		fields = append(fields, exploit.FieldScore)
+	}
+	if m.addpercentile != nil {
+		fields = append(fields, exploit.FieldPercentile)
+	}
+	if m.addscored_at != nil {
+		fields = append(fields, exploit.FieldScoredAt)
+	}
+	if m.addlisted_at != nil {
+		fields = append(fields, exploit.FieldListedAt)
+	}
+	if m.adddue_at != nil {
+		fields = append(fields, exploit.FieldDueAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *ExploitMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case exploit.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case exploit.FieldScore:
+		return m.AddedScore()
+	case exploit.FieldPercentile:
+		return m.AddedPercentile()
+	case exploit.FieldScoredAt:
+		return m.AddedScoredAt()
+	case exploit.FieldListedAt:
+		return m.AddedListedAt()
+	case exploit.FieldDueAt:
+		return m.AddedDueAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ExploitMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case exploit.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case exploit.FieldScore:
+		v, ok := value.(float64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddScore(v)
+		return nil
+	case exploit.FieldPercentile:
+		v, ok := value.(float64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddPercentile(v)
+		return nil
+	case exploit.FieldScoredAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddScoredAt(v)
+		return nil
+	case exploit.FieldListedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddListedAt(v)
+		return nil
+	case exploit.FieldDueAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDueAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Exploit numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *ExploitMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(exploit.FieldScore) {
+		fields = append(fields, exploit.FieldScore)
+	}
+	if m.FieldCleared(exploit.FieldPercentile) {
+		fields = append(fields, exploit.FieldPercentile)
+	}
+	if m.FieldCleared(exploit.FieldScoredAt) {
+		fields = append(fields, exploit.FieldScoredAt)
+	}
+	if m.FieldCleared(exploit.FieldListedAt) {
+		fields = append(fields, exploit.FieldListedAt)
+	}
+	if m.FieldCleared(exploit.FieldDueAt) {
+		fields = append(fields, exploit.FieldDueAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *ExploitMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *ExploitMutation) ClearField(name string) error {
+	switch name {
+	case exploit.FieldScore:
+		m.ClearScore()
+		return nil
+	case exploit.FieldPercentile:
+		m.ClearPercentile()
+		return nil
+	case exploit.FieldScoredAt:
+		m.ClearScoredAt()
+		return nil
+	case exploit.FieldListedAt:
+		m.ClearListedAt()
+		return nil
+	case exploit.FieldDueAt:
+		m.ClearDueAt()
+		return nil
+	}
+	return fmt.Errorf("unknown Exploit nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *ExploitMutation) ResetField(name string) error {
+	switch name {
+	case exploit.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case exploit.FieldCve:
+		m.ResetCve()
+		return nil
+	case exploit.FieldScore:
+		m.ResetScore()
+		return nil
+	case exploit.FieldPercentile:
+		m.ResetPercentile()
+		return nil
+	case exploit.FieldScoredAt:
+		m.ResetScoredAt()
+		return nil
+	case exploit.FieldListedAt:
+		m.ResetListedAt()
+		return nil
+	case exploit.FieldDueAt:
+		m.ResetDueAt()
+		return nil
+	case exploit.FieldRansomware:
+		m.ResetRansomware()
+		return nil
+	}
+	return fmt.Errorf("unknown Exploit field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *ExploitMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *ExploitMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *ExploitMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *ExploitMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *ExploitMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *ExploitMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *ExploitMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown Exploit unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *ExploitMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown Exploit edge %s", name)
+}
+
+// ExportMutation represents an operation that mutates the Export nodes in the graph.
+type ExportMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	format           *string
+	request          *[]byte
+	actor_kind       *string
+	actor_id         *int64
+	addactor_id      *int64
+	round            *int32
+	addround         *int32
+	row_count        *int64
+	addrow_count     *int64
+	byte_count       *int64
+	addbyte_count    *int64
+	sha256           *[]byte
+	error            *string
+	created_at       *int64
+	addcreated_at    *int64
+	completed_at     *int64
+	addcompleted_at  *int64
+	expires_at       *int64
+	addexpires_at    *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*Export, error)
+	predicates       []predicate.Export
+}
+
+var _ ent.Mutation = (*ExportMutation)(nil)
+
+// exportOption allows management of the mutation configuration using functional options.
+type exportOption func(*ExportMutation)
+
+// newExportMutation creates new mutation for the Export entity.
+func newExportMutation(c config, op Op, opts ...exportOption) *ExportMutation {
+	m := &ExportMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeExport,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withExportID sets the ID field of the mutation.
+func withExportID(id int64) exportOption {
+	return func(m *ExportMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *Export
+		)
+		m.oldValue = func(ctx context.Context) (*Export, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().Export.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withExport sets the old Export of the mutation.
+func withExport(node *Export) exportOption {
+	return func(m *ExportMutation) {
+		m.oldValue = func(context.Context) (*Export, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m ExportMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m ExportMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of Export entities.
+func (m *ExportMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *ExportMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *ExportMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().Export.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *ExportMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *ExportMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the Export entity.
+// If the Export object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExportMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *ExportMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *ExportMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *ExportMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetFormat sets the "format" field.
+func (m *ExportMutation) SetFormat(s string) {
+	m.format = &s
+}
+
+// Format returns the value of the "format" field in the mutation.
+func (m *ExportMutation) Format() (r string, exists bool) {
+	v := m.format
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFormat returns the old "format" field's value of the Export entity.
+// If the Export object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExportMutation) OldFormat(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFormat is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFormat requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFormat: %w", err)
+	}
+	return oldValue.Format, nil
+}
+
+// ResetFormat resets all changes to the "format" field.
+func (m *ExportMutation) ResetFormat() {
+	m.format = nil
+}
+
+// SetRequest sets the "request" field.
+func (m *ExportMutation) SetRequest(b []byte) {
+	m.request = &b
+}
+
+// Request returns the value of the "request" field in the mutation.
+func (m *ExportMutation) Request() (r []byte, exists bool) {
+	v := m.request
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRequest returns the old "request" field's value of the Export entity.
+// If the Export object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExportMutation) OldRequest(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRequest is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRequest requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRequest: %w", err)
+	}
+	return oldValue.Request, nil
+}
+
+// ResetRequest resets all changes to the "request" field.
+func (m *ExportMutation) ResetRequest() {
+	m.request = nil
+}
+
+// SetActorKind sets the "actor_kind" field.
+func (m *ExportMutation) SetActorKind(s string) {
+	m.actor_kind = &s
+}
+
+// ActorKind returns the value of the "actor_kind" field in the mutation.
+func (m *ExportMutation) ActorKind() (r string, exists bool) {
+	v := m.actor_kind
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActorKind returns the old "actor_kind" field's value of the Export entity.
+// If the Export object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExportMutation) OldActorKind(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActorKind is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActorKind requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActorKind: %w", err)
+	}
+	return oldValue.ActorKind, nil
+}
+
+// ResetActorKind resets all changes to the "actor_kind" field.
+func (m *ExportMutation) ResetActorKind() {
+	m.actor_kind = nil
+}
+
+// SetActorID sets the "actor_id" field.
+func (m *ExportMutation) SetActorID(i int64) {
+	m.actor_id = &i
+	m.addactor_id = nil
+}
+
+// ActorID returns the value of the "actor_id" field in the mutation.
+func (m *ExportMutation) ActorID() (r int64, exists bool) {
+	v := m.actor_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActorID returns the old "actor_id" field's value of the Export entity.
+// If the Export object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExportMutation) OldActorID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActorID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActorID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActorID: %w", err)
+	}
+	return oldValue.ActorID, nil
+}
+
+// AddActorID adds i to the "actor_id" field.
+func (m *ExportMutation) AddActorID(i int64) {
+	if m.addactor_id != nil {
+		*m.addactor_id += i
+	} else {
+		m.addactor_id = &i
+	}
+}
+
+// AddedActorID returns the value that was added to the "actor_id" field in this mutation.
+func (m *ExportMutation) AddedActorID() (r int64, exists bool) {
+	v := m.addactor_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetActorID resets all changes to the "actor_id" field.
+func (m *ExportMutation) ResetActorID() {
+	m.actor_id = nil
+	m.addactor_id = nil
+}
+
+// SetRound sets the "round" field.
+func (m *ExportMutation) SetRound(i int32) {
+	m.round = &i
+	m.addround = nil
+}
+
+// Round returns the value of the "round" field in the mutation.
+func (m *ExportMutation) Round() (r int32, exists bool) {
+	v := m.round
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRound returns the old "round" field's value of the Export entity.
+// If the Export object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExportMutation) OldRound(ctx context.Context) (v int32, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRound is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRound requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRound: %w", err)
+	}
+	return oldValue.Round, nil
+}
+
+// AddRound adds i to the "round" field.
+func (m *ExportMutation) AddRound(i int32) {
+	if m.addround != nil {
+		*m.addround += i
+	} else {
+		m.addround = &i
+	}
+}
+
+// AddedRound returns the value that was added to the "round" field in this mutation.
+func (m *ExportMutation) AddedRound() (r int32, exists bool) {
+	v := m.addround
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRound resets all changes to the "round" field.
+func (m *ExportMutation) ResetRound() {
+	m.round = nil
+	m.addround = nil
+}
+
+// SetRowCount sets the "row_count" field.
+func (m *ExportMutation) SetRowCount(i int64) {
+	m.row_count = &i
+	m.addrow_count = nil
+}
+
+// RowCount returns the value of the "row_count" field in the mutation.
+func (m *ExportMutation) RowCount() (r int64, exists bool) {
+	v := m.row_count
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRowCount returns the old "row_count" field's value of the Export entity.
+// If the Export object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExportMutation) OldRowCount(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRowCount is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRowCount requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRowCount: %w", err)
+	}
+	return oldValue.RowCount, nil
+}
+
+// AddRowCount adds i to the "row_count" field.
+func (m *ExportMutation) AddRowCount(i int64) {
+	if m.addrow_count != nil {
+		*m.addrow_count += i
+	} else {
+		m.addrow_count = &i
+	}
+}
+
+// AddedRowCount returns the value that was added to the "row_count" field in this mutation.
+func (m *ExportMutation) AddedRowCount() (r int64, exists bool) {
+	v := m.addrow_count
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRowCount resets all changes to the "row_count" field.
+func (m *ExportMutation) ResetRowCount() {
+	m.row_count = nil
+	m.addrow_count = nil
+}
+
+// SetByteCount sets the "byte_count" field.
+func (m *ExportMutation) SetByteCount(i int64) {
+	m.byte_count = &i
+	m.addbyte_count = nil
+}
+
+// ByteCount returns the value of the "byte_count" field in the mutation.
+func (m *ExportMutation) ByteCount() (r int64, exists bool) {
+	v := m.byte_count
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldByteCount returns the old "byte_count" field's value of the Export entity.
+// If the Export object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExportMutation) OldByteCount(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldByteCount is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldByteCount requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldByteCount: %w", err)
+	}
+	return oldValue.ByteCount, nil
+}
+
+// AddByteCount adds i to the "byte_count" field.
+func (m *ExportMutation) AddByteCount(i int64) {
+	if m.addbyte_count != nil {
+		*m.addbyte_count += i
+	} else {
+		m.addbyte_count = &i
+	}
+}
+
+// AddedByteCount returns the value that was added to the "byte_count" field in this mutation.
+func (m *ExportMutation) AddedByteCount() (r int64, exists bool) {
+	v := m.addbyte_count
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetByteCount resets all changes to the "byte_count" field.
+func (m *ExportMutation) ResetByteCount() {
+	m.byte_count = nil
+	m.addbyte_count = nil
+}
+
+// SetSha256 sets the "sha256" field.
+func (m *ExportMutation) SetSha256(b []byte) {
+	m.sha256 = &b
+}
+
+// Sha256 returns the value of the "sha256" field in the mutation.
+func (m *ExportMutation) Sha256() (r []byte, exists bool) {
+	v := m.sha256
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSha256 returns the old "sha256" field's value of the Export entity.
+// If the Export object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExportMutation) OldSha256(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSha256 is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSha256 requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSha256: %w", err)
+	}
+	return oldValue.Sha256, nil
+}
+
+// ClearSha256 clears the value of the "sha256" field.
+func (m *ExportMutation) ClearSha256() {
+	m.sha256 = nil
+	m.clearedFields[export.FieldSha256] = struct{}{}
+}
+
+// Sha256Cleared returns if the "sha256" field was cleared in this mutation.
+func (m *ExportMutation) Sha256Cleared() bool {
+	_, ok := m.clearedFields[export.FieldSha256]
+	return ok
+}
+
+// ResetSha256 resets all changes to the "sha256" field.
+func (m *ExportMutation) ResetSha256() {
+	m.sha256 = nil
+	delete(m.clearedFields, export.FieldSha256)
+}
+
+// SetError sets the "error" field.
+func (m *ExportMutation) SetError(s string) {
+	m.error = &s
+}
+
+// Error returns the value of the "error" field in the mutation.
+func (m *ExportMutation) Error() (r string, exists bool) {
+	v := m.error
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldError returns the old "error" field's value of the Export entity.
+// If the Export object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExportMutation) OldError(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldError is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldError requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldError: %w", err)
+	}
+	return oldValue.Error, nil
+}
+
+// ResetError resets all changes to the "error" field.
+func (m *ExportMutation) ResetError() {
+	m.error = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *ExportMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *ExportMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the Export entity.
+// If the Export object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExportMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *ExportMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *ExportMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *ExportMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// SetCompletedAt sets the "completed_at" field.
+func (m *ExportMutation) SetCompletedAt(i int64) {
+	m.completed_at = &i
+	m.addcompleted_at = nil
+}
+
+// CompletedAt returns the value of the "completed_at" field in the mutation.
+func (m *ExportMutation) CompletedAt() (r int64, exists bool) {
+	v := m.completed_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCompletedAt returns the old "completed_at" field's value of the Export entity.
+// If the Export object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExportMutation) OldCompletedAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCompletedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCompletedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCompletedAt: %w", err)
+	}
+	return oldValue.CompletedAt, nil
+}
+
+// AddCompletedAt adds i to the "completed_at" field.
+func (m *ExportMutation) AddCompletedAt(i int64) {
+	if m.addcompleted_at != nil {
+		*m.addcompleted_at += i
+	} else {
+		m.addcompleted_at = &i
+	}
+}
+
+// AddedCompletedAt returns the value that was added to the "completed_at" field in this mutation.
+func (m *ExportMutation) AddedCompletedAt() (r int64, exists bool) {
+	v := m.addcompleted_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearCompletedAt clears the value of the "completed_at" field.
+func (m *ExportMutation) ClearCompletedAt() {
+	m.completed_at = nil
+	m.addcompleted_at = nil
+	m.clearedFields[export.FieldCompletedAt] = struct{}{}
+}
+
+// CompletedAtCleared returns if the "completed_at" field was cleared in this mutation.
+func (m *ExportMutation) CompletedAtCleared() bool {
+	_, ok := m.clearedFields[export.FieldCompletedAt]
+	return ok
+}
+
+// ResetCompletedAt resets all changes to the "completed_at" field.
+func (m *ExportMutation) ResetCompletedAt() {
+	m.completed_at = nil
+	m.addcompleted_at = nil
+	delete(m.clearedFields, export.FieldCompletedAt)
+}
+
+// SetExpiresAt sets the "expires_at" field.
+func (m *ExportMutation) SetExpiresAt(i int64) {
+	m.expires_at = &i
+	m.addexpires_at = nil
+}
+
+// ExpiresAt returns the value of the "expires_at" field in the mutation.
+func (m *ExportMutation) ExpiresAt() (r int64, exists bool) {
+	v := m.expires_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldExpiresAt returns the old "expires_at" field's value of the Export entity.
+// If the Export object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExportMutation) OldExpiresAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldExpiresAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldExpiresAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldExpiresAt: %w", err)
+	}
+	return oldValue.ExpiresAt, nil
+}
+
+// AddExpiresAt adds i to the "expires_at" field.
+func (m *ExportMutation) AddExpiresAt(i int64) {
+	if m.addexpires_at != nil {
+		*m.addexpires_at += i
+	} else {
+		m.addexpires_at = &i
+	}
+}
+
+// AddedExpiresAt returns the value that was added to the "expires_at" field in this mutation.
+func (m *ExportMutation) AddedExpiresAt() (r int64, exists bool) {
+	v := m.addexpires_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetExpiresAt resets all changes to the "expires_at" field.
+func (m *ExportMutation) ResetExpiresAt() {
+	m.expires_at = nil
+	m.addexpires_at = nil
+}
+
+// Where appends a list predicates to the ExportMutation builder.
+func (m *ExportMutation) Where(ps ...predicate.Export) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the ExportMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *ExportMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.Export, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *ExportMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *ExportMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (Export).
+func (m *ExportMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *ExportMutation) Fields() []string {
+	fields := make([]string, 0, 13)
+	if m.deployment_id != nil {
+		fields = append(fields, export.FieldDeploymentID)
+	}
+	if m.format != nil {
+		fields = append(fields, export.FieldFormat)
+	}
+	if m.request != nil {
+		fields = append(fields, export.FieldRequest)
+	}
+	if m.actor_kind != nil {
+		fields = append(fields, export.FieldActorKind)
+	}
+	if m.actor_id != nil {
+		fields = append(fields, export.FieldActorID)
+	}
+	if m.round != nil {
+		fields = append(fields, export.FieldRound)
+	}
+	if m.row_count != nil {
+		fields = append(fields, export.FieldRowCount)
+	}
+	if m.byte_count != nil {
+		fields = append(fields, export.FieldByteCount)
+	}
+	if m.sha256 != nil {
+		fields = append(fields, export.FieldSha256)
+	}
+	if m.error != nil {
+		fields = append(fields, export.FieldError)
+	}
+	if m.created_at != nil {
+		fields = append(fields, export.FieldCreatedAt)
+	}
+	if m.completed_at != nil {
+		fields = append(fields, export.FieldCompletedAt)
+	}
+	if m.expires_at != nil {
+		fields = append(fields, export.FieldExpiresAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *ExportMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case export.FieldDeploymentID:
+		return m.DeploymentID()
+	case export.FieldFormat:
+		return m.Format()
+	case export.FieldRequest:
+		return m.Request()
+	case export.FieldActorKind:
+		return m.ActorKind()
+	case export.FieldActorID:
+		return m.ActorID()
+	case export.FieldRound:
+		return m.Round()
+	case export.FieldRowCount:
+		return m.RowCount()
+	case export.FieldByteCount:
+		return m.ByteCount()
+	case export.FieldSha256:
+		return m.Sha256()
+	case export.FieldError:
+		return m.Error()
+	case export.FieldCreatedAt:
+		return m.CreatedAt()
+	case export.FieldCompletedAt:
+		return m.CompletedAt()
+	case export.FieldExpiresAt:
+		return m.ExpiresAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *ExportMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case export.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case export.FieldFormat:
+		return m.OldFormat(ctx)
+	case export.FieldRequest:
+		return m.OldRequest(ctx)
+	case export.FieldActorKind:
+		return m.OldActorKind(ctx)
+	case export.FieldActorID:
+		return m.OldActorID(ctx)
+	case export.FieldRound:
+		return m.OldRound(ctx)
+	case export.FieldRowCount:
+		return m.OldRowCount(ctx)
+	case export.FieldByteCount:
+		return m.OldByteCount(ctx)
+	case export.FieldSha256:
+		return m.OldSha256(ctx)
+	case export.FieldError:
+		return m.OldError(ctx)
+	case export.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case export.FieldCompletedAt:
+		return m.OldCompletedAt(ctx)
+	case export.FieldExpiresAt:
+		return m.OldExpiresAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown Export field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ExportMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case export.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case export.FieldFormat:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFormat(v)
+		return nil
+	case export.FieldRequest:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRequest(v)
+		return nil
+	case export.FieldActorKind:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActorKind(v)
+		return nil
+	case export.FieldActorID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActorID(v)
+		return nil
+	case export.FieldRound:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRound(v)
+		return nil
+	case export.FieldRowCount:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRowCount(v)
+		return nil
+	case export.FieldByteCount:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetByteCount(v)
+		return nil
+	case export.FieldSha256:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSha256(v)
+		return nil
+	case export.FieldError:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetError(v)
+		return nil
+	case export.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case export.FieldCompletedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCompletedAt(v)
+		return nil
+	case export.FieldExpiresAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetExpiresAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Export field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *ExportMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, export.FieldDeploymentID)
+	}
+	if m.addactor_id != nil {
+		fields = append(fields, export.FieldActorID)
+	}
+	if m.addround != nil {
+		fields = append(fields, export.FieldRound)
+	}
+	if m.addrow_count != nil {
+		fields = append(fields, export.FieldRowCount)
+	}
+	if m.addbyte_count != nil {
+		fields = append(fields, export.FieldByteCount)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, export.FieldCreatedAt)
+	}
+	if m.addcompleted_at != nil {
+		fields = append(fields, export.FieldCompletedAt)
+	}
+	if m.addexpires_at != nil {
+		fields = append(fields, export.FieldExpiresAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *ExportMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case export.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case export.FieldActorID:
+		return m.AddedActorID()
+	case export.FieldRound:
+		return m.AddedRound()
+	case export.FieldRowCount:
+		return m.AddedRowCount()
+	case export.FieldByteCount:
+		return m.AddedByteCount()
+	case export.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	case export.FieldCompletedAt:
+		return m.AddedCompletedAt()
+	case export.FieldExpiresAt:
+		return m.AddedExpiresAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ExportMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case export.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case export.FieldActorID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddActorID(v)
+		return nil
+	case export.FieldRound:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRound(v)
+		return nil
+	case export.FieldRowCount:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRowCount(v)
+		return nil
+	case export.FieldByteCount:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddByteCount(v)
+		return nil
+	case export.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	case export.FieldCompletedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCompletedAt(v)
+		return nil
+	case export.FieldExpiresAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddExpiresAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Export numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *ExportMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(export.FieldSha256) {
+		fields = append(fields, export.FieldSha256)
+	}
+	if m.FieldCleared(export.FieldCompletedAt) {
+		fields = append(fields, export.FieldCompletedAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *ExportMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *ExportMutation) ClearField(name string) error {
+	switch name {
+	case export.FieldSha256:
+		m.ClearSha256()
+		return nil
+	case export.FieldCompletedAt:
+		m.ClearCompletedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown Export nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *ExportMutation) ResetField(name string) error {
+	switch name {
+	case export.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case export.FieldFormat:
+		m.ResetFormat()
+		return nil
+	case export.FieldRequest:
+		m.ResetRequest()
+		return nil
+	case export.FieldActorKind:
+		m.ResetActorKind()
+		return nil
+	case export.FieldActorID:
+		m.ResetActorID()
+		return nil
+	case export.FieldRound:
+		m.ResetRound()
+		return nil
+	case export.FieldRowCount:
+		m.ResetRowCount()
+		return nil
+	case export.FieldByteCount:
+		m.ResetByteCount()
+		return nil
+	case export.FieldSha256:
+		m.ResetSha256()
+		return nil
+	case export.FieldError:
+		m.ResetError()
+		return nil
+	case export.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case export.FieldCompletedAt:
+		m.ResetCompletedAt()
+		return nil
+	case export.FieldExpiresAt:
+		m.ResetExpiresAt()
+		return nil
+	}
+	return fmt.Errorf("unknown Export field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *ExportMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *ExportMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *ExportMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *ExportMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *ExportMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *ExportMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *ExportMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown Export unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *ExportMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown Export edge %s", name)
+}
+
+// ExportChunkMutation represents an operation that mutates the ExportChunk nodes in the graph.
+type ExportChunkMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	export_id        *int64
+	addexport_id     *int64
+	round            *int32
+	addround         *int32
+	position         *int64
+	addposition      *int64
+	content          *[]byte
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*ExportChunk, error)
+	predicates       []predicate.ExportChunk
+}
+
+var _ ent.Mutation = (*ExportChunkMutation)(nil)
+
+// exportchunkOption allows management of the mutation configuration using functional options.
+type exportchunkOption func(*ExportChunkMutation)
+
+// newExportChunkMutation creates new mutation for the ExportChunk entity.
+func newExportChunkMutation(c config, op Op, opts ...exportchunkOption) *ExportChunkMutation {
+	m := &ExportChunkMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeExportChunk,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withExportChunkID sets the ID field of the mutation.
+func withExportChunkID(id int64) exportchunkOption {
+	return func(m *ExportChunkMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *ExportChunk
+		)
+		m.oldValue = func(ctx context.Context) (*ExportChunk, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().ExportChunk.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withExportChunk sets the old ExportChunk of the mutation.
+func withExportChunk(node *ExportChunk) exportchunkOption {
+	return func(m *ExportChunkMutation) {
+		m.oldValue = func(context.Context) (*ExportChunk, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m ExportChunkMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m ExportChunkMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of ExportChunk entities.
+func (m *ExportChunkMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *ExportChunkMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *ExportChunkMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().ExportChunk.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *ExportChunkMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *ExportChunkMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the ExportChunk entity.
+// If the ExportChunk object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExportChunkMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *ExportChunkMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *ExportChunkMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *ExportChunkMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetExportID sets the "export_id" field.
+func (m *ExportChunkMutation) SetExportID(i int64) {
+	m.export_id = &i
+	m.addexport_id = nil
+}
+
+// ExportID returns the value of the "export_id" field in the mutation.
+func (m *ExportChunkMutation) ExportID() (r int64, exists bool) {
+	v := m.export_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldExportID returns the old "export_id" field's value of the ExportChunk entity.
+// If the ExportChunk object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExportChunkMutation) OldExportID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldExportID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldExportID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldExportID: %w", err)
+	}
+	return oldValue.ExportID, nil
+}
+
+// AddExportID adds i to the "export_id" field.
+func (m *ExportChunkMutation) AddExportID(i int64) {
+	if m.addexport_id != nil {
+		*m.addexport_id += i
+	} else {
+		m.addexport_id = &i
+	}
+}
+
+// AddedExportID returns the value that was added to the "export_id" field in this mutation.
+func (m *ExportChunkMutation) AddedExportID() (r int64, exists bool) {
+	v := m.addexport_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetExportID resets all changes to the "export_id" field.
+func (m *ExportChunkMutation) ResetExportID() {
+	m.export_id = nil
+	m.addexport_id = nil
+}
+
+// SetRound sets the "round" field.
+func (m *ExportChunkMutation) SetRound(i int32) {
+	m.round = &i
+	m.addround = nil
+}
+
+// Round returns the value of the "round" field in the mutation.
+func (m *ExportChunkMutation) Round() (r int32, exists bool) {
+	v := m.round
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRound returns the old "round" field's value of the ExportChunk entity.
+// If the ExportChunk object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExportChunkMutation) OldRound(ctx context.Context) (v int32, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRound is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRound requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRound: %w", err)
+	}
+	return oldValue.Round, nil
+}
+
+// AddRound adds i to the "round" field.
+func (m *ExportChunkMutation) AddRound(i int32) {
+	if m.addround != nil {
+		*m.addround += i
+	} else {
+		m.addround = &i
+	}
+}
+
+// AddedRound returns the value that was added to the "round" field in this mutation.
+func (m *ExportChunkMutation) AddedRound() (r int32, exists bool) {
+	v := m.addround
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRound resets all changes to the "round" field.
+func (m *ExportChunkMutation) ResetRound() {
+	m.round = nil
+	m.addround = nil
+}
+
+// SetPosition sets the "position" field.
+func (m *ExportChunkMutation) SetPosition(i int64) {
+	m.position = &i
+	m.addposition = nil
+}
+
+// Position returns the value of the "position" field in the mutation.
+func (m *ExportChunkMutation) Position() (r int64, exists bool) {
+	v := m.position
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPosition returns the old "position" field's value of the ExportChunk entity.
+// If the ExportChunk object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExportChunkMutation) OldPosition(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPosition is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPosition requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPosition: %w", err)
+	}
+	return oldValue.Position, nil
+}
+
+// AddPosition adds i to the "position" field.
+func (m *ExportChunkMutation) AddPosition(i int64) {
+	if m.addposition != nil {
+		*m.addposition += i
+	} else {
+		m.addposition = &i
+	}
+}
+
+// AddedPosition returns the value that was added to the "position" field in this mutation.
+func (m *ExportChunkMutation) AddedPosition() (r int64, exists bool) {
+	v := m.addposition
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetPosition resets all changes to the "position" field.
+func (m *ExportChunkMutation) ResetPosition() {
+	m.position = nil
+	m.addposition = nil
+}
+
+// SetContent sets the "content" field.
+func (m *ExportChunkMutation) SetContent(b []byte) {
+	m.content = &b
+}
+
+// Content returns the value of the "content" field in the mutation.
+func (m *ExportChunkMutation) Content() (r []byte, exists bool) {
+	v := m.content
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldContent returns the old "content" field's value of the ExportChunk entity.
+// If the ExportChunk object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ExportChunkMutation) OldContent(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldContent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldContent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldContent: %w", err)
+	}
+	return oldValue.Content, nil
+}
+
+// ResetContent resets all changes to the "content" field.
+func (m *ExportChunkMutation) ResetContent() {
+	m.content = nil
+}
+
+// Where appends a list predicates to the ExportChunkMutation builder.
+func (m *ExportChunkMutation) Where(ps ...predicate.ExportChunk) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the ExportChunkMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *ExportChunkMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.ExportChunk, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *ExportChunkMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *ExportChunkMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (ExportChunk).
+func (m *ExportChunkMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *ExportChunkMutation) Fields() []string {
+	fields := make([]string, 0, 5)
+	if m.deployment_id != nil {
+		fields = append(fields, exportchunk.FieldDeploymentID)
+	}
+	if m.export_id != nil {
+		fields = append(fields, exportchunk.FieldExportID)
+	}
+	if m.round != nil {
+		fields = append(fields, exportchunk.FieldRound)
+	}
+	if m.position != nil {
+		fields = append(fields, exportchunk.FieldPosition)
+	}
+	if m.content != nil {
+		fields = append(fields, exportchunk.FieldContent)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *ExportChunkMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case exportchunk.FieldDeploymentID:
+		return m.DeploymentID()
+	case exportchunk.FieldExportID:
+		return m.ExportID()
+	case exportchunk.FieldRound:
+		return m.Round()
+	case exportchunk.FieldPosition:
+		return m.Position()
+	case exportchunk.FieldContent:
+		return m.Content()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *ExportChunkMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case exportchunk.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case exportchunk.FieldExportID:
+		return m.OldExportID(ctx)
+	case exportchunk.FieldRound:
+		return m.OldRound(ctx)
+	case exportchunk.FieldPosition:
+		return m.OldPosition(ctx)
+	case exportchunk.FieldContent:
+		return m.OldContent(ctx)
+	}
+	return nil, fmt.Errorf("unknown ExportChunk field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ExportChunkMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case exportchunk.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case exportchunk.FieldExportID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetExportID(v)
+		return nil
+	case exportchunk.FieldRound:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRound(v)
+		return nil
+	case exportchunk.FieldPosition:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPosition(v)
+		return nil
+	case exportchunk.FieldContent:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetContent(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ExportChunk field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *ExportChunkMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, exportchunk.FieldDeploymentID)
+	}
+	if m.addexport_id != nil {
+		fields = append(fields, exportchunk.FieldExportID)
+	}
+	if m.addround != nil {
+		fields = append(fields, exportchunk.FieldRound)
+	}
+	if m.addposition != nil {
+		fields = append(fields, exportchunk.FieldPosition)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *ExportChunkMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case exportchunk.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case exportchunk.FieldExportID:
+		return m.AddedExportID()
+	case exportchunk.FieldRound:
+		return m.AddedRound()
+	case exportchunk.FieldPosition:
+		return m.AddedPosition()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ExportChunkMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case exportchunk.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case exportchunk.FieldExportID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddExportID(v)
+		return nil
+	case exportchunk.FieldRound:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRound(v)
+		return nil
+	case exportchunk.FieldPosition:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddPosition(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ExportChunk numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *ExportChunkMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *ExportChunkMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *ExportChunkMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown ExportChunk nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *ExportChunkMutation) ResetField(name string) error {
+	switch name {
+	case exportchunk.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case exportchunk.FieldExportID:
+		m.ResetExportID()
+		return nil
+	case exportchunk.FieldRound:
+		m.ResetRound()
+		return nil
+	case exportchunk.FieldPosition:
+		m.ResetPosition()
+		return nil
+	case exportchunk.FieldContent:
+		m.ResetContent()
+		return nil
+	}
+	return fmt.Errorf("unknown ExportChunk field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *ExportChunkMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *ExportChunkMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *ExportChunkMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *ExportChunkMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *ExportChunkMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *ExportChunkMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *ExportChunkMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown ExportChunk unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *ExportChunkMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown ExportChunk edge %s", name)
+}
+
 // FindingMutation represents an operation that mutates the Finding nodes in the graph.
 type FindingMutation struct {
 	config
@@ -18201,6 +27004,8 @@ type FindingMutation struct {
 	addrule_id            *int64
 	first_seen_scan_id    *int64
 	addfirst_seen_scan_id *int64
+	last_seen_scan_id     *int64
+	addlast_seen_scan_id  *int64
 	ref                   *string
 	tool                  *string
 	analysis_category     *string
@@ -18238,6 +27043,7 @@ type FindingMutation struct {
 	addstate_updated_at   *int64
 	triaged_at            *int64
 	addtriaged_at         *int64
+	ignored_by_pattern    *string
 	content_hash          *int64
 	addcontent_hash       *int64
 	content               *[]byte
@@ -18573,6 +27379,76 @@ func (m *FindingMutation) AddedFirstSeenScanID() (r int64, exists bool) {
 func (m *FindingMutation) ResetFirstSeenScanID() {
 	m.first_seen_scan_id = nil
 	m.addfirst_seen_scan_id = nil
+}
+
+// SetLastSeenScanID sets the "last_seen_scan_id" field.
+func (m *FindingMutation) SetLastSeenScanID(i int64) {
+	m.last_seen_scan_id = &i
+	m.addlast_seen_scan_id = nil
+}
+
+// LastSeenScanID returns the value of the "last_seen_scan_id" field in the mutation.
+func (m *FindingMutation) LastSeenScanID() (r int64, exists bool) {
+	v := m.last_seen_scan_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLastSeenScanID returns the old "last_seen_scan_id" field's value of the Finding entity.
+// If the Finding object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *FindingMutation) OldLastSeenScanID(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLastSeenScanID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLastSeenScanID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLastSeenScanID: %w", err)
+	}
+	return oldValue.LastSeenScanID, nil
+}
+
+// AddLastSeenScanID adds i to the "last_seen_scan_id" field.
+func (m *FindingMutation) AddLastSeenScanID(i int64) {
+	if m.addlast_seen_scan_id != nil {
+		*m.addlast_seen_scan_id += i
+	} else {
+		m.addlast_seen_scan_id = &i
+	}
+}
+
+// AddedLastSeenScanID returns the value that was added to the "last_seen_scan_id" field in this mutation.
+func (m *FindingMutation) AddedLastSeenScanID() (r int64, exists bool) {
+	v := m.addlast_seen_scan_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearLastSeenScanID clears the value of the "last_seen_scan_id" field.
+func (m *FindingMutation) ClearLastSeenScanID() {
+	m.last_seen_scan_id = nil
+	m.addlast_seen_scan_id = nil
+	m.clearedFields[finding.FieldLastSeenScanID] = struct{}{}
+}
+
+// LastSeenScanIDCleared returns if the "last_seen_scan_id" field was cleared in this mutation.
+func (m *FindingMutation) LastSeenScanIDCleared() bool {
+	_, ok := m.clearedFields[finding.FieldLastSeenScanID]
+	return ok
+}
+
+// ResetLastSeenScanID resets all changes to the "last_seen_scan_id" field.
+func (m *FindingMutation) ResetLastSeenScanID() {
+	m.last_seen_scan_id = nil
+	m.addlast_seen_scan_id = nil
+	delete(m.clearedFields, finding.FieldLastSeenScanID)
 }
 
 // SetRef sets the "ref" field.
@@ -20061,6 +28937,55 @@ func (m *FindingMutation) ResetTriagedAt() {
 	delete(m.clearedFields, finding.FieldTriagedAt)
 }
 
+// SetIgnoredByPattern sets the "ignored_by_pattern" field.
+func (m *FindingMutation) SetIgnoredByPattern(s string) {
+	m.ignored_by_pattern = &s
+}
+
+// IgnoredByPattern returns the value of the "ignored_by_pattern" field in the mutation.
+func (m *FindingMutation) IgnoredByPattern() (r string, exists bool) {
+	v := m.ignored_by_pattern
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldIgnoredByPattern returns the old "ignored_by_pattern" field's value of the Finding entity.
+// If the Finding object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *FindingMutation) OldIgnoredByPattern(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldIgnoredByPattern is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldIgnoredByPattern requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldIgnoredByPattern: %w", err)
+	}
+	return oldValue.IgnoredByPattern, nil
+}
+
+// ClearIgnoredByPattern clears the value of the "ignored_by_pattern" field.
+func (m *FindingMutation) ClearIgnoredByPattern() {
+	m.ignored_by_pattern = nil
+	m.clearedFields[finding.FieldIgnoredByPattern] = struct{}{}
+}
+
+// IgnoredByPatternCleared returns if the "ignored_by_pattern" field was cleared in this mutation.
+func (m *FindingMutation) IgnoredByPatternCleared() bool {
+	_, ok := m.clearedFields[finding.FieldIgnoredByPattern]
+	return ok
+}
+
+// ResetIgnoredByPattern resets all changes to the "ignored_by_pattern" field.
+func (m *FindingMutation) ResetIgnoredByPattern() {
+	m.ignored_by_pattern = nil
+	delete(m.clearedFields, finding.FieldIgnoredByPattern)
+}
+
 // SetContentHash sets the "content_hash" field.
 func (m *FindingMutation) SetContentHash(i int64) {
 	m.content_hash = &i
@@ -20187,7 +29112,7 @@ func (m *FindingMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *FindingMutation) Fields() []string {
-	fields := make([]string, 0, 37)
+	fields := make([]string, 0, 39)
 	if m.deployment_id != nil {
 		fields = append(fields, finding.FieldDeploymentID)
 	}
@@ -20199,6 +29124,9 @@ func (m *FindingMutation) Fields() []string {
 	}
 	if m.first_seen_scan_id != nil {
 		fields = append(fields, finding.FieldFirstSeenScanID)
+	}
+	if m.last_seen_scan_id != nil {
+		fields = append(fields, finding.FieldLastSeenScanID)
 	}
 	if m.ref != nil {
 		fields = append(fields, finding.FieldRef)
@@ -20293,6 +29221,9 @@ func (m *FindingMutation) Fields() []string {
 	if m.triaged_at != nil {
 		fields = append(fields, finding.FieldTriagedAt)
 	}
+	if m.ignored_by_pattern != nil {
+		fields = append(fields, finding.FieldIgnoredByPattern)
+	}
 	if m.content_hash != nil {
 		fields = append(fields, finding.FieldContentHash)
 	}
@@ -20315,6 +29246,8 @@ func (m *FindingMutation) Field(name string) (ent.Value, bool) {
 		return m.RuleID()
 	case finding.FieldFirstSeenScanID:
 		return m.FirstSeenScanID()
+	case finding.FieldLastSeenScanID:
+		return m.LastSeenScanID()
 	case finding.FieldRef:
 		return m.Ref()
 	case finding.FieldTool:
@@ -20377,6 +29310,8 @@ func (m *FindingMutation) Field(name string) (ent.Value, bool) {
 		return m.StateUpdatedAt()
 	case finding.FieldTriagedAt:
 		return m.TriagedAt()
+	case finding.FieldIgnoredByPattern:
+		return m.IgnoredByPattern()
 	case finding.FieldContentHash:
 		return m.ContentHash()
 	case finding.FieldContent:
@@ -20398,6 +29333,8 @@ func (m *FindingMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldRuleID(ctx)
 	case finding.FieldFirstSeenScanID:
 		return m.OldFirstSeenScanID(ctx)
+	case finding.FieldLastSeenScanID:
+		return m.OldLastSeenScanID(ctx)
 	case finding.FieldRef:
 		return m.OldRef(ctx)
 	case finding.FieldTool:
@@ -20460,6 +29397,8 @@ func (m *FindingMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldStateUpdatedAt(ctx)
 	case finding.FieldTriagedAt:
 		return m.OldTriagedAt(ctx)
+	case finding.FieldIgnoredByPattern:
+		return m.OldIgnoredByPattern(ctx)
 	case finding.FieldContentHash:
 		return m.OldContentHash(ctx)
 	case finding.FieldContent:
@@ -20500,6 +29439,13 @@ func (m *FindingMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetFirstSeenScanID(v)
+		return nil
+	case finding.FieldLastSeenScanID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLastSeenScanID(v)
 		return nil
 	case finding.FieldRef:
 		v, ok := value.(string)
@@ -20718,6 +29664,13 @@ func (m *FindingMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetTriagedAt(v)
 		return nil
+	case finding.FieldIgnoredByPattern:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetIgnoredByPattern(v)
+		return nil
 	case finding.FieldContentHash:
 		v, ok := value.(int64)
 		if !ok {
@@ -20751,6 +29704,9 @@ func (m *FindingMutation) AddedFields() []string {
 	}
 	if m.addfirst_seen_scan_id != nil {
 		fields = append(fields, finding.FieldFirstSeenScanID)
+	}
+	if m.addlast_seen_scan_id != nil {
+		fields = append(fields, finding.FieldLastSeenScanID)
 	}
 	if m.addmatch_key != nil {
 		fields = append(fields, finding.FieldMatchKey)
@@ -20789,6 +29745,8 @@ func (m *FindingMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedRuleID()
 	case finding.FieldFirstSeenScanID:
 		return m.AddedFirstSeenScanID()
+	case finding.FieldLastSeenScanID:
+		return m.AddedLastSeenScanID()
 	case finding.FieldMatchKey:
 		return m.AddedMatchKey()
 	case finding.FieldMergedInto:
@@ -20839,6 +29797,13 @@ func (m *FindingMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddFirstSeenScanID(v)
+		return nil
+	case finding.FieldLastSeenScanID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddLastSeenScanID(v)
 		return nil
 	case finding.FieldMatchKey:
 		v, ok := value.(int64)
@@ -20897,6 +29862,9 @@ func (m *FindingMutation) AddField(name string, value ent.Value) error {
 // mutation.
 func (m *FindingMutation) ClearedFields() []string {
 	var fields []string
+	if m.FieldCleared(finding.FieldLastSeenScanID) {
+		fields = append(fields, finding.FieldLastSeenScanID)
+	}
 	if m.FieldCleared(finding.FieldEvidence) {
 		fields = append(fields, finding.FieldEvidence)
 	}
@@ -20954,6 +29922,9 @@ func (m *FindingMutation) ClearedFields() []string {
 	if m.FieldCleared(finding.FieldTriagedAt) {
 		fields = append(fields, finding.FieldTriagedAt)
 	}
+	if m.FieldCleared(finding.FieldIgnoredByPattern) {
+		fields = append(fields, finding.FieldIgnoredByPattern)
+	}
 	return fields
 }
 
@@ -20968,6 +29939,9 @@ func (m *FindingMutation) FieldCleared(name string) bool {
 // error if the field is not defined in the schema.
 func (m *FindingMutation) ClearField(name string) error {
 	switch name {
+	case finding.FieldLastSeenScanID:
+		m.ClearLastSeenScanID()
+		return nil
 	case finding.FieldEvidence:
 		m.ClearEvidence()
 		return nil
@@ -21025,6 +29999,9 @@ func (m *FindingMutation) ClearField(name string) error {
 	case finding.FieldTriagedAt:
 		m.ClearTriagedAt()
 		return nil
+	case finding.FieldIgnoredByPattern:
+		m.ClearIgnoredByPattern()
+		return nil
 	}
 	return fmt.Errorf("unknown Finding nullable field %s", name)
 }
@@ -21044,6 +30021,9 @@ func (m *FindingMutation) ResetField(name string) error {
 		return nil
 	case finding.FieldFirstSeenScanID:
 		m.ResetFirstSeenScanID()
+		return nil
+	case finding.FieldLastSeenScanID:
+		m.ResetLastSeenScanID()
 		return nil
 	case finding.FieldRef:
 		m.ResetRef()
@@ -21138,6 +30118,9 @@ func (m *FindingMutation) ResetField(name string) error {
 	case finding.FieldTriagedAt:
 		m.ResetTriagedAt()
 		return nil
+	case finding.FieldIgnoredByPattern:
+		m.ResetIgnoredByPattern()
+		return nil
 	case finding.FieldContentHash:
 		m.ResetContentHash()
 		return nil
@@ -21219,6 +30202,8 @@ type FindingEventMutation struct {
 	addscan_id       *int64
 	at               *int64
 	addat            *int64
+	tx               *int64
+	addtx            *int64
 	clearedFields    map[string]struct{}
 	done             bool
 	oldValue         func(context.Context) (*FindingEvent, error)
@@ -21875,6 +30860,76 @@ func (m *FindingEventMutation) ResetAt() {
 	m.addat = nil
 }
 
+// SetTx sets the "tx" field.
+func (m *FindingEventMutation) SetTx(i int64) {
+	m.tx = &i
+	m.addtx = nil
+}
+
+// GetTx returns the value of the "tx" field in the mutation.
+func (m *FindingEventMutation) GetTx() (r int64, exists bool) {
+	v := m.tx
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTx returns the old "tx" field's value of the FindingEvent entity.
+// If the FindingEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *FindingEventMutation) OldTx(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTx is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTx requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTx: %w", err)
+	}
+	return oldValue.Tx, nil
+}
+
+// AddTx adds i to the "tx" field.
+func (m *FindingEventMutation) AddTx(i int64) {
+	if m.addtx != nil {
+		*m.addtx += i
+	} else {
+		m.addtx = &i
+	}
+}
+
+// AddedTx returns the value that was added to the "tx" field in this mutation.
+func (m *FindingEventMutation) AddedTx() (r int64, exists bool) {
+	v := m.addtx
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearTx clears the value of the "tx" field.
+func (m *FindingEventMutation) ClearTx() {
+	m.tx = nil
+	m.addtx = nil
+	m.clearedFields[findingevent.FieldTx] = struct{}{}
+}
+
+// TxCleared returns if the "tx" field was cleared in this mutation.
+func (m *FindingEventMutation) TxCleared() bool {
+	_, ok := m.clearedFields[findingevent.FieldTx]
+	return ok
+}
+
+// ResetTx resets all changes to the "tx" field.
+func (m *FindingEventMutation) ResetTx() {
+	m.tx = nil
+	m.addtx = nil
+	delete(m.clearedFields, findingevent.FieldTx)
+}
+
 // Where appends a list predicates to the FindingEventMutation builder.
 func (m *FindingEventMutation) Where(ps ...predicate.FindingEvent) {
 	m.predicates = append(m.predicates, ps...)
@@ -21909,7 +30964,7 @@ func (m *FindingEventMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *FindingEventMutation) Fields() []string {
-	fields := make([]string, 0, 12)
+	fields := make([]string, 0, 13)
 	if m.deployment_id != nil {
 		fields = append(fields, findingevent.FieldDeploymentID)
 	}
@@ -21946,6 +31001,9 @@ func (m *FindingEventMutation) Fields() []string {
 	if m.at != nil {
 		fields = append(fields, findingevent.FieldAt)
 	}
+	if m.tx != nil {
+		fields = append(fields, findingevent.FieldTx)
+	}
 	return fields
 }
 
@@ -21978,6 +31036,8 @@ func (m *FindingEventMutation) Field(name string) (ent.Value, bool) {
 		return m.ScanID()
 	case findingevent.FieldAt:
 		return m.At()
+	case findingevent.FieldTx:
+		return m.GetTx()
 	}
 	return nil, false
 }
@@ -22011,6 +31071,8 @@ func (m *FindingEventMutation) OldField(ctx context.Context, name string) (ent.V
 		return m.OldScanID(ctx)
 	case findingevent.FieldAt:
 		return m.OldAt(ctx)
+	case findingevent.FieldTx:
+		return m.OldTx(ctx)
 	}
 	return nil, fmt.Errorf("unknown FindingEvent field %s", name)
 }
@@ -22104,6 +31166,13 @@ func (m *FindingEventMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetAt(v)
 		return nil
+	case findingevent.FieldTx:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTx(v)
+		return nil
 	}
 	return fmt.Errorf("unknown FindingEvent field %s", name)
 }
@@ -22127,6 +31196,9 @@ func (m *FindingEventMutation) AddedFields() []string {
 	if m.addat != nil {
 		fields = append(fields, findingevent.FieldAt)
 	}
+	if m.addtx != nil {
+		fields = append(fields, findingevent.FieldTx)
+	}
 	return fields
 }
 
@@ -22145,6 +31217,8 @@ func (m *FindingEventMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedScanID()
 	case findingevent.FieldAt:
 		return m.AddedAt()
+	case findingevent.FieldTx:
+		return m.AddedTx()
 	}
 	return nil, false
 }
@@ -22189,6 +31263,13 @@ func (m *FindingEventMutation) AddField(name string, value ent.Value) error {
 		}
 		m.AddAt(v)
 		return nil
+	case findingevent.FieldTx:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddTx(v)
+		return nil
 	}
 	return fmt.Errorf("unknown FindingEvent numeric field %s", name)
 }
@@ -22199,6 +31280,9 @@ func (m *FindingEventMutation) ClearedFields() []string {
 	var fields []string
 	if m.FieldCleared(findingevent.FieldScanID) {
 		fields = append(fields, findingevent.FieldScanID)
+	}
+	if m.FieldCleared(findingevent.FieldTx) {
+		fields = append(fields, findingevent.FieldTx)
 	}
 	return fields
 }
@@ -22216,6 +31300,9 @@ func (m *FindingEventMutation) ClearField(name string) error {
 	switch name {
 	case findingevent.FieldScanID:
 		m.ClearScanID()
+		return nil
+	case findingevent.FieldTx:
+		m.ClearTx()
 		return nil
 	}
 	return fmt.Errorf("unknown FindingEvent nullable field %s", name)
@@ -22260,6 +31347,9 @@ func (m *FindingEventMutation) ResetField(name string) error {
 		return nil
 	case findingevent.FieldAt:
 		m.ResetAt()
+		return nil
+	case findingevent.FieldTx:
+		m.ResetTx()
 		return nil
 	}
 	return fmt.Errorf("unknown FindingEvent field %s", name)
@@ -23048,6 +32138,2783 @@ func (m *FindingMatchMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *FindingMatchMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown FindingMatch edge %s", name)
+}
+
+// FreshnessMutation represents an operation that mutates the Freshness nodes in the graph.
+type FreshnessMutation struct {
+	config
+	op                Op
+	typ               string
+	id                *int64
+	deployment_id     *int64
+	adddeployment_id  *int64
+	project_id        *int64
+	addproject_id     *int64
+	ref               *string
+	tool              *string
+	analysis_category *string
+	state             *int32
+	addstate          *int32
+	since             *int64
+	addsince          *int64
+	due_at            *int64
+	adddue_at         *int64
+	last_scan_id      *int64
+	addlast_scan_id   *int64
+	scanner_version   *string
+	content           *[]byte
+	clearedFields     map[string]struct{}
+	done              bool
+	oldValue          func(context.Context) (*Freshness, error)
+	predicates        []predicate.Freshness
+}
+
+var _ ent.Mutation = (*FreshnessMutation)(nil)
+
+// freshnessOption allows management of the mutation configuration using functional options.
+type freshnessOption func(*FreshnessMutation)
+
+// newFreshnessMutation creates new mutation for the Freshness entity.
+func newFreshnessMutation(c config, op Op, opts ...freshnessOption) *FreshnessMutation {
+	m := &FreshnessMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeFreshness,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withFreshnessID sets the ID field of the mutation.
+func withFreshnessID(id int64) freshnessOption {
+	return func(m *FreshnessMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *Freshness
+		)
+		m.oldValue = func(ctx context.Context) (*Freshness, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().Freshness.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withFreshness sets the old Freshness of the mutation.
+func withFreshness(node *Freshness) freshnessOption {
+	return func(m *FreshnessMutation) {
+		m.oldValue = func(context.Context) (*Freshness, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m FreshnessMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m FreshnessMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of Freshness entities.
+func (m *FreshnessMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *FreshnessMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *FreshnessMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().Freshness.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *FreshnessMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *FreshnessMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the Freshness entity.
+// If the Freshness object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *FreshnessMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *FreshnessMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *FreshnessMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *FreshnessMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetProjectID sets the "project_id" field.
+func (m *FreshnessMutation) SetProjectID(i int64) {
+	m.project_id = &i
+	m.addproject_id = nil
+}
+
+// ProjectID returns the value of the "project_id" field in the mutation.
+func (m *FreshnessMutation) ProjectID() (r int64, exists bool) {
+	v := m.project_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProjectID returns the old "project_id" field's value of the Freshness entity.
+// If the Freshness object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *FreshnessMutation) OldProjectID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProjectID: %w", err)
+	}
+	return oldValue.ProjectID, nil
+}
+
+// AddProjectID adds i to the "project_id" field.
+func (m *FreshnessMutation) AddProjectID(i int64) {
+	if m.addproject_id != nil {
+		*m.addproject_id += i
+	} else {
+		m.addproject_id = &i
+	}
+}
+
+// AddedProjectID returns the value that was added to the "project_id" field in this mutation.
+func (m *FreshnessMutation) AddedProjectID() (r int64, exists bool) {
+	v := m.addproject_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetProjectID resets all changes to the "project_id" field.
+func (m *FreshnessMutation) ResetProjectID() {
+	m.project_id = nil
+	m.addproject_id = nil
+}
+
+// SetRef sets the "ref" field.
+func (m *FreshnessMutation) SetRef(s string) {
+	m.ref = &s
+}
+
+// Ref returns the value of the "ref" field in the mutation.
+func (m *FreshnessMutation) Ref() (r string, exists bool) {
+	v := m.ref
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRef returns the old "ref" field's value of the Freshness entity.
+// If the Freshness object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *FreshnessMutation) OldRef(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRef is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRef requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRef: %w", err)
+	}
+	return oldValue.Ref, nil
+}
+
+// ResetRef resets all changes to the "ref" field.
+func (m *FreshnessMutation) ResetRef() {
+	m.ref = nil
+}
+
+// SetTool sets the "tool" field.
+func (m *FreshnessMutation) SetTool(s string) {
+	m.tool = &s
+}
+
+// Tool returns the value of the "tool" field in the mutation.
+func (m *FreshnessMutation) Tool() (r string, exists bool) {
+	v := m.tool
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTool returns the old "tool" field's value of the Freshness entity.
+// If the Freshness object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *FreshnessMutation) OldTool(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTool is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTool requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTool: %w", err)
+	}
+	return oldValue.Tool, nil
+}
+
+// ResetTool resets all changes to the "tool" field.
+func (m *FreshnessMutation) ResetTool() {
+	m.tool = nil
+}
+
+// SetAnalysisCategory sets the "analysis_category" field.
+func (m *FreshnessMutation) SetAnalysisCategory(s string) {
+	m.analysis_category = &s
+}
+
+// AnalysisCategory returns the value of the "analysis_category" field in the mutation.
+func (m *FreshnessMutation) AnalysisCategory() (r string, exists bool) {
+	v := m.analysis_category
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAnalysisCategory returns the old "analysis_category" field's value of the Freshness entity.
+// If the Freshness object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *FreshnessMutation) OldAnalysisCategory(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAnalysisCategory is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAnalysisCategory requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAnalysisCategory: %w", err)
+	}
+	return oldValue.AnalysisCategory, nil
+}
+
+// ResetAnalysisCategory resets all changes to the "analysis_category" field.
+func (m *FreshnessMutation) ResetAnalysisCategory() {
+	m.analysis_category = nil
+}
+
+// SetState sets the "state" field.
+func (m *FreshnessMutation) SetState(i int32) {
+	m.state = &i
+	m.addstate = nil
+}
+
+// State returns the value of the "state" field in the mutation.
+func (m *FreshnessMutation) State() (r int32, exists bool) {
+	v := m.state
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldState returns the old "state" field's value of the Freshness entity.
+// If the Freshness object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *FreshnessMutation) OldState(ctx context.Context) (v int32, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldState is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldState requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldState: %w", err)
+	}
+	return oldValue.State, nil
+}
+
+// AddState adds i to the "state" field.
+func (m *FreshnessMutation) AddState(i int32) {
+	if m.addstate != nil {
+		*m.addstate += i
+	} else {
+		m.addstate = &i
+	}
+}
+
+// AddedState returns the value that was added to the "state" field in this mutation.
+func (m *FreshnessMutation) AddedState() (r int32, exists bool) {
+	v := m.addstate
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetState resets all changes to the "state" field.
+func (m *FreshnessMutation) ResetState() {
+	m.state = nil
+	m.addstate = nil
+}
+
+// SetSince sets the "since" field.
+func (m *FreshnessMutation) SetSince(i int64) {
+	m.since = &i
+	m.addsince = nil
+}
+
+// Since returns the value of the "since" field in the mutation.
+func (m *FreshnessMutation) Since() (r int64, exists bool) {
+	v := m.since
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSince returns the old "since" field's value of the Freshness entity.
+// If the Freshness object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *FreshnessMutation) OldSince(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSince is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSince requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSince: %w", err)
+	}
+	return oldValue.Since, nil
+}
+
+// AddSince adds i to the "since" field.
+func (m *FreshnessMutation) AddSince(i int64) {
+	if m.addsince != nil {
+		*m.addsince += i
+	} else {
+		m.addsince = &i
+	}
+}
+
+// AddedSince returns the value that was added to the "since" field in this mutation.
+func (m *FreshnessMutation) AddedSince() (r int64, exists bool) {
+	v := m.addsince
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetSince resets all changes to the "since" field.
+func (m *FreshnessMutation) ResetSince() {
+	m.since = nil
+	m.addsince = nil
+}
+
+// SetDueAt sets the "due_at" field.
+func (m *FreshnessMutation) SetDueAt(i int64) {
+	m.due_at = &i
+	m.adddue_at = nil
+}
+
+// DueAt returns the value of the "due_at" field in the mutation.
+func (m *FreshnessMutation) DueAt() (r int64, exists bool) {
+	v := m.due_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDueAt returns the old "due_at" field's value of the Freshness entity.
+// If the Freshness object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *FreshnessMutation) OldDueAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDueAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDueAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDueAt: %w", err)
+	}
+	return oldValue.DueAt, nil
+}
+
+// AddDueAt adds i to the "due_at" field.
+func (m *FreshnessMutation) AddDueAt(i int64) {
+	if m.adddue_at != nil {
+		*m.adddue_at += i
+	} else {
+		m.adddue_at = &i
+	}
+}
+
+// AddedDueAt returns the value that was added to the "due_at" field in this mutation.
+func (m *FreshnessMutation) AddedDueAt() (r int64, exists bool) {
+	v := m.adddue_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearDueAt clears the value of the "due_at" field.
+func (m *FreshnessMutation) ClearDueAt() {
+	m.due_at = nil
+	m.adddue_at = nil
+	m.clearedFields[freshness.FieldDueAt] = struct{}{}
+}
+
+// DueAtCleared returns if the "due_at" field was cleared in this mutation.
+func (m *FreshnessMutation) DueAtCleared() bool {
+	_, ok := m.clearedFields[freshness.FieldDueAt]
+	return ok
+}
+
+// ResetDueAt resets all changes to the "due_at" field.
+func (m *FreshnessMutation) ResetDueAt() {
+	m.due_at = nil
+	m.adddue_at = nil
+	delete(m.clearedFields, freshness.FieldDueAt)
+}
+
+// SetLastScanID sets the "last_scan_id" field.
+func (m *FreshnessMutation) SetLastScanID(i int64) {
+	m.last_scan_id = &i
+	m.addlast_scan_id = nil
+}
+
+// LastScanID returns the value of the "last_scan_id" field in the mutation.
+func (m *FreshnessMutation) LastScanID() (r int64, exists bool) {
+	v := m.last_scan_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLastScanID returns the old "last_scan_id" field's value of the Freshness entity.
+// If the Freshness object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *FreshnessMutation) OldLastScanID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLastScanID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLastScanID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLastScanID: %w", err)
+	}
+	return oldValue.LastScanID, nil
+}
+
+// AddLastScanID adds i to the "last_scan_id" field.
+func (m *FreshnessMutation) AddLastScanID(i int64) {
+	if m.addlast_scan_id != nil {
+		*m.addlast_scan_id += i
+	} else {
+		m.addlast_scan_id = &i
+	}
+}
+
+// AddedLastScanID returns the value that was added to the "last_scan_id" field in this mutation.
+func (m *FreshnessMutation) AddedLastScanID() (r int64, exists bool) {
+	v := m.addlast_scan_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetLastScanID resets all changes to the "last_scan_id" field.
+func (m *FreshnessMutation) ResetLastScanID() {
+	m.last_scan_id = nil
+	m.addlast_scan_id = nil
+}
+
+// SetScannerVersion sets the "scanner_version" field.
+func (m *FreshnessMutation) SetScannerVersion(s string) {
+	m.scanner_version = &s
+}
+
+// ScannerVersion returns the value of the "scanner_version" field in the mutation.
+func (m *FreshnessMutation) ScannerVersion() (r string, exists bool) {
+	v := m.scanner_version
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldScannerVersion returns the old "scanner_version" field's value of the Freshness entity.
+// If the Freshness object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *FreshnessMutation) OldScannerVersion(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldScannerVersion is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldScannerVersion requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldScannerVersion: %w", err)
+	}
+	return oldValue.ScannerVersion, nil
+}
+
+// ResetScannerVersion resets all changes to the "scanner_version" field.
+func (m *FreshnessMutation) ResetScannerVersion() {
+	m.scanner_version = nil
+}
+
+// SetContent sets the "content" field.
+func (m *FreshnessMutation) SetContent(b []byte) {
+	m.content = &b
+}
+
+// Content returns the value of the "content" field in the mutation.
+func (m *FreshnessMutation) Content() (r []byte, exists bool) {
+	v := m.content
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldContent returns the old "content" field's value of the Freshness entity.
+// If the Freshness object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *FreshnessMutation) OldContent(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldContent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldContent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldContent: %w", err)
+	}
+	return oldValue.Content, nil
+}
+
+// ResetContent resets all changes to the "content" field.
+func (m *FreshnessMutation) ResetContent() {
+	m.content = nil
+}
+
+// Where appends a list predicates to the FreshnessMutation builder.
+func (m *FreshnessMutation) Where(ps ...predicate.Freshness) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the FreshnessMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *FreshnessMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.Freshness, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *FreshnessMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *FreshnessMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (Freshness).
+func (m *FreshnessMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *FreshnessMutation) Fields() []string {
+	fields := make([]string, 0, 11)
+	if m.deployment_id != nil {
+		fields = append(fields, freshness.FieldDeploymentID)
+	}
+	if m.project_id != nil {
+		fields = append(fields, freshness.FieldProjectID)
+	}
+	if m.ref != nil {
+		fields = append(fields, freshness.FieldRef)
+	}
+	if m.tool != nil {
+		fields = append(fields, freshness.FieldTool)
+	}
+	if m.analysis_category != nil {
+		fields = append(fields, freshness.FieldAnalysisCategory)
+	}
+	if m.state != nil {
+		fields = append(fields, freshness.FieldState)
+	}
+	if m.since != nil {
+		fields = append(fields, freshness.FieldSince)
+	}
+	if m.due_at != nil {
+		fields = append(fields, freshness.FieldDueAt)
+	}
+	if m.last_scan_id != nil {
+		fields = append(fields, freshness.FieldLastScanID)
+	}
+	if m.scanner_version != nil {
+		fields = append(fields, freshness.FieldScannerVersion)
+	}
+	if m.content != nil {
+		fields = append(fields, freshness.FieldContent)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *FreshnessMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case freshness.FieldDeploymentID:
+		return m.DeploymentID()
+	case freshness.FieldProjectID:
+		return m.ProjectID()
+	case freshness.FieldRef:
+		return m.Ref()
+	case freshness.FieldTool:
+		return m.Tool()
+	case freshness.FieldAnalysisCategory:
+		return m.AnalysisCategory()
+	case freshness.FieldState:
+		return m.State()
+	case freshness.FieldSince:
+		return m.Since()
+	case freshness.FieldDueAt:
+		return m.DueAt()
+	case freshness.FieldLastScanID:
+		return m.LastScanID()
+	case freshness.FieldScannerVersion:
+		return m.ScannerVersion()
+	case freshness.FieldContent:
+		return m.Content()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *FreshnessMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case freshness.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case freshness.FieldProjectID:
+		return m.OldProjectID(ctx)
+	case freshness.FieldRef:
+		return m.OldRef(ctx)
+	case freshness.FieldTool:
+		return m.OldTool(ctx)
+	case freshness.FieldAnalysisCategory:
+		return m.OldAnalysisCategory(ctx)
+	case freshness.FieldState:
+		return m.OldState(ctx)
+	case freshness.FieldSince:
+		return m.OldSince(ctx)
+	case freshness.FieldDueAt:
+		return m.OldDueAt(ctx)
+	case freshness.FieldLastScanID:
+		return m.OldLastScanID(ctx)
+	case freshness.FieldScannerVersion:
+		return m.OldScannerVersion(ctx)
+	case freshness.FieldContent:
+		return m.OldContent(ctx)
+	}
+	return nil, fmt.Errorf("unknown Freshness field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *FreshnessMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case freshness.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case freshness.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProjectID(v)
+		return nil
+	case freshness.FieldRef:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRef(v)
+		return nil
+	case freshness.FieldTool:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTool(v)
+		return nil
+	case freshness.FieldAnalysisCategory:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAnalysisCategory(v)
+		return nil
+	case freshness.FieldState:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetState(v)
+		return nil
+	case freshness.FieldSince:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSince(v)
+		return nil
+	case freshness.FieldDueAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDueAt(v)
+		return nil
+	case freshness.FieldLastScanID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLastScanID(v)
+		return nil
+	case freshness.FieldScannerVersion:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetScannerVersion(v)
+		return nil
+	case freshness.FieldContent:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetContent(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Freshness field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *FreshnessMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, freshness.FieldDeploymentID)
+	}
+	if m.addproject_id != nil {
+		fields = append(fields, freshness.FieldProjectID)
+	}
+	if m.addstate != nil {
+		fields = append(fields, freshness.FieldState)
+	}
+	if m.addsince != nil {
+		fields = append(fields, freshness.FieldSince)
+	}
+	if m.adddue_at != nil {
+		fields = append(fields, freshness.FieldDueAt)
+	}
+	if m.addlast_scan_id != nil {
+		fields = append(fields, freshness.FieldLastScanID)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *FreshnessMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case freshness.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case freshness.FieldProjectID:
+		return m.AddedProjectID()
+	case freshness.FieldState:
+		return m.AddedState()
+	case freshness.FieldSince:
+		return m.AddedSince()
+	case freshness.FieldDueAt:
+		return m.AddedDueAt()
+	case freshness.FieldLastScanID:
+		return m.AddedLastScanID()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *FreshnessMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case freshness.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case freshness.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddProjectID(v)
+		return nil
+	case freshness.FieldState:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddState(v)
+		return nil
+	case freshness.FieldSince:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSince(v)
+		return nil
+	case freshness.FieldDueAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDueAt(v)
+		return nil
+	case freshness.FieldLastScanID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddLastScanID(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Freshness numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *FreshnessMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(freshness.FieldDueAt) {
+		fields = append(fields, freshness.FieldDueAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *FreshnessMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *FreshnessMutation) ClearField(name string) error {
+	switch name {
+	case freshness.FieldDueAt:
+		m.ClearDueAt()
+		return nil
+	}
+	return fmt.Errorf("unknown Freshness nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *FreshnessMutation) ResetField(name string) error {
+	switch name {
+	case freshness.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case freshness.FieldProjectID:
+		m.ResetProjectID()
+		return nil
+	case freshness.FieldRef:
+		m.ResetRef()
+		return nil
+	case freshness.FieldTool:
+		m.ResetTool()
+		return nil
+	case freshness.FieldAnalysisCategory:
+		m.ResetAnalysisCategory()
+		return nil
+	case freshness.FieldState:
+		m.ResetState()
+		return nil
+	case freshness.FieldSince:
+		m.ResetSince()
+		return nil
+	case freshness.FieldDueAt:
+		m.ResetDueAt()
+		return nil
+	case freshness.FieldLastScanID:
+		m.ResetLastScanID()
+		return nil
+	case freshness.FieldScannerVersion:
+		m.ResetScannerVersion()
+		return nil
+	case freshness.FieldContent:
+		m.ResetContent()
+		return nil
+	}
+	return fmt.Errorf("unknown Freshness field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *FreshnessMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *FreshnessMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *FreshnessMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *FreshnessMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *FreshnessMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *FreshnessMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *FreshnessMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown Freshness unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *FreshnessMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown Freshness edge %s", name)
+}
+
+// HeldCloseMutation represents an operation that mutates the HeldClose nodes in the graph.
+type HeldCloseMutation struct {
+	config
+	op                Op
+	typ               string
+	id                *int64
+	deployment_id     *int64
+	adddeployment_id  *int64
+	project_id        *int64
+	addproject_id     *int64
+	ref               *string
+	tool              *string
+	tool_version      *string
+	analysis_category *string
+	products          *string
+	scan_id           *int64
+	addscan_id        *int64
+	state             *string
+	active            *bool
+	findings          *int32
+	addfindings       *int32
+	open              *int32
+	addopen           *int32
+	waiting           *int32
+	addwaiting        *int32
+	rejected_before   *bool
+	content           *[]byte
+	actor_kind        *string
+	actor_id          *int64
+	addactor_id       *int64
+	note              *string
+	created_at        *int64
+	addcreated_at     *int64
+	decided_at        *int64
+	adddecided_at     *int64
+	clearedFields     map[string]struct{}
+	done              bool
+	oldValue          func(context.Context) (*HeldClose, error)
+	predicates        []predicate.HeldClose
+}
+
+var _ ent.Mutation = (*HeldCloseMutation)(nil)
+
+// heldcloseOption allows management of the mutation configuration using functional options.
+type heldcloseOption func(*HeldCloseMutation)
+
+// newHeldCloseMutation creates new mutation for the HeldClose entity.
+func newHeldCloseMutation(c config, op Op, opts ...heldcloseOption) *HeldCloseMutation {
+	m := &HeldCloseMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeHeldClose,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withHeldCloseID sets the ID field of the mutation.
+func withHeldCloseID(id int64) heldcloseOption {
+	return func(m *HeldCloseMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *HeldClose
+		)
+		m.oldValue = func(ctx context.Context) (*HeldClose, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().HeldClose.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withHeldClose sets the old HeldClose of the mutation.
+func withHeldClose(node *HeldClose) heldcloseOption {
+	return func(m *HeldCloseMutation) {
+		m.oldValue = func(context.Context) (*HeldClose, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m HeldCloseMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m HeldCloseMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of HeldClose entities.
+func (m *HeldCloseMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *HeldCloseMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *HeldCloseMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().HeldClose.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *HeldCloseMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *HeldCloseMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the HeldClose entity.
+// If the HeldClose object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *HeldCloseMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *HeldCloseMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *HeldCloseMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *HeldCloseMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetProjectID sets the "project_id" field.
+func (m *HeldCloseMutation) SetProjectID(i int64) {
+	m.project_id = &i
+	m.addproject_id = nil
+}
+
+// ProjectID returns the value of the "project_id" field in the mutation.
+func (m *HeldCloseMutation) ProjectID() (r int64, exists bool) {
+	v := m.project_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProjectID returns the old "project_id" field's value of the HeldClose entity.
+// If the HeldClose object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *HeldCloseMutation) OldProjectID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProjectID: %w", err)
+	}
+	return oldValue.ProjectID, nil
+}
+
+// AddProjectID adds i to the "project_id" field.
+func (m *HeldCloseMutation) AddProjectID(i int64) {
+	if m.addproject_id != nil {
+		*m.addproject_id += i
+	} else {
+		m.addproject_id = &i
+	}
+}
+
+// AddedProjectID returns the value that was added to the "project_id" field in this mutation.
+func (m *HeldCloseMutation) AddedProjectID() (r int64, exists bool) {
+	v := m.addproject_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetProjectID resets all changes to the "project_id" field.
+func (m *HeldCloseMutation) ResetProjectID() {
+	m.project_id = nil
+	m.addproject_id = nil
+}
+
+// SetRef sets the "ref" field.
+func (m *HeldCloseMutation) SetRef(s string) {
+	m.ref = &s
+}
+
+// Ref returns the value of the "ref" field in the mutation.
+func (m *HeldCloseMutation) Ref() (r string, exists bool) {
+	v := m.ref
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRef returns the old "ref" field's value of the HeldClose entity.
+// If the HeldClose object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *HeldCloseMutation) OldRef(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRef is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRef requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRef: %w", err)
+	}
+	return oldValue.Ref, nil
+}
+
+// ResetRef resets all changes to the "ref" field.
+func (m *HeldCloseMutation) ResetRef() {
+	m.ref = nil
+}
+
+// SetTool sets the "tool" field.
+func (m *HeldCloseMutation) SetTool(s string) {
+	m.tool = &s
+}
+
+// Tool returns the value of the "tool" field in the mutation.
+func (m *HeldCloseMutation) Tool() (r string, exists bool) {
+	v := m.tool
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTool returns the old "tool" field's value of the HeldClose entity.
+// If the HeldClose object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *HeldCloseMutation) OldTool(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTool is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTool requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTool: %w", err)
+	}
+	return oldValue.Tool, nil
+}
+
+// ResetTool resets all changes to the "tool" field.
+func (m *HeldCloseMutation) ResetTool() {
+	m.tool = nil
+}
+
+// SetToolVersion sets the "tool_version" field.
+func (m *HeldCloseMutation) SetToolVersion(s string) {
+	m.tool_version = &s
+}
+
+// ToolVersion returns the value of the "tool_version" field in the mutation.
+func (m *HeldCloseMutation) ToolVersion() (r string, exists bool) {
+	v := m.tool_version
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldToolVersion returns the old "tool_version" field's value of the HeldClose entity.
+// If the HeldClose object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *HeldCloseMutation) OldToolVersion(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldToolVersion is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldToolVersion requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldToolVersion: %w", err)
+	}
+	return oldValue.ToolVersion, nil
+}
+
+// ResetToolVersion resets all changes to the "tool_version" field.
+func (m *HeldCloseMutation) ResetToolVersion() {
+	m.tool_version = nil
+}
+
+// SetAnalysisCategory sets the "analysis_category" field.
+func (m *HeldCloseMutation) SetAnalysisCategory(s string) {
+	m.analysis_category = &s
+}
+
+// AnalysisCategory returns the value of the "analysis_category" field in the mutation.
+func (m *HeldCloseMutation) AnalysisCategory() (r string, exists bool) {
+	v := m.analysis_category
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAnalysisCategory returns the old "analysis_category" field's value of the HeldClose entity.
+// If the HeldClose object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *HeldCloseMutation) OldAnalysisCategory(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAnalysisCategory is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAnalysisCategory requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAnalysisCategory: %w", err)
+	}
+	return oldValue.AnalysisCategory, nil
+}
+
+// ResetAnalysisCategory resets all changes to the "analysis_category" field.
+func (m *HeldCloseMutation) ResetAnalysisCategory() {
+	m.analysis_category = nil
+}
+
+// SetProducts sets the "products" field.
+func (m *HeldCloseMutation) SetProducts(s string) {
+	m.products = &s
+}
+
+// Products returns the value of the "products" field in the mutation.
+func (m *HeldCloseMutation) Products() (r string, exists bool) {
+	v := m.products
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProducts returns the old "products" field's value of the HeldClose entity.
+// If the HeldClose object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *HeldCloseMutation) OldProducts(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProducts is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProducts requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProducts: %w", err)
+	}
+	return oldValue.Products, nil
+}
+
+// ResetProducts resets all changes to the "products" field.
+func (m *HeldCloseMutation) ResetProducts() {
+	m.products = nil
+}
+
+// SetScanID sets the "scan_id" field.
+func (m *HeldCloseMutation) SetScanID(i int64) {
+	m.scan_id = &i
+	m.addscan_id = nil
+}
+
+// ScanID returns the value of the "scan_id" field in the mutation.
+func (m *HeldCloseMutation) ScanID() (r int64, exists bool) {
+	v := m.scan_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldScanID returns the old "scan_id" field's value of the HeldClose entity.
+// If the HeldClose object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *HeldCloseMutation) OldScanID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldScanID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldScanID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldScanID: %w", err)
+	}
+	return oldValue.ScanID, nil
+}
+
+// AddScanID adds i to the "scan_id" field.
+func (m *HeldCloseMutation) AddScanID(i int64) {
+	if m.addscan_id != nil {
+		*m.addscan_id += i
+	} else {
+		m.addscan_id = &i
+	}
+}
+
+// AddedScanID returns the value that was added to the "scan_id" field in this mutation.
+func (m *HeldCloseMutation) AddedScanID() (r int64, exists bool) {
+	v := m.addscan_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetScanID resets all changes to the "scan_id" field.
+func (m *HeldCloseMutation) ResetScanID() {
+	m.scan_id = nil
+	m.addscan_id = nil
+}
+
+// SetState sets the "state" field.
+func (m *HeldCloseMutation) SetState(s string) {
+	m.state = &s
+}
+
+// State returns the value of the "state" field in the mutation.
+func (m *HeldCloseMutation) State() (r string, exists bool) {
+	v := m.state
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldState returns the old "state" field's value of the HeldClose entity.
+// If the HeldClose object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *HeldCloseMutation) OldState(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldState is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldState requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldState: %w", err)
+	}
+	return oldValue.State, nil
+}
+
+// ResetState resets all changes to the "state" field.
+func (m *HeldCloseMutation) ResetState() {
+	m.state = nil
+}
+
+// SetActive sets the "active" field.
+func (m *HeldCloseMutation) SetActive(b bool) {
+	m.active = &b
+}
+
+// Active returns the value of the "active" field in the mutation.
+func (m *HeldCloseMutation) Active() (r bool, exists bool) {
+	v := m.active
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActive returns the old "active" field's value of the HeldClose entity.
+// If the HeldClose object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *HeldCloseMutation) OldActive(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActive is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActive requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActive: %w", err)
+	}
+	return oldValue.Active, nil
+}
+
+// ResetActive resets all changes to the "active" field.
+func (m *HeldCloseMutation) ResetActive() {
+	m.active = nil
+}
+
+// SetFindings sets the "findings" field.
+func (m *HeldCloseMutation) SetFindings(i int32) {
+	m.findings = &i
+	m.addfindings = nil
+}
+
+// Findings returns the value of the "findings" field in the mutation.
+func (m *HeldCloseMutation) Findings() (r int32, exists bool) {
+	v := m.findings
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFindings returns the old "findings" field's value of the HeldClose entity.
+// If the HeldClose object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *HeldCloseMutation) OldFindings(ctx context.Context) (v int32, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFindings is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFindings requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFindings: %w", err)
+	}
+	return oldValue.Findings, nil
+}
+
+// AddFindings adds i to the "findings" field.
+func (m *HeldCloseMutation) AddFindings(i int32) {
+	if m.addfindings != nil {
+		*m.addfindings += i
+	} else {
+		m.addfindings = &i
+	}
+}
+
+// AddedFindings returns the value that was added to the "findings" field in this mutation.
+func (m *HeldCloseMutation) AddedFindings() (r int32, exists bool) {
+	v := m.addfindings
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetFindings resets all changes to the "findings" field.
+func (m *HeldCloseMutation) ResetFindings() {
+	m.findings = nil
+	m.addfindings = nil
+}
+
+// SetOpen sets the "open" field.
+func (m *HeldCloseMutation) SetOpen(i int32) {
+	m.open = &i
+	m.addopen = nil
+}
+
+// Open returns the value of the "open" field in the mutation.
+func (m *HeldCloseMutation) Open() (r int32, exists bool) {
+	v := m.open
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldOpen returns the old "open" field's value of the HeldClose entity.
+// If the HeldClose object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *HeldCloseMutation) OldOpen(ctx context.Context) (v int32, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldOpen is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldOpen requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldOpen: %w", err)
+	}
+	return oldValue.Open, nil
+}
+
+// AddOpen adds i to the "open" field.
+func (m *HeldCloseMutation) AddOpen(i int32) {
+	if m.addopen != nil {
+		*m.addopen += i
+	} else {
+		m.addopen = &i
+	}
+}
+
+// AddedOpen returns the value that was added to the "open" field in this mutation.
+func (m *HeldCloseMutation) AddedOpen() (r int32, exists bool) {
+	v := m.addopen
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetOpen resets all changes to the "open" field.
+func (m *HeldCloseMutation) ResetOpen() {
+	m.open = nil
+	m.addopen = nil
+}
+
+// SetWaiting sets the "waiting" field.
+func (m *HeldCloseMutation) SetWaiting(i int32) {
+	m.waiting = &i
+	m.addwaiting = nil
+}
+
+// Waiting returns the value of the "waiting" field in the mutation.
+func (m *HeldCloseMutation) Waiting() (r int32, exists bool) {
+	v := m.waiting
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldWaiting returns the old "waiting" field's value of the HeldClose entity.
+// If the HeldClose object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *HeldCloseMutation) OldWaiting(ctx context.Context) (v int32, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldWaiting is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldWaiting requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldWaiting: %w", err)
+	}
+	return oldValue.Waiting, nil
+}
+
+// AddWaiting adds i to the "waiting" field.
+func (m *HeldCloseMutation) AddWaiting(i int32) {
+	if m.addwaiting != nil {
+		*m.addwaiting += i
+	} else {
+		m.addwaiting = &i
+	}
+}
+
+// AddedWaiting returns the value that was added to the "waiting" field in this mutation.
+func (m *HeldCloseMutation) AddedWaiting() (r int32, exists bool) {
+	v := m.addwaiting
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetWaiting resets all changes to the "waiting" field.
+func (m *HeldCloseMutation) ResetWaiting() {
+	m.waiting = nil
+	m.addwaiting = nil
+}
+
+// SetRejectedBefore sets the "rejected_before" field.
+func (m *HeldCloseMutation) SetRejectedBefore(b bool) {
+	m.rejected_before = &b
+}
+
+// RejectedBefore returns the value of the "rejected_before" field in the mutation.
+func (m *HeldCloseMutation) RejectedBefore() (r bool, exists bool) {
+	v := m.rejected_before
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRejectedBefore returns the old "rejected_before" field's value of the HeldClose entity.
+// If the HeldClose object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *HeldCloseMutation) OldRejectedBefore(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRejectedBefore is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRejectedBefore requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRejectedBefore: %w", err)
+	}
+	return oldValue.RejectedBefore, nil
+}
+
+// ResetRejectedBefore resets all changes to the "rejected_before" field.
+func (m *HeldCloseMutation) ResetRejectedBefore() {
+	m.rejected_before = nil
+}
+
+// SetContent sets the "content" field.
+func (m *HeldCloseMutation) SetContent(b []byte) {
+	m.content = &b
+}
+
+// Content returns the value of the "content" field in the mutation.
+func (m *HeldCloseMutation) Content() (r []byte, exists bool) {
+	v := m.content
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldContent returns the old "content" field's value of the HeldClose entity.
+// If the HeldClose object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *HeldCloseMutation) OldContent(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldContent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldContent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldContent: %w", err)
+	}
+	return oldValue.Content, nil
+}
+
+// ResetContent resets all changes to the "content" field.
+func (m *HeldCloseMutation) ResetContent() {
+	m.content = nil
+}
+
+// SetActorKind sets the "actor_kind" field.
+func (m *HeldCloseMutation) SetActorKind(s string) {
+	m.actor_kind = &s
+}
+
+// ActorKind returns the value of the "actor_kind" field in the mutation.
+func (m *HeldCloseMutation) ActorKind() (r string, exists bool) {
+	v := m.actor_kind
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActorKind returns the old "actor_kind" field's value of the HeldClose entity.
+// If the HeldClose object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *HeldCloseMutation) OldActorKind(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActorKind is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActorKind requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActorKind: %w", err)
+	}
+	return oldValue.ActorKind, nil
+}
+
+// ResetActorKind resets all changes to the "actor_kind" field.
+func (m *HeldCloseMutation) ResetActorKind() {
+	m.actor_kind = nil
+}
+
+// SetActorID sets the "actor_id" field.
+func (m *HeldCloseMutation) SetActorID(i int64) {
+	m.actor_id = &i
+	m.addactor_id = nil
+}
+
+// ActorID returns the value of the "actor_id" field in the mutation.
+func (m *HeldCloseMutation) ActorID() (r int64, exists bool) {
+	v := m.actor_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActorID returns the old "actor_id" field's value of the HeldClose entity.
+// If the HeldClose object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *HeldCloseMutation) OldActorID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActorID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActorID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActorID: %w", err)
+	}
+	return oldValue.ActorID, nil
+}
+
+// AddActorID adds i to the "actor_id" field.
+func (m *HeldCloseMutation) AddActorID(i int64) {
+	if m.addactor_id != nil {
+		*m.addactor_id += i
+	} else {
+		m.addactor_id = &i
+	}
+}
+
+// AddedActorID returns the value that was added to the "actor_id" field in this mutation.
+func (m *HeldCloseMutation) AddedActorID() (r int64, exists bool) {
+	v := m.addactor_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetActorID resets all changes to the "actor_id" field.
+func (m *HeldCloseMutation) ResetActorID() {
+	m.actor_id = nil
+	m.addactor_id = nil
+}
+
+// SetNote sets the "note" field.
+func (m *HeldCloseMutation) SetNote(s string) {
+	m.note = &s
+}
+
+// Note returns the value of the "note" field in the mutation.
+func (m *HeldCloseMutation) Note() (r string, exists bool) {
+	v := m.note
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNote returns the old "note" field's value of the HeldClose entity.
+// If the HeldClose object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *HeldCloseMutation) OldNote(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNote is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNote requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNote: %w", err)
+	}
+	return oldValue.Note, nil
+}
+
+// ResetNote resets all changes to the "note" field.
+func (m *HeldCloseMutation) ResetNote() {
+	m.note = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *HeldCloseMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *HeldCloseMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the HeldClose entity.
+// If the HeldClose object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *HeldCloseMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *HeldCloseMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *HeldCloseMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *HeldCloseMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// SetDecidedAt sets the "decided_at" field.
+func (m *HeldCloseMutation) SetDecidedAt(i int64) {
+	m.decided_at = &i
+	m.adddecided_at = nil
+}
+
+// DecidedAt returns the value of the "decided_at" field in the mutation.
+func (m *HeldCloseMutation) DecidedAt() (r int64, exists bool) {
+	v := m.decided_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDecidedAt returns the old "decided_at" field's value of the HeldClose entity.
+// If the HeldClose object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *HeldCloseMutation) OldDecidedAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDecidedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDecidedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDecidedAt: %w", err)
+	}
+	return oldValue.DecidedAt, nil
+}
+
+// AddDecidedAt adds i to the "decided_at" field.
+func (m *HeldCloseMutation) AddDecidedAt(i int64) {
+	if m.adddecided_at != nil {
+		*m.adddecided_at += i
+	} else {
+		m.adddecided_at = &i
+	}
+}
+
+// AddedDecidedAt returns the value that was added to the "decided_at" field in this mutation.
+func (m *HeldCloseMutation) AddedDecidedAt() (r int64, exists bool) {
+	v := m.adddecided_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearDecidedAt clears the value of the "decided_at" field.
+func (m *HeldCloseMutation) ClearDecidedAt() {
+	m.decided_at = nil
+	m.adddecided_at = nil
+	m.clearedFields[heldclose.FieldDecidedAt] = struct{}{}
+}
+
+// DecidedAtCleared returns if the "decided_at" field was cleared in this mutation.
+func (m *HeldCloseMutation) DecidedAtCleared() bool {
+	_, ok := m.clearedFields[heldclose.FieldDecidedAt]
+	return ok
+}
+
+// ResetDecidedAt resets all changes to the "decided_at" field.
+func (m *HeldCloseMutation) ResetDecidedAt() {
+	m.decided_at = nil
+	m.adddecided_at = nil
+	delete(m.clearedFields, heldclose.FieldDecidedAt)
+}
+
+// Where appends a list predicates to the HeldCloseMutation builder.
+func (m *HeldCloseMutation) Where(ps ...predicate.HeldClose) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the HeldCloseMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *HeldCloseMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.HeldClose, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *HeldCloseMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *HeldCloseMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (HeldClose).
+func (m *HeldCloseMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *HeldCloseMutation) Fields() []string {
+	fields := make([]string, 0, 20)
+	if m.deployment_id != nil {
+		fields = append(fields, heldclose.FieldDeploymentID)
+	}
+	if m.project_id != nil {
+		fields = append(fields, heldclose.FieldProjectID)
+	}
+	if m.ref != nil {
+		fields = append(fields, heldclose.FieldRef)
+	}
+	if m.tool != nil {
+		fields = append(fields, heldclose.FieldTool)
+	}
+	if m.tool_version != nil {
+		fields = append(fields, heldclose.FieldToolVersion)
+	}
+	if m.analysis_category != nil {
+		fields = append(fields, heldclose.FieldAnalysisCategory)
+	}
+	if m.products != nil {
+		fields = append(fields, heldclose.FieldProducts)
+	}
+	if m.scan_id != nil {
+		fields = append(fields, heldclose.FieldScanID)
+	}
+	if m.state != nil {
+		fields = append(fields, heldclose.FieldState)
+	}
+	if m.active != nil {
+		fields = append(fields, heldclose.FieldActive)
+	}
+	if m.findings != nil {
+		fields = append(fields, heldclose.FieldFindings)
+	}
+	if m.open != nil {
+		fields = append(fields, heldclose.FieldOpen)
+	}
+	if m.waiting != nil {
+		fields = append(fields, heldclose.FieldWaiting)
+	}
+	if m.rejected_before != nil {
+		fields = append(fields, heldclose.FieldRejectedBefore)
+	}
+	if m.content != nil {
+		fields = append(fields, heldclose.FieldContent)
+	}
+	if m.actor_kind != nil {
+		fields = append(fields, heldclose.FieldActorKind)
+	}
+	if m.actor_id != nil {
+		fields = append(fields, heldclose.FieldActorID)
+	}
+	if m.note != nil {
+		fields = append(fields, heldclose.FieldNote)
+	}
+	if m.created_at != nil {
+		fields = append(fields, heldclose.FieldCreatedAt)
+	}
+	if m.decided_at != nil {
+		fields = append(fields, heldclose.FieldDecidedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *HeldCloseMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case heldclose.FieldDeploymentID:
+		return m.DeploymentID()
+	case heldclose.FieldProjectID:
+		return m.ProjectID()
+	case heldclose.FieldRef:
+		return m.Ref()
+	case heldclose.FieldTool:
+		return m.Tool()
+	case heldclose.FieldToolVersion:
+		return m.ToolVersion()
+	case heldclose.FieldAnalysisCategory:
+		return m.AnalysisCategory()
+	case heldclose.FieldProducts:
+		return m.Products()
+	case heldclose.FieldScanID:
+		return m.ScanID()
+	case heldclose.FieldState:
+		return m.State()
+	case heldclose.FieldActive:
+		return m.Active()
+	case heldclose.FieldFindings:
+		return m.Findings()
+	case heldclose.FieldOpen:
+		return m.Open()
+	case heldclose.FieldWaiting:
+		return m.Waiting()
+	case heldclose.FieldRejectedBefore:
+		return m.RejectedBefore()
+	case heldclose.FieldContent:
+		return m.Content()
+	case heldclose.FieldActorKind:
+		return m.ActorKind()
+	case heldclose.FieldActorID:
+		return m.ActorID()
+	case heldclose.FieldNote:
+		return m.Note()
+	case heldclose.FieldCreatedAt:
+		return m.CreatedAt()
+	case heldclose.FieldDecidedAt:
+		return m.DecidedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *HeldCloseMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case heldclose.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case heldclose.FieldProjectID:
+		return m.OldProjectID(ctx)
+	case heldclose.FieldRef:
+		return m.OldRef(ctx)
+	case heldclose.FieldTool:
+		return m.OldTool(ctx)
+	case heldclose.FieldToolVersion:
+		return m.OldToolVersion(ctx)
+	case heldclose.FieldAnalysisCategory:
+		return m.OldAnalysisCategory(ctx)
+	case heldclose.FieldProducts:
+		return m.OldProducts(ctx)
+	case heldclose.FieldScanID:
+		return m.OldScanID(ctx)
+	case heldclose.FieldState:
+		return m.OldState(ctx)
+	case heldclose.FieldActive:
+		return m.OldActive(ctx)
+	case heldclose.FieldFindings:
+		return m.OldFindings(ctx)
+	case heldclose.FieldOpen:
+		return m.OldOpen(ctx)
+	case heldclose.FieldWaiting:
+		return m.OldWaiting(ctx)
+	case heldclose.FieldRejectedBefore:
+		return m.OldRejectedBefore(ctx)
+	case heldclose.FieldContent:
+		return m.OldContent(ctx)
+	case heldclose.FieldActorKind:
+		return m.OldActorKind(ctx)
+	case heldclose.FieldActorID:
+		return m.OldActorID(ctx)
+	case heldclose.FieldNote:
+		return m.OldNote(ctx)
+	case heldclose.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case heldclose.FieldDecidedAt:
+		return m.OldDecidedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown HeldClose field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *HeldCloseMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case heldclose.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case heldclose.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProjectID(v)
+		return nil
+	case heldclose.FieldRef:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRef(v)
+		return nil
+	case heldclose.FieldTool:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTool(v)
+		return nil
+	case heldclose.FieldToolVersion:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetToolVersion(v)
+		return nil
+	case heldclose.FieldAnalysisCategory:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAnalysisCategory(v)
+		return nil
+	case heldclose.FieldProducts:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProducts(v)
+		return nil
+	case heldclose.FieldScanID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetScanID(v)
+		return nil
+	case heldclose.FieldState:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetState(v)
+		return nil
+	case heldclose.FieldActive:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActive(v)
+		return nil
+	case heldclose.FieldFindings:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFindings(v)
+		return nil
+	case heldclose.FieldOpen:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetOpen(v)
+		return nil
+	case heldclose.FieldWaiting:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetWaiting(v)
+		return nil
+	case heldclose.FieldRejectedBefore:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRejectedBefore(v)
+		return nil
+	case heldclose.FieldContent:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetContent(v)
+		return nil
+	case heldclose.FieldActorKind:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActorKind(v)
+		return nil
+	case heldclose.FieldActorID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActorID(v)
+		return nil
+	case heldclose.FieldNote:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNote(v)
+		return nil
+	case heldclose.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case heldclose.FieldDecidedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDecidedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown HeldClose field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *HeldCloseMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, heldclose.FieldDeploymentID)
+	}
+	if m.addproject_id != nil {
+		fields = append(fields, heldclose.FieldProjectID)
+	}
+	if m.addscan_id != nil {
+		fields = append(fields, heldclose.FieldScanID)
+	}
+	if m.addfindings != nil {
+		fields = append(fields, heldclose.FieldFindings)
+	}
+	if m.addopen != nil {
+		fields = append(fields, heldclose.FieldOpen)
+	}
+	if m.addwaiting != nil {
+		fields = append(fields, heldclose.FieldWaiting)
+	}
+	if m.addactor_id != nil {
+		fields = append(fields, heldclose.FieldActorID)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, heldclose.FieldCreatedAt)
+	}
+	if m.adddecided_at != nil {
+		fields = append(fields, heldclose.FieldDecidedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *HeldCloseMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case heldclose.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case heldclose.FieldProjectID:
+		return m.AddedProjectID()
+	case heldclose.FieldScanID:
+		return m.AddedScanID()
+	case heldclose.FieldFindings:
+		return m.AddedFindings()
+	case heldclose.FieldOpen:
+		return m.AddedOpen()
+	case heldclose.FieldWaiting:
+		return m.AddedWaiting()
+	case heldclose.FieldActorID:
+		return m.AddedActorID()
+	case heldclose.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	case heldclose.FieldDecidedAt:
+		return m.AddedDecidedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *HeldCloseMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case heldclose.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case heldclose.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddProjectID(v)
+		return nil
+	case heldclose.FieldScanID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddScanID(v)
+		return nil
+	case heldclose.FieldFindings:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddFindings(v)
+		return nil
+	case heldclose.FieldOpen:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddOpen(v)
+		return nil
+	case heldclose.FieldWaiting:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddWaiting(v)
+		return nil
+	case heldclose.FieldActorID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddActorID(v)
+		return nil
+	case heldclose.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	case heldclose.FieldDecidedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDecidedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown HeldClose numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *HeldCloseMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(heldclose.FieldDecidedAt) {
+		fields = append(fields, heldclose.FieldDecidedAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *HeldCloseMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *HeldCloseMutation) ClearField(name string) error {
+	switch name {
+	case heldclose.FieldDecidedAt:
+		m.ClearDecidedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown HeldClose nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *HeldCloseMutation) ResetField(name string) error {
+	switch name {
+	case heldclose.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case heldclose.FieldProjectID:
+		m.ResetProjectID()
+		return nil
+	case heldclose.FieldRef:
+		m.ResetRef()
+		return nil
+	case heldclose.FieldTool:
+		m.ResetTool()
+		return nil
+	case heldclose.FieldToolVersion:
+		m.ResetToolVersion()
+		return nil
+	case heldclose.FieldAnalysisCategory:
+		m.ResetAnalysisCategory()
+		return nil
+	case heldclose.FieldProducts:
+		m.ResetProducts()
+		return nil
+	case heldclose.FieldScanID:
+		m.ResetScanID()
+		return nil
+	case heldclose.FieldState:
+		m.ResetState()
+		return nil
+	case heldclose.FieldActive:
+		m.ResetActive()
+		return nil
+	case heldclose.FieldFindings:
+		m.ResetFindings()
+		return nil
+	case heldclose.FieldOpen:
+		m.ResetOpen()
+		return nil
+	case heldclose.FieldWaiting:
+		m.ResetWaiting()
+		return nil
+	case heldclose.FieldRejectedBefore:
+		m.ResetRejectedBefore()
+		return nil
+	case heldclose.FieldContent:
+		m.ResetContent()
+		return nil
+	case heldclose.FieldActorKind:
+		m.ResetActorKind()
+		return nil
+	case heldclose.FieldActorID:
+		m.ResetActorID()
+		return nil
+	case heldclose.FieldNote:
+		m.ResetNote()
+		return nil
+	case heldclose.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case heldclose.FieldDecidedAt:
+		m.ResetDecidedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown HeldClose field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *HeldCloseMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *HeldCloseMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *HeldCloseMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *HeldCloseMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *HeldCloseMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *HeldCloseMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *HeldCloseMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown HeldClose unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *HeldCloseMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown HeldClose edge %s", name)
 }
 
 // IdentityChangeMutation represents an operation that mutates the IdentityChange nodes in the graph.
@@ -28855,6 +40722,15 @@ type NotificationRuleMutation struct {
 	appendpolicy_slugs   []string
 	use_network_broker   *bool
 	send_scan_completion *bool
+	send_held_closes     *bool
+	send_rule_alerts     *bool
+	send_freshness       *bool
+	send_findings        *bool
+	send_report          *[]byte
+	next_report_at       *int64
+	addnext_report_at    *int64
+	last_report_at       *int64
+	addlast_report_at    *int64
 	refused_recipients   *map[string]string
 	created_at           *int64
 	addcreated_at        *int64
@@ -29342,6 +41218,339 @@ func (m *NotificationRuleMutation) ResetSendScanCompletion() {
 	m.send_scan_completion = nil
 }
 
+// SetSendHeldCloses sets the "send_held_closes" field.
+func (m *NotificationRuleMutation) SetSendHeldCloses(b bool) {
+	m.send_held_closes = &b
+}
+
+// SendHeldCloses returns the value of the "send_held_closes" field in the mutation.
+func (m *NotificationRuleMutation) SendHeldCloses() (r bool, exists bool) {
+	v := m.send_held_closes
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSendHeldCloses returns the old "send_held_closes" field's value of the NotificationRule entity.
+// If the NotificationRule object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationRuleMutation) OldSendHeldCloses(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSendHeldCloses is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSendHeldCloses requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSendHeldCloses: %w", err)
+	}
+	return oldValue.SendHeldCloses, nil
+}
+
+// ResetSendHeldCloses resets all changes to the "send_held_closes" field.
+func (m *NotificationRuleMutation) ResetSendHeldCloses() {
+	m.send_held_closes = nil
+}
+
+// SetSendRuleAlerts sets the "send_rule_alerts" field.
+func (m *NotificationRuleMutation) SetSendRuleAlerts(b bool) {
+	m.send_rule_alerts = &b
+}
+
+// SendRuleAlerts returns the value of the "send_rule_alerts" field in the mutation.
+func (m *NotificationRuleMutation) SendRuleAlerts() (r bool, exists bool) {
+	v := m.send_rule_alerts
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSendRuleAlerts returns the old "send_rule_alerts" field's value of the NotificationRule entity.
+// If the NotificationRule object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationRuleMutation) OldSendRuleAlerts(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSendRuleAlerts is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSendRuleAlerts requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSendRuleAlerts: %w", err)
+	}
+	return oldValue.SendRuleAlerts, nil
+}
+
+// ResetSendRuleAlerts resets all changes to the "send_rule_alerts" field.
+func (m *NotificationRuleMutation) ResetSendRuleAlerts() {
+	m.send_rule_alerts = nil
+}
+
+// SetSendFreshness sets the "send_freshness" field.
+func (m *NotificationRuleMutation) SetSendFreshness(b bool) {
+	m.send_freshness = &b
+}
+
+// SendFreshness returns the value of the "send_freshness" field in the mutation.
+func (m *NotificationRuleMutation) SendFreshness() (r bool, exists bool) {
+	v := m.send_freshness
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSendFreshness returns the old "send_freshness" field's value of the NotificationRule entity.
+// If the NotificationRule object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationRuleMutation) OldSendFreshness(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSendFreshness is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSendFreshness requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSendFreshness: %w", err)
+	}
+	return oldValue.SendFreshness, nil
+}
+
+// ResetSendFreshness resets all changes to the "send_freshness" field.
+func (m *NotificationRuleMutation) ResetSendFreshness() {
+	m.send_freshness = nil
+}
+
+// SetSendFindings sets the "send_findings" field.
+func (m *NotificationRuleMutation) SetSendFindings(b bool) {
+	m.send_findings = &b
+}
+
+// SendFindings returns the value of the "send_findings" field in the mutation.
+func (m *NotificationRuleMutation) SendFindings() (r bool, exists bool) {
+	v := m.send_findings
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSendFindings returns the old "send_findings" field's value of the NotificationRule entity.
+// If the NotificationRule object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationRuleMutation) OldSendFindings(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSendFindings is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSendFindings requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSendFindings: %w", err)
+	}
+	return oldValue.SendFindings, nil
+}
+
+// ResetSendFindings resets all changes to the "send_findings" field.
+func (m *NotificationRuleMutation) ResetSendFindings() {
+	m.send_findings = nil
+}
+
+// SetSendReport sets the "send_report" field.
+func (m *NotificationRuleMutation) SetSendReport(b []byte) {
+	m.send_report = &b
+}
+
+// SendReport returns the value of the "send_report" field in the mutation.
+func (m *NotificationRuleMutation) SendReport() (r []byte, exists bool) {
+	v := m.send_report
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSendReport returns the old "send_report" field's value of the NotificationRule entity.
+// If the NotificationRule object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationRuleMutation) OldSendReport(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSendReport is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSendReport requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSendReport: %w", err)
+	}
+	return oldValue.SendReport, nil
+}
+
+// ClearSendReport clears the value of the "send_report" field.
+func (m *NotificationRuleMutation) ClearSendReport() {
+	m.send_report = nil
+	m.clearedFields[notificationrule.FieldSendReport] = struct{}{}
+}
+
+// SendReportCleared returns if the "send_report" field was cleared in this mutation.
+func (m *NotificationRuleMutation) SendReportCleared() bool {
+	_, ok := m.clearedFields[notificationrule.FieldSendReport]
+	return ok
+}
+
+// ResetSendReport resets all changes to the "send_report" field.
+func (m *NotificationRuleMutation) ResetSendReport() {
+	m.send_report = nil
+	delete(m.clearedFields, notificationrule.FieldSendReport)
+}
+
+// SetNextReportAt sets the "next_report_at" field.
+func (m *NotificationRuleMutation) SetNextReportAt(i int64) {
+	m.next_report_at = &i
+	m.addnext_report_at = nil
+}
+
+// NextReportAt returns the value of the "next_report_at" field in the mutation.
+func (m *NotificationRuleMutation) NextReportAt() (r int64, exists bool) {
+	v := m.next_report_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNextReportAt returns the old "next_report_at" field's value of the NotificationRule entity.
+// If the NotificationRule object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationRuleMutation) OldNextReportAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNextReportAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNextReportAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNextReportAt: %w", err)
+	}
+	return oldValue.NextReportAt, nil
+}
+
+// AddNextReportAt adds i to the "next_report_at" field.
+func (m *NotificationRuleMutation) AddNextReportAt(i int64) {
+	if m.addnext_report_at != nil {
+		*m.addnext_report_at += i
+	} else {
+		m.addnext_report_at = &i
+	}
+}
+
+// AddedNextReportAt returns the value that was added to the "next_report_at" field in this mutation.
+func (m *NotificationRuleMutation) AddedNextReportAt() (r int64, exists bool) {
+	v := m.addnext_report_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearNextReportAt clears the value of the "next_report_at" field.
+func (m *NotificationRuleMutation) ClearNextReportAt() {
+	m.next_report_at = nil
+	m.addnext_report_at = nil
+	m.clearedFields[notificationrule.FieldNextReportAt] = struct{}{}
+}
+
+// NextReportAtCleared returns if the "next_report_at" field was cleared in this mutation.
+func (m *NotificationRuleMutation) NextReportAtCleared() bool {
+	_, ok := m.clearedFields[notificationrule.FieldNextReportAt]
+	return ok
+}
+
+// ResetNextReportAt resets all changes to the "next_report_at" field.
+func (m *NotificationRuleMutation) ResetNextReportAt() {
+	m.next_report_at = nil
+	m.addnext_report_at = nil
+	delete(m.clearedFields, notificationrule.FieldNextReportAt)
+}
+
+// SetLastReportAt sets the "last_report_at" field.
+func (m *NotificationRuleMutation) SetLastReportAt(i int64) {
+	m.last_report_at = &i
+	m.addlast_report_at = nil
+}
+
+// LastReportAt returns the value of the "last_report_at" field in the mutation.
+func (m *NotificationRuleMutation) LastReportAt() (r int64, exists bool) {
+	v := m.last_report_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLastReportAt returns the old "last_report_at" field's value of the NotificationRule entity.
+// If the NotificationRule object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationRuleMutation) OldLastReportAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLastReportAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLastReportAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLastReportAt: %w", err)
+	}
+	return oldValue.LastReportAt, nil
+}
+
+// AddLastReportAt adds i to the "last_report_at" field.
+func (m *NotificationRuleMutation) AddLastReportAt(i int64) {
+	if m.addlast_report_at != nil {
+		*m.addlast_report_at += i
+	} else {
+		m.addlast_report_at = &i
+	}
+}
+
+// AddedLastReportAt returns the value that was added to the "last_report_at" field in this mutation.
+func (m *NotificationRuleMutation) AddedLastReportAt() (r int64, exists bool) {
+	v := m.addlast_report_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearLastReportAt clears the value of the "last_report_at" field.
+func (m *NotificationRuleMutation) ClearLastReportAt() {
+	m.last_report_at = nil
+	m.addlast_report_at = nil
+	m.clearedFields[notificationrule.FieldLastReportAt] = struct{}{}
+}
+
+// LastReportAtCleared returns if the "last_report_at" field was cleared in this mutation.
+func (m *NotificationRuleMutation) LastReportAtCleared() bool {
+	_, ok := m.clearedFields[notificationrule.FieldLastReportAt]
+	return ok
+}
+
+// ResetLastReportAt resets all changes to the "last_report_at" field.
+func (m *NotificationRuleMutation) ResetLastReportAt() {
+	m.last_report_at = nil
+	m.addlast_report_at = nil
+	delete(m.clearedFields, notificationrule.FieldLastReportAt)
+}
+
 // SetRefusedRecipients sets the "refused_recipients" field.
 func (m *NotificationRuleMutation) SetRefusedRecipients(value map[string]string) {
 	m.refused_recipients = &value
@@ -29537,7 +41746,7 @@ func (m *NotificationRuleMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *NotificationRuleMutation) Fields() []string {
-	fields := make([]string, 0, 12)
+	fields := make([]string, 0, 19)
 	if m.deployment_id != nil {
 		fields = append(fields, notificationrule.FieldDeploymentID)
 	}
@@ -29564,6 +41773,27 @@ func (m *NotificationRuleMutation) Fields() []string {
 	}
 	if m.send_scan_completion != nil {
 		fields = append(fields, notificationrule.FieldSendScanCompletion)
+	}
+	if m.send_held_closes != nil {
+		fields = append(fields, notificationrule.FieldSendHeldCloses)
+	}
+	if m.send_rule_alerts != nil {
+		fields = append(fields, notificationrule.FieldSendRuleAlerts)
+	}
+	if m.send_freshness != nil {
+		fields = append(fields, notificationrule.FieldSendFreshness)
+	}
+	if m.send_findings != nil {
+		fields = append(fields, notificationrule.FieldSendFindings)
+	}
+	if m.send_report != nil {
+		fields = append(fields, notificationrule.FieldSendReport)
+	}
+	if m.next_report_at != nil {
+		fields = append(fields, notificationrule.FieldNextReportAt)
+	}
+	if m.last_report_at != nil {
+		fields = append(fields, notificationrule.FieldLastReportAt)
 	}
 	if m.refused_recipients != nil {
 		fields = append(fields, notificationrule.FieldRefusedRecipients)
@@ -29600,6 +41830,20 @@ func (m *NotificationRuleMutation) Field(name string) (ent.Value, bool) {
 		return m.UseNetworkBroker()
 	case notificationrule.FieldSendScanCompletion:
 		return m.SendScanCompletion()
+	case notificationrule.FieldSendHeldCloses:
+		return m.SendHeldCloses()
+	case notificationrule.FieldSendRuleAlerts:
+		return m.SendRuleAlerts()
+	case notificationrule.FieldSendFreshness:
+		return m.SendFreshness()
+	case notificationrule.FieldSendFindings:
+		return m.SendFindings()
+	case notificationrule.FieldSendReport:
+		return m.SendReport()
+	case notificationrule.FieldNextReportAt:
+		return m.NextReportAt()
+	case notificationrule.FieldLastReportAt:
+		return m.LastReportAt()
 	case notificationrule.FieldRefusedRecipients:
 		return m.RefusedRecipients()
 	case notificationrule.FieldCreatedAt:
@@ -29633,6 +41877,20 @@ func (m *NotificationRuleMutation) OldField(ctx context.Context, name string) (e
 		return m.OldUseNetworkBroker(ctx)
 	case notificationrule.FieldSendScanCompletion:
 		return m.OldSendScanCompletion(ctx)
+	case notificationrule.FieldSendHeldCloses:
+		return m.OldSendHeldCloses(ctx)
+	case notificationrule.FieldSendRuleAlerts:
+		return m.OldSendRuleAlerts(ctx)
+	case notificationrule.FieldSendFreshness:
+		return m.OldSendFreshness(ctx)
+	case notificationrule.FieldSendFindings:
+		return m.OldSendFindings(ctx)
+	case notificationrule.FieldSendReport:
+		return m.OldSendReport(ctx)
+	case notificationrule.FieldNextReportAt:
+		return m.OldNextReportAt(ctx)
+	case notificationrule.FieldLastReportAt:
+		return m.OldLastReportAt(ctx)
 	case notificationrule.FieldRefusedRecipients:
 		return m.OldRefusedRecipients(ctx)
 	case notificationrule.FieldCreatedAt:
@@ -29711,6 +41969,55 @@ func (m *NotificationRuleMutation) SetField(name string, value ent.Value) error 
 		}
 		m.SetSendScanCompletion(v)
 		return nil
+	case notificationrule.FieldSendHeldCloses:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSendHeldCloses(v)
+		return nil
+	case notificationrule.FieldSendRuleAlerts:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSendRuleAlerts(v)
+		return nil
+	case notificationrule.FieldSendFreshness:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSendFreshness(v)
+		return nil
+	case notificationrule.FieldSendFindings:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSendFindings(v)
+		return nil
+	case notificationrule.FieldSendReport:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSendReport(v)
+		return nil
+	case notificationrule.FieldNextReportAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNextReportAt(v)
+		return nil
+	case notificationrule.FieldLastReportAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLastReportAt(v)
+		return nil
 	case notificationrule.FieldRefusedRecipients:
 		v, ok := value.(map[string]string)
 		if !ok {
@@ -29743,6 +42050,12 @@ func (m *NotificationRuleMutation) AddedFields() []string {
 	if m.adddeployment_id != nil {
 		fields = append(fields, notificationrule.FieldDeploymentID)
 	}
+	if m.addnext_report_at != nil {
+		fields = append(fields, notificationrule.FieldNextReportAt)
+	}
+	if m.addlast_report_at != nil {
+		fields = append(fields, notificationrule.FieldLastReportAt)
+	}
 	if m.addcreated_at != nil {
 		fields = append(fields, notificationrule.FieldCreatedAt)
 	}
@@ -29759,6 +42072,10 @@ func (m *NotificationRuleMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
 	case notificationrule.FieldDeploymentID:
 		return m.AddedDeploymentID()
+	case notificationrule.FieldNextReportAt:
+		return m.AddedNextReportAt()
+	case notificationrule.FieldLastReportAt:
+		return m.AddedLastReportAt()
 	case notificationrule.FieldCreatedAt:
 		return m.AddedCreatedAt()
 	case notificationrule.FieldUpdatedAt:
@@ -29778,6 +42095,20 @@ func (m *NotificationRuleMutation) AddField(name string, value ent.Value) error 
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddDeploymentID(v)
+		return nil
+	case notificationrule.FieldNextReportAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddNextReportAt(v)
+		return nil
+	case notificationrule.FieldLastReportAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddLastReportAt(v)
 		return nil
 	case notificationrule.FieldCreatedAt:
 		v, ok := value.(int64)
@@ -29804,6 +42135,15 @@ func (m *NotificationRuleMutation) ClearedFields() []string {
 	if m.FieldCleared(notificationrule.FieldSecrets) {
 		fields = append(fields, notificationrule.FieldSecrets)
 	}
+	if m.FieldCleared(notificationrule.FieldSendReport) {
+		fields = append(fields, notificationrule.FieldSendReport)
+	}
+	if m.FieldCleared(notificationrule.FieldNextReportAt) {
+		fields = append(fields, notificationrule.FieldNextReportAt)
+	}
+	if m.FieldCleared(notificationrule.FieldLastReportAt) {
+		fields = append(fields, notificationrule.FieldLastReportAt)
+	}
 	if m.FieldCleared(notificationrule.FieldRefusedRecipients) {
 		fields = append(fields, notificationrule.FieldRefusedRecipients)
 	}
@@ -29823,6 +42163,15 @@ func (m *NotificationRuleMutation) ClearField(name string) error {
 	switch name {
 	case notificationrule.FieldSecrets:
 		m.ClearSecrets()
+		return nil
+	case notificationrule.FieldSendReport:
+		m.ClearSendReport()
+		return nil
+	case notificationrule.FieldNextReportAt:
+		m.ClearNextReportAt()
+		return nil
+	case notificationrule.FieldLastReportAt:
+		m.ClearLastReportAt()
 		return nil
 	case notificationrule.FieldRefusedRecipients:
 		m.ClearRefusedRecipients()
@@ -29861,6 +42210,27 @@ func (m *NotificationRuleMutation) ResetField(name string) error {
 		return nil
 	case notificationrule.FieldSendScanCompletion:
 		m.ResetSendScanCompletion()
+		return nil
+	case notificationrule.FieldSendHeldCloses:
+		m.ResetSendHeldCloses()
+		return nil
+	case notificationrule.FieldSendRuleAlerts:
+		m.ResetSendRuleAlerts()
+		return nil
+	case notificationrule.FieldSendFreshness:
+		m.ResetSendFreshness()
+		return nil
+	case notificationrule.FieldSendFindings:
+		m.ResetSendFindings()
+		return nil
+	case notificationrule.FieldSendReport:
+		m.ResetSendReport()
+		return nil
+	case notificationrule.FieldNextReportAt:
+		m.ResetNextReportAt()
+		return nil
+	case notificationrule.FieldLastReportAt:
+		m.ResetLastReportAt()
 		return nil
 	case notificationrule.FieldRefusedRecipients:
 		m.ResetRefusedRecipients()
@@ -34035,6 +46405,585 @@ func (m *PageBoundaryMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown PageBoundary edge %s", name)
 }
 
+// PathIgnoreMutation represents an operation that mutates the PathIgnore nodes in the graph.
+type PathIgnoreMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	product          *string
+	patterns         *[]string
+	appendpatterns   []string
+	updated_at       *int64
+	addupdated_at    *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*PathIgnore, error)
+	predicates       []predicate.PathIgnore
+}
+
+var _ ent.Mutation = (*PathIgnoreMutation)(nil)
+
+// pathignoreOption allows management of the mutation configuration using functional options.
+type pathignoreOption func(*PathIgnoreMutation)
+
+// newPathIgnoreMutation creates new mutation for the PathIgnore entity.
+func newPathIgnoreMutation(c config, op Op, opts ...pathignoreOption) *PathIgnoreMutation {
+	m := &PathIgnoreMutation{
+		config:        c,
+		op:            op,
+		typ:           TypePathIgnore,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withPathIgnoreID sets the ID field of the mutation.
+func withPathIgnoreID(id int64) pathignoreOption {
+	return func(m *PathIgnoreMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *PathIgnore
+		)
+		m.oldValue = func(ctx context.Context) (*PathIgnore, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().PathIgnore.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withPathIgnore sets the old PathIgnore of the mutation.
+func withPathIgnore(node *PathIgnore) pathignoreOption {
+	return func(m *PathIgnoreMutation) {
+		m.oldValue = func(context.Context) (*PathIgnore, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m PathIgnoreMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m PathIgnoreMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of PathIgnore entities.
+func (m *PathIgnoreMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *PathIgnoreMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *PathIgnoreMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().PathIgnore.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *PathIgnoreMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *PathIgnoreMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the PathIgnore entity.
+// If the PathIgnore object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PathIgnoreMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *PathIgnoreMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *PathIgnoreMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *PathIgnoreMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetProduct sets the "product" field.
+func (m *PathIgnoreMutation) SetProduct(s string) {
+	m.product = &s
+}
+
+// Product returns the value of the "product" field in the mutation.
+func (m *PathIgnoreMutation) Product() (r string, exists bool) {
+	v := m.product
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProduct returns the old "product" field's value of the PathIgnore entity.
+// If the PathIgnore object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PathIgnoreMutation) OldProduct(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProduct is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProduct requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProduct: %w", err)
+	}
+	return oldValue.Product, nil
+}
+
+// ResetProduct resets all changes to the "product" field.
+func (m *PathIgnoreMutation) ResetProduct() {
+	m.product = nil
+}
+
+// SetPatterns sets the "patterns" field.
+func (m *PathIgnoreMutation) SetPatterns(s []string) {
+	m.patterns = &s
+	m.appendpatterns = nil
+}
+
+// Patterns returns the value of the "patterns" field in the mutation.
+func (m *PathIgnoreMutation) Patterns() (r []string, exists bool) {
+	v := m.patterns
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPatterns returns the old "patterns" field's value of the PathIgnore entity.
+// If the PathIgnore object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PathIgnoreMutation) OldPatterns(ctx context.Context) (v []string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPatterns is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPatterns requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPatterns: %w", err)
+	}
+	return oldValue.Patterns, nil
+}
+
+// AppendPatterns adds s to the "patterns" field.
+func (m *PathIgnoreMutation) AppendPatterns(s []string) {
+	m.appendpatterns = append(m.appendpatterns, s...)
+}
+
+// AppendedPatterns returns the list of values that were appended to the "patterns" field in this mutation.
+func (m *PathIgnoreMutation) AppendedPatterns() ([]string, bool) {
+	if len(m.appendpatterns) == 0 {
+		return nil, false
+	}
+	return m.appendpatterns, true
+}
+
+// ResetPatterns resets all changes to the "patterns" field.
+func (m *PathIgnoreMutation) ResetPatterns() {
+	m.patterns = nil
+	m.appendpatterns = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *PathIgnoreMutation) SetUpdatedAt(i int64) {
+	m.updated_at = &i
+	m.addupdated_at = nil
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *PathIgnoreMutation) UpdatedAt() (r int64, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the PathIgnore entity.
+// If the PathIgnore object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PathIgnoreMutation) OldUpdatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// AddUpdatedAt adds i to the "updated_at" field.
+func (m *PathIgnoreMutation) AddUpdatedAt(i int64) {
+	if m.addupdated_at != nil {
+		*m.addupdated_at += i
+	} else {
+		m.addupdated_at = &i
+	}
+}
+
+// AddedUpdatedAt returns the value that was added to the "updated_at" field in this mutation.
+func (m *PathIgnoreMutation) AddedUpdatedAt() (r int64, exists bool) {
+	v := m.addupdated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *PathIgnoreMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+	m.addupdated_at = nil
+}
+
+// Where appends a list predicates to the PathIgnoreMutation builder.
+func (m *PathIgnoreMutation) Where(ps ...predicate.PathIgnore) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the PathIgnoreMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *PathIgnoreMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.PathIgnore, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *PathIgnoreMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *PathIgnoreMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (PathIgnore).
+func (m *PathIgnoreMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *PathIgnoreMutation) Fields() []string {
+	fields := make([]string, 0, 4)
+	if m.deployment_id != nil {
+		fields = append(fields, pathignore.FieldDeploymentID)
+	}
+	if m.product != nil {
+		fields = append(fields, pathignore.FieldProduct)
+	}
+	if m.patterns != nil {
+		fields = append(fields, pathignore.FieldPatterns)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, pathignore.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *PathIgnoreMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case pathignore.FieldDeploymentID:
+		return m.DeploymentID()
+	case pathignore.FieldProduct:
+		return m.Product()
+	case pathignore.FieldPatterns:
+		return m.Patterns()
+	case pathignore.FieldUpdatedAt:
+		return m.UpdatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *PathIgnoreMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case pathignore.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case pathignore.FieldProduct:
+		return m.OldProduct(ctx)
+	case pathignore.FieldPatterns:
+		return m.OldPatterns(ctx)
+	case pathignore.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown PathIgnore field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *PathIgnoreMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case pathignore.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case pathignore.FieldProduct:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProduct(v)
+		return nil
+	case pathignore.FieldPatterns:
+		v, ok := value.([]string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPatterns(v)
+		return nil
+	case pathignore.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown PathIgnore field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *PathIgnoreMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, pathignore.FieldDeploymentID)
+	}
+	if m.addupdated_at != nil {
+		fields = append(fields, pathignore.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *PathIgnoreMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case pathignore.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case pathignore.FieldUpdatedAt:
+		return m.AddedUpdatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *PathIgnoreMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case pathignore.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case pathignore.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown PathIgnore numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *PathIgnoreMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *PathIgnoreMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *PathIgnoreMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown PathIgnore nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *PathIgnoreMutation) ResetField(name string) error {
+	switch name {
+	case pathignore.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case pathignore.FieldProduct:
+		m.ResetProduct()
+		return nil
+	case pathignore.FieldPatterns:
+		m.ResetPatterns()
+		return nil
+	case pathignore.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown PathIgnore field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *PathIgnoreMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *PathIgnoreMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *PathIgnoreMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *PathIgnoreMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *PathIgnoreMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *PathIgnoreMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *PathIgnoreMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown PathIgnore unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *PathIgnoreMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown PathIgnore edge %s", name)
+}
+
 // PendingImportMutation represents an operation that mutates the PendingImport nodes in the graph.
 type PendingImportMutation struct {
 	config
@@ -34488,6 +47437,1849 @@ func (m *PendingImportMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *PendingImportMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown PendingImport edge %s", name)
+}
+
+// PolicyActMutation represents an operation that mutates the PolicyAct nodes in the graph.
+type PolicyActMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	project_id       *int64
+	addproject_id    *int64
+	policy_id        *int64
+	addpolicy_id     *int64
+	action           *string
+	issue_type       *string
+	fingerprint      *string
+	version          *string
+	at               *int64
+	addat            *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*PolicyAct, error)
+	predicates       []predicate.PolicyAct
+}
+
+var _ ent.Mutation = (*PolicyActMutation)(nil)
+
+// policyactOption allows management of the mutation configuration using functional options.
+type policyactOption func(*PolicyActMutation)
+
+// newPolicyActMutation creates new mutation for the PolicyAct entity.
+func newPolicyActMutation(c config, op Op, opts ...policyactOption) *PolicyActMutation {
+	m := &PolicyActMutation{
+		config:        c,
+		op:            op,
+		typ:           TypePolicyAct,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withPolicyActID sets the ID field of the mutation.
+func withPolicyActID(id int64) policyactOption {
+	return func(m *PolicyActMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *PolicyAct
+		)
+		m.oldValue = func(ctx context.Context) (*PolicyAct, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().PolicyAct.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withPolicyAct sets the old PolicyAct of the mutation.
+func withPolicyAct(node *PolicyAct) policyactOption {
+	return func(m *PolicyActMutation) {
+		m.oldValue = func(context.Context) (*PolicyAct, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m PolicyActMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m PolicyActMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of PolicyAct entities.
+func (m *PolicyActMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *PolicyActMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *PolicyActMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().PolicyAct.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *PolicyActMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *PolicyActMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the PolicyAct entity.
+// If the PolicyAct object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PolicyActMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *PolicyActMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *PolicyActMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *PolicyActMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetProjectID sets the "project_id" field.
+func (m *PolicyActMutation) SetProjectID(i int64) {
+	m.project_id = &i
+	m.addproject_id = nil
+}
+
+// ProjectID returns the value of the "project_id" field in the mutation.
+func (m *PolicyActMutation) ProjectID() (r int64, exists bool) {
+	v := m.project_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProjectID returns the old "project_id" field's value of the PolicyAct entity.
+// If the PolicyAct object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PolicyActMutation) OldProjectID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProjectID: %w", err)
+	}
+	return oldValue.ProjectID, nil
+}
+
+// AddProjectID adds i to the "project_id" field.
+func (m *PolicyActMutation) AddProjectID(i int64) {
+	if m.addproject_id != nil {
+		*m.addproject_id += i
+	} else {
+		m.addproject_id = &i
+	}
+}
+
+// AddedProjectID returns the value that was added to the "project_id" field in this mutation.
+func (m *PolicyActMutation) AddedProjectID() (r int64, exists bool) {
+	v := m.addproject_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetProjectID resets all changes to the "project_id" field.
+func (m *PolicyActMutation) ResetProjectID() {
+	m.project_id = nil
+	m.addproject_id = nil
+}
+
+// SetPolicyID sets the "policy_id" field.
+func (m *PolicyActMutation) SetPolicyID(i int64) {
+	m.policy_id = &i
+	m.addpolicy_id = nil
+}
+
+// PolicyID returns the value of the "policy_id" field in the mutation.
+func (m *PolicyActMutation) PolicyID() (r int64, exists bool) {
+	v := m.policy_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPolicyID returns the old "policy_id" field's value of the PolicyAct entity.
+// If the PolicyAct object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PolicyActMutation) OldPolicyID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPolicyID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPolicyID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPolicyID: %w", err)
+	}
+	return oldValue.PolicyID, nil
+}
+
+// AddPolicyID adds i to the "policy_id" field.
+func (m *PolicyActMutation) AddPolicyID(i int64) {
+	if m.addpolicy_id != nil {
+		*m.addpolicy_id += i
+	} else {
+		m.addpolicy_id = &i
+	}
+}
+
+// AddedPolicyID returns the value that was added to the "policy_id" field in this mutation.
+func (m *PolicyActMutation) AddedPolicyID() (r int64, exists bool) {
+	v := m.addpolicy_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetPolicyID resets all changes to the "policy_id" field.
+func (m *PolicyActMutation) ResetPolicyID() {
+	m.policy_id = nil
+	m.addpolicy_id = nil
+}
+
+// SetAction sets the "action" field.
+func (m *PolicyActMutation) SetAction(s string) {
+	m.action = &s
+}
+
+// Action returns the value of the "action" field in the mutation.
+func (m *PolicyActMutation) Action() (r string, exists bool) {
+	v := m.action
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAction returns the old "action" field's value of the PolicyAct entity.
+// If the PolicyAct object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PolicyActMutation) OldAction(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAction is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAction requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAction: %w", err)
+	}
+	return oldValue.Action, nil
+}
+
+// ResetAction resets all changes to the "action" field.
+func (m *PolicyActMutation) ResetAction() {
+	m.action = nil
+}
+
+// SetIssueType sets the "issue_type" field.
+func (m *PolicyActMutation) SetIssueType(s string) {
+	m.issue_type = &s
+}
+
+// IssueType returns the value of the "issue_type" field in the mutation.
+func (m *PolicyActMutation) IssueType() (r string, exists bool) {
+	v := m.issue_type
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldIssueType returns the old "issue_type" field's value of the PolicyAct entity.
+// If the PolicyAct object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PolicyActMutation) OldIssueType(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldIssueType is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldIssueType requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldIssueType: %w", err)
+	}
+	return oldValue.IssueType, nil
+}
+
+// ResetIssueType resets all changes to the "issue_type" field.
+func (m *PolicyActMutation) ResetIssueType() {
+	m.issue_type = nil
+}
+
+// SetFingerprint sets the "fingerprint" field.
+func (m *PolicyActMutation) SetFingerprint(s string) {
+	m.fingerprint = &s
+}
+
+// Fingerprint returns the value of the "fingerprint" field in the mutation.
+func (m *PolicyActMutation) Fingerprint() (r string, exists bool) {
+	v := m.fingerprint
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFingerprint returns the old "fingerprint" field's value of the PolicyAct entity.
+// If the PolicyAct object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PolicyActMutation) OldFingerprint(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFingerprint is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFingerprint requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFingerprint: %w", err)
+	}
+	return oldValue.Fingerprint, nil
+}
+
+// ResetFingerprint resets all changes to the "fingerprint" field.
+func (m *PolicyActMutation) ResetFingerprint() {
+	m.fingerprint = nil
+}
+
+// SetVersion sets the "version" field.
+func (m *PolicyActMutation) SetVersion(s string) {
+	m.version = &s
+}
+
+// Version returns the value of the "version" field in the mutation.
+func (m *PolicyActMutation) Version() (r string, exists bool) {
+	v := m.version
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldVersion returns the old "version" field's value of the PolicyAct entity.
+// If the PolicyAct object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PolicyActMutation) OldVersion(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldVersion is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldVersion requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldVersion: %w", err)
+	}
+	return oldValue.Version, nil
+}
+
+// ResetVersion resets all changes to the "version" field.
+func (m *PolicyActMutation) ResetVersion() {
+	m.version = nil
+}
+
+// SetAt sets the "at" field.
+func (m *PolicyActMutation) SetAt(i int64) {
+	m.at = &i
+	m.addat = nil
+}
+
+// At returns the value of the "at" field in the mutation.
+func (m *PolicyActMutation) At() (r int64, exists bool) {
+	v := m.at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAt returns the old "at" field's value of the PolicyAct entity.
+// If the PolicyAct object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PolicyActMutation) OldAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAt: %w", err)
+	}
+	return oldValue.At, nil
+}
+
+// AddAt adds i to the "at" field.
+func (m *PolicyActMutation) AddAt(i int64) {
+	if m.addat != nil {
+		*m.addat += i
+	} else {
+		m.addat = &i
+	}
+}
+
+// AddedAt returns the value that was added to the "at" field in this mutation.
+func (m *PolicyActMutation) AddedAt() (r int64, exists bool) {
+	v := m.addat
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAt resets all changes to the "at" field.
+func (m *PolicyActMutation) ResetAt() {
+	m.at = nil
+	m.addat = nil
+}
+
+// Where appends a list predicates to the PolicyActMutation builder.
+func (m *PolicyActMutation) Where(ps ...predicate.PolicyAct) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the PolicyActMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *PolicyActMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.PolicyAct, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *PolicyActMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *PolicyActMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (PolicyAct).
+func (m *PolicyActMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *PolicyActMutation) Fields() []string {
+	fields := make([]string, 0, 8)
+	if m.deployment_id != nil {
+		fields = append(fields, policyact.FieldDeploymentID)
+	}
+	if m.project_id != nil {
+		fields = append(fields, policyact.FieldProjectID)
+	}
+	if m.policy_id != nil {
+		fields = append(fields, policyact.FieldPolicyID)
+	}
+	if m.action != nil {
+		fields = append(fields, policyact.FieldAction)
+	}
+	if m.issue_type != nil {
+		fields = append(fields, policyact.FieldIssueType)
+	}
+	if m.fingerprint != nil {
+		fields = append(fields, policyact.FieldFingerprint)
+	}
+	if m.version != nil {
+		fields = append(fields, policyact.FieldVersion)
+	}
+	if m.at != nil {
+		fields = append(fields, policyact.FieldAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *PolicyActMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case policyact.FieldDeploymentID:
+		return m.DeploymentID()
+	case policyact.FieldProjectID:
+		return m.ProjectID()
+	case policyact.FieldPolicyID:
+		return m.PolicyID()
+	case policyact.FieldAction:
+		return m.Action()
+	case policyact.FieldIssueType:
+		return m.IssueType()
+	case policyact.FieldFingerprint:
+		return m.Fingerprint()
+	case policyact.FieldVersion:
+		return m.Version()
+	case policyact.FieldAt:
+		return m.At()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *PolicyActMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case policyact.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case policyact.FieldProjectID:
+		return m.OldProjectID(ctx)
+	case policyact.FieldPolicyID:
+		return m.OldPolicyID(ctx)
+	case policyact.FieldAction:
+		return m.OldAction(ctx)
+	case policyact.FieldIssueType:
+		return m.OldIssueType(ctx)
+	case policyact.FieldFingerprint:
+		return m.OldFingerprint(ctx)
+	case policyact.FieldVersion:
+		return m.OldVersion(ctx)
+	case policyact.FieldAt:
+		return m.OldAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown PolicyAct field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *PolicyActMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case policyact.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case policyact.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProjectID(v)
+		return nil
+	case policyact.FieldPolicyID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPolicyID(v)
+		return nil
+	case policyact.FieldAction:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAction(v)
+		return nil
+	case policyact.FieldIssueType:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetIssueType(v)
+		return nil
+	case policyact.FieldFingerprint:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFingerprint(v)
+		return nil
+	case policyact.FieldVersion:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetVersion(v)
+		return nil
+	case policyact.FieldAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown PolicyAct field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *PolicyActMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, policyact.FieldDeploymentID)
+	}
+	if m.addproject_id != nil {
+		fields = append(fields, policyact.FieldProjectID)
+	}
+	if m.addpolicy_id != nil {
+		fields = append(fields, policyact.FieldPolicyID)
+	}
+	if m.addat != nil {
+		fields = append(fields, policyact.FieldAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *PolicyActMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case policyact.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case policyact.FieldProjectID:
+		return m.AddedProjectID()
+	case policyact.FieldPolicyID:
+		return m.AddedPolicyID()
+	case policyact.FieldAt:
+		return m.AddedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *PolicyActMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case policyact.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case policyact.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddProjectID(v)
+		return nil
+	case policyact.FieldPolicyID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddPolicyID(v)
+		return nil
+	case policyact.FieldAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown PolicyAct numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *PolicyActMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *PolicyActMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *PolicyActMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown PolicyAct nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *PolicyActMutation) ResetField(name string) error {
+	switch name {
+	case policyact.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case policyact.FieldProjectID:
+		m.ResetProjectID()
+		return nil
+	case policyact.FieldPolicyID:
+		m.ResetPolicyID()
+		return nil
+	case policyact.FieldAction:
+		m.ResetAction()
+		return nil
+	case policyact.FieldIssueType:
+		m.ResetIssueType()
+		return nil
+	case policyact.FieldFingerprint:
+		m.ResetFingerprint()
+		return nil
+	case policyact.FieldVersion:
+		m.ResetVersion()
+		return nil
+	case policyact.FieldAt:
+		m.ResetAt()
+		return nil
+	}
+	return fmt.Errorf("unknown PolicyAct field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *PolicyActMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *PolicyActMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *PolicyActMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *PolicyActMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *PolicyActMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *PolicyActMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *PolicyActMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown PolicyAct unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *PolicyActMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown PolicyAct edge %s", name)
+}
+
+// PolicyRunMutation represents an operation that mutates the PolicyRun nodes in the graph.
+type PolicyRunMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	policy_id        *int64
+	addpolicy_id     *int64
+	cause            *string
+	cause_id         *int64
+	addcause_id      *int64
+	evaluated        *int64
+	addevaluated     *int64
+	matched          *int64
+	addmatched       *int64
+	content          *[]byte
+	sent             *int64
+	addsent          *int64
+	at               *int64
+	addat            *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*PolicyRun, error)
+	predicates       []predicate.PolicyRun
+}
+
+var _ ent.Mutation = (*PolicyRunMutation)(nil)
+
+// policyrunOption allows management of the mutation configuration using functional options.
+type policyrunOption func(*PolicyRunMutation)
+
+// newPolicyRunMutation creates new mutation for the PolicyRun entity.
+func newPolicyRunMutation(c config, op Op, opts ...policyrunOption) *PolicyRunMutation {
+	m := &PolicyRunMutation{
+		config:        c,
+		op:            op,
+		typ:           TypePolicyRun,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withPolicyRunID sets the ID field of the mutation.
+func withPolicyRunID(id int64) policyrunOption {
+	return func(m *PolicyRunMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *PolicyRun
+		)
+		m.oldValue = func(ctx context.Context) (*PolicyRun, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().PolicyRun.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withPolicyRun sets the old PolicyRun of the mutation.
+func withPolicyRun(node *PolicyRun) policyrunOption {
+	return func(m *PolicyRunMutation) {
+		m.oldValue = func(context.Context) (*PolicyRun, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m PolicyRunMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m PolicyRunMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of PolicyRun entities.
+func (m *PolicyRunMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *PolicyRunMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *PolicyRunMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().PolicyRun.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *PolicyRunMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *PolicyRunMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the PolicyRun entity.
+// If the PolicyRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PolicyRunMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *PolicyRunMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *PolicyRunMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *PolicyRunMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetPolicyID sets the "policy_id" field.
+func (m *PolicyRunMutation) SetPolicyID(i int64) {
+	m.policy_id = &i
+	m.addpolicy_id = nil
+}
+
+// PolicyID returns the value of the "policy_id" field in the mutation.
+func (m *PolicyRunMutation) PolicyID() (r int64, exists bool) {
+	v := m.policy_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPolicyID returns the old "policy_id" field's value of the PolicyRun entity.
+// If the PolicyRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PolicyRunMutation) OldPolicyID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPolicyID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPolicyID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPolicyID: %w", err)
+	}
+	return oldValue.PolicyID, nil
+}
+
+// AddPolicyID adds i to the "policy_id" field.
+func (m *PolicyRunMutation) AddPolicyID(i int64) {
+	if m.addpolicy_id != nil {
+		*m.addpolicy_id += i
+	} else {
+		m.addpolicy_id = &i
+	}
+}
+
+// AddedPolicyID returns the value that was added to the "policy_id" field in this mutation.
+func (m *PolicyRunMutation) AddedPolicyID() (r int64, exists bool) {
+	v := m.addpolicy_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetPolicyID resets all changes to the "policy_id" field.
+func (m *PolicyRunMutation) ResetPolicyID() {
+	m.policy_id = nil
+	m.addpolicy_id = nil
+}
+
+// SetCause sets the "cause" field.
+func (m *PolicyRunMutation) SetCause(s string) {
+	m.cause = &s
+}
+
+// Cause returns the value of the "cause" field in the mutation.
+func (m *PolicyRunMutation) Cause() (r string, exists bool) {
+	v := m.cause
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCause returns the old "cause" field's value of the PolicyRun entity.
+// If the PolicyRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PolicyRunMutation) OldCause(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCause is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCause requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCause: %w", err)
+	}
+	return oldValue.Cause, nil
+}
+
+// ResetCause resets all changes to the "cause" field.
+func (m *PolicyRunMutation) ResetCause() {
+	m.cause = nil
+}
+
+// SetCauseID sets the "cause_id" field.
+func (m *PolicyRunMutation) SetCauseID(i int64) {
+	m.cause_id = &i
+	m.addcause_id = nil
+}
+
+// CauseID returns the value of the "cause_id" field in the mutation.
+func (m *PolicyRunMutation) CauseID() (r int64, exists bool) {
+	v := m.cause_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCauseID returns the old "cause_id" field's value of the PolicyRun entity.
+// If the PolicyRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PolicyRunMutation) OldCauseID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCauseID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCauseID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCauseID: %w", err)
+	}
+	return oldValue.CauseID, nil
+}
+
+// AddCauseID adds i to the "cause_id" field.
+func (m *PolicyRunMutation) AddCauseID(i int64) {
+	if m.addcause_id != nil {
+		*m.addcause_id += i
+	} else {
+		m.addcause_id = &i
+	}
+}
+
+// AddedCauseID returns the value that was added to the "cause_id" field in this mutation.
+func (m *PolicyRunMutation) AddedCauseID() (r int64, exists bool) {
+	v := m.addcause_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCauseID resets all changes to the "cause_id" field.
+func (m *PolicyRunMutation) ResetCauseID() {
+	m.cause_id = nil
+	m.addcause_id = nil
+}
+
+// SetEvaluated sets the "evaluated" field.
+func (m *PolicyRunMutation) SetEvaluated(i int64) {
+	m.evaluated = &i
+	m.addevaluated = nil
+}
+
+// Evaluated returns the value of the "evaluated" field in the mutation.
+func (m *PolicyRunMutation) Evaluated() (r int64, exists bool) {
+	v := m.evaluated
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEvaluated returns the old "evaluated" field's value of the PolicyRun entity.
+// If the PolicyRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PolicyRunMutation) OldEvaluated(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEvaluated is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEvaluated requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEvaluated: %w", err)
+	}
+	return oldValue.Evaluated, nil
+}
+
+// AddEvaluated adds i to the "evaluated" field.
+func (m *PolicyRunMutation) AddEvaluated(i int64) {
+	if m.addevaluated != nil {
+		*m.addevaluated += i
+	} else {
+		m.addevaluated = &i
+	}
+}
+
+// AddedEvaluated returns the value that was added to the "evaluated" field in this mutation.
+func (m *PolicyRunMutation) AddedEvaluated() (r int64, exists bool) {
+	v := m.addevaluated
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetEvaluated resets all changes to the "evaluated" field.
+func (m *PolicyRunMutation) ResetEvaluated() {
+	m.evaluated = nil
+	m.addevaluated = nil
+}
+
+// SetMatched sets the "matched" field.
+func (m *PolicyRunMutation) SetMatched(i int64) {
+	m.matched = &i
+	m.addmatched = nil
+}
+
+// Matched returns the value of the "matched" field in the mutation.
+func (m *PolicyRunMutation) Matched() (r int64, exists bool) {
+	v := m.matched
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMatched returns the old "matched" field's value of the PolicyRun entity.
+// If the PolicyRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PolicyRunMutation) OldMatched(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMatched is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMatched requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMatched: %w", err)
+	}
+	return oldValue.Matched, nil
+}
+
+// AddMatched adds i to the "matched" field.
+func (m *PolicyRunMutation) AddMatched(i int64) {
+	if m.addmatched != nil {
+		*m.addmatched += i
+	} else {
+		m.addmatched = &i
+	}
+}
+
+// AddedMatched returns the value that was added to the "matched" field in this mutation.
+func (m *PolicyRunMutation) AddedMatched() (r int64, exists bool) {
+	v := m.addmatched
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetMatched resets all changes to the "matched" field.
+func (m *PolicyRunMutation) ResetMatched() {
+	m.matched = nil
+	m.addmatched = nil
+}
+
+// SetContent sets the "content" field.
+func (m *PolicyRunMutation) SetContent(b []byte) {
+	m.content = &b
+}
+
+// Content returns the value of the "content" field in the mutation.
+func (m *PolicyRunMutation) Content() (r []byte, exists bool) {
+	v := m.content
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldContent returns the old "content" field's value of the PolicyRun entity.
+// If the PolicyRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PolicyRunMutation) OldContent(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldContent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldContent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldContent: %w", err)
+	}
+	return oldValue.Content, nil
+}
+
+// ResetContent resets all changes to the "content" field.
+func (m *PolicyRunMutation) ResetContent() {
+	m.content = nil
+}
+
+// SetSent sets the "sent" field.
+func (m *PolicyRunMutation) SetSent(i int64) {
+	m.sent = &i
+	m.addsent = nil
+}
+
+// Sent returns the value of the "sent" field in the mutation.
+func (m *PolicyRunMutation) Sent() (r int64, exists bool) {
+	v := m.sent
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSent returns the old "sent" field's value of the PolicyRun entity.
+// If the PolicyRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PolicyRunMutation) OldSent(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSent: %w", err)
+	}
+	return oldValue.Sent, nil
+}
+
+// AddSent adds i to the "sent" field.
+func (m *PolicyRunMutation) AddSent(i int64) {
+	if m.addsent != nil {
+		*m.addsent += i
+	} else {
+		m.addsent = &i
+	}
+}
+
+// AddedSent returns the value that was added to the "sent" field in this mutation.
+func (m *PolicyRunMutation) AddedSent() (r int64, exists bool) {
+	v := m.addsent
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetSent resets all changes to the "sent" field.
+func (m *PolicyRunMutation) ResetSent() {
+	m.sent = nil
+	m.addsent = nil
+}
+
+// SetAt sets the "at" field.
+func (m *PolicyRunMutation) SetAt(i int64) {
+	m.at = &i
+	m.addat = nil
+}
+
+// At returns the value of the "at" field in the mutation.
+func (m *PolicyRunMutation) At() (r int64, exists bool) {
+	v := m.at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAt returns the old "at" field's value of the PolicyRun entity.
+// If the PolicyRun object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PolicyRunMutation) OldAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAt: %w", err)
+	}
+	return oldValue.At, nil
+}
+
+// AddAt adds i to the "at" field.
+func (m *PolicyRunMutation) AddAt(i int64) {
+	if m.addat != nil {
+		*m.addat += i
+	} else {
+		m.addat = &i
+	}
+}
+
+// AddedAt returns the value that was added to the "at" field in this mutation.
+func (m *PolicyRunMutation) AddedAt() (r int64, exists bool) {
+	v := m.addat
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAt resets all changes to the "at" field.
+func (m *PolicyRunMutation) ResetAt() {
+	m.at = nil
+	m.addat = nil
+}
+
+// Where appends a list predicates to the PolicyRunMutation builder.
+func (m *PolicyRunMutation) Where(ps ...predicate.PolicyRun) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the PolicyRunMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *PolicyRunMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.PolicyRun, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *PolicyRunMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *PolicyRunMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (PolicyRun).
+func (m *PolicyRunMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *PolicyRunMutation) Fields() []string {
+	fields := make([]string, 0, 9)
+	if m.deployment_id != nil {
+		fields = append(fields, policyrun.FieldDeploymentID)
+	}
+	if m.policy_id != nil {
+		fields = append(fields, policyrun.FieldPolicyID)
+	}
+	if m.cause != nil {
+		fields = append(fields, policyrun.FieldCause)
+	}
+	if m.cause_id != nil {
+		fields = append(fields, policyrun.FieldCauseID)
+	}
+	if m.evaluated != nil {
+		fields = append(fields, policyrun.FieldEvaluated)
+	}
+	if m.matched != nil {
+		fields = append(fields, policyrun.FieldMatched)
+	}
+	if m.content != nil {
+		fields = append(fields, policyrun.FieldContent)
+	}
+	if m.sent != nil {
+		fields = append(fields, policyrun.FieldSent)
+	}
+	if m.at != nil {
+		fields = append(fields, policyrun.FieldAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *PolicyRunMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case policyrun.FieldDeploymentID:
+		return m.DeploymentID()
+	case policyrun.FieldPolicyID:
+		return m.PolicyID()
+	case policyrun.FieldCause:
+		return m.Cause()
+	case policyrun.FieldCauseID:
+		return m.CauseID()
+	case policyrun.FieldEvaluated:
+		return m.Evaluated()
+	case policyrun.FieldMatched:
+		return m.Matched()
+	case policyrun.FieldContent:
+		return m.Content()
+	case policyrun.FieldSent:
+		return m.Sent()
+	case policyrun.FieldAt:
+		return m.At()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *PolicyRunMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case policyrun.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case policyrun.FieldPolicyID:
+		return m.OldPolicyID(ctx)
+	case policyrun.FieldCause:
+		return m.OldCause(ctx)
+	case policyrun.FieldCauseID:
+		return m.OldCauseID(ctx)
+	case policyrun.FieldEvaluated:
+		return m.OldEvaluated(ctx)
+	case policyrun.FieldMatched:
+		return m.OldMatched(ctx)
+	case policyrun.FieldContent:
+		return m.OldContent(ctx)
+	case policyrun.FieldSent:
+		return m.OldSent(ctx)
+	case policyrun.FieldAt:
+		return m.OldAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown PolicyRun field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *PolicyRunMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case policyrun.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case policyrun.FieldPolicyID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPolicyID(v)
+		return nil
+	case policyrun.FieldCause:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCause(v)
+		return nil
+	case policyrun.FieldCauseID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCauseID(v)
+		return nil
+	case policyrun.FieldEvaluated:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEvaluated(v)
+		return nil
+	case policyrun.FieldMatched:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMatched(v)
+		return nil
+	case policyrun.FieldContent:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetContent(v)
+		return nil
+	case policyrun.FieldSent:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSent(v)
+		return nil
+	case policyrun.FieldAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown PolicyRun field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *PolicyRunMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, policyrun.FieldDeploymentID)
+	}
+	if m.addpolicy_id != nil {
+		fields = append(fields, policyrun.FieldPolicyID)
+	}
+	if m.addcause_id != nil {
+		fields = append(fields, policyrun.FieldCauseID)
+	}
+	if m.addevaluated != nil {
+		fields = append(fields, policyrun.FieldEvaluated)
+	}
+	if m.addmatched != nil {
+		fields = append(fields, policyrun.FieldMatched)
+	}
+	if m.addsent != nil {
+		fields = append(fields, policyrun.FieldSent)
+	}
+	if m.addat != nil {
+		fields = append(fields, policyrun.FieldAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *PolicyRunMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case policyrun.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case policyrun.FieldPolicyID:
+		return m.AddedPolicyID()
+	case policyrun.FieldCauseID:
+		return m.AddedCauseID()
+	case policyrun.FieldEvaluated:
+		return m.AddedEvaluated()
+	case policyrun.FieldMatched:
+		return m.AddedMatched()
+	case policyrun.FieldSent:
+		return m.AddedSent()
+	case policyrun.FieldAt:
+		return m.AddedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *PolicyRunMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case policyrun.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case policyrun.FieldPolicyID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddPolicyID(v)
+		return nil
+	case policyrun.FieldCauseID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCauseID(v)
+		return nil
+	case policyrun.FieldEvaluated:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddEvaluated(v)
+		return nil
+	case policyrun.FieldMatched:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddMatched(v)
+		return nil
+	case policyrun.FieldSent:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSent(v)
+		return nil
+	case policyrun.FieldAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown PolicyRun numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *PolicyRunMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *PolicyRunMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *PolicyRunMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown PolicyRun nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *PolicyRunMutation) ResetField(name string) error {
+	switch name {
+	case policyrun.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case policyrun.FieldPolicyID:
+		m.ResetPolicyID()
+		return nil
+	case policyrun.FieldCause:
+		m.ResetCause()
+		return nil
+	case policyrun.FieldCauseID:
+		m.ResetCauseID()
+		return nil
+	case policyrun.FieldEvaluated:
+		m.ResetEvaluated()
+		return nil
+	case policyrun.FieldMatched:
+		m.ResetMatched()
+		return nil
+	case policyrun.FieldContent:
+		m.ResetContent()
+		return nil
+	case policyrun.FieldSent:
+		m.ResetSent()
+		return nil
+	case policyrun.FieldAt:
+		m.ResetAt()
+		return nil
+	}
+	return fmt.Errorf("unknown PolicyRun field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *PolicyRunMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *PolicyRunMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *PolicyRunMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *PolicyRunMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *PolicyRunMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *PolicyRunMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *PolicyRunMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown PolicyRun unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *PolicyRunMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown PolicyRun edge %s", name)
 }
 
 // ProductFeedbackMutation represents an operation that mutates the ProductFeedback nodes in the graph.
@@ -35197,34 +49989,40 @@ func (m *ProductFeedbackMutation) ResetEdge(name string) error {
 // ProjectMutation represents an operation that mutates the Project nodes in the graph.
 type ProjectMutation struct {
 	config
-	op                Op
-	typ               string
-	id                *int64
-	deployment_id     *int64
-	adddeployment_id  *int64
-	name              *string
-	name_key          *string
-	url               *string
-	repository_url    *string
-	bound_by          *string
-	default_branch    *string
-	primary_branch    *string
-	visibility        *string
-	scm_type          *string
-	managed_diff_scan *bool
-	managed_full_scan *bool
-	created_at        *int64
-	addcreated_at     *int64
-	creator_id        *int64
-	addcreator_id     *int64
-	latest_scan_at    *int64
-	addlatest_scan_at *int64
-	archived_at       *int64
-	addarchived_at    *int64
-	clearedFields     map[string]struct{}
-	done              bool
-	oldValue          func(context.Context) (*Project, error)
-	predicates        []predicate.Project
+	op                    Op
+	typ                   string
+	id                    *int64
+	deployment_id         *int64
+	adddeployment_id      *int64
+	name                  *string
+	name_key              *string
+	url                   *string
+	repository_url        *string
+	bound_by              *string
+	default_branch        *string
+	primary_branch        *string
+	visibility            *string
+	scm_type              *string
+	managed_diff_scan     *bool
+	managed_full_scan     *bool
+	ai_full_scan          *bool
+	created_at            *int64
+	addcreated_at         *int64
+	creator_id            *int64
+	addcreator_id         *int64
+	latest_scan_at        *int64
+	addlatest_scan_at     *int64
+	archived_at           *int64
+	addarchived_at        *int64
+	ignored_files         *[]string
+	appendignored_files   []string
+	product_ignored_files *map[string][]string
+	badge_key             *string
+	close_limits          *[]byte
+	clearedFields         map[string]struct{}
+	done                  bool
+	oldValue              func(context.Context) (*Project, error)
+	predicates            []predicate.Project
 }
 
 var _ ent.Mutation = (*ProjectMutation)(nil)
@@ -35783,6 +50581,42 @@ func (m *ProjectMutation) ResetManagedFullScan() {
 	m.managed_full_scan = nil
 }
 
+// SetAiFullScan sets the "ai_full_scan" field.
+func (m *ProjectMutation) SetAiFullScan(b bool) {
+	m.ai_full_scan = &b
+}
+
+// AiFullScan returns the value of the "ai_full_scan" field in the mutation.
+func (m *ProjectMutation) AiFullScan() (r bool, exists bool) {
+	v := m.ai_full_scan
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAiFullScan returns the old "ai_full_scan" field's value of the Project entity.
+// If the Project object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ProjectMutation) OldAiFullScan(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAiFullScan is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAiFullScan requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAiFullScan: %w", err)
+	}
+	return oldValue.AiFullScan, nil
+}
+
+// ResetAiFullScan resets all changes to the "ai_full_scan" field.
+func (m *ProjectMutation) ResetAiFullScan() {
+	m.ai_full_scan = nil
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *ProjectMutation) SetCreatedAt(i int64) {
 	m.created_at = &i
@@ -36049,6 +50883,218 @@ func (m *ProjectMutation) ResetArchivedAt() {
 	delete(m.clearedFields, project.FieldArchivedAt)
 }
 
+// SetIgnoredFiles sets the "ignored_files" field.
+func (m *ProjectMutation) SetIgnoredFiles(s []string) {
+	m.ignored_files = &s
+	m.appendignored_files = nil
+}
+
+// IgnoredFiles returns the value of the "ignored_files" field in the mutation.
+func (m *ProjectMutation) IgnoredFiles() (r []string, exists bool) {
+	v := m.ignored_files
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldIgnoredFiles returns the old "ignored_files" field's value of the Project entity.
+// If the Project object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ProjectMutation) OldIgnoredFiles(ctx context.Context) (v []string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldIgnoredFiles is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldIgnoredFiles requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldIgnoredFiles: %w", err)
+	}
+	return oldValue.IgnoredFiles, nil
+}
+
+// AppendIgnoredFiles adds s to the "ignored_files" field.
+func (m *ProjectMutation) AppendIgnoredFiles(s []string) {
+	m.appendignored_files = append(m.appendignored_files, s...)
+}
+
+// AppendedIgnoredFiles returns the list of values that were appended to the "ignored_files" field in this mutation.
+func (m *ProjectMutation) AppendedIgnoredFiles() ([]string, bool) {
+	if len(m.appendignored_files) == 0 {
+		return nil, false
+	}
+	return m.appendignored_files, true
+}
+
+// ClearIgnoredFiles clears the value of the "ignored_files" field.
+func (m *ProjectMutation) ClearIgnoredFiles() {
+	m.ignored_files = nil
+	m.appendignored_files = nil
+	m.clearedFields[project.FieldIgnoredFiles] = struct{}{}
+}
+
+// IgnoredFilesCleared returns if the "ignored_files" field was cleared in this mutation.
+func (m *ProjectMutation) IgnoredFilesCleared() bool {
+	_, ok := m.clearedFields[project.FieldIgnoredFiles]
+	return ok
+}
+
+// ResetIgnoredFiles resets all changes to the "ignored_files" field.
+func (m *ProjectMutation) ResetIgnoredFiles() {
+	m.ignored_files = nil
+	m.appendignored_files = nil
+	delete(m.clearedFields, project.FieldIgnoredFiles)
+}
+
+// SetProductIgnoredFiles sets the "product_ignored_files" field.
+func (m *ProjectMutation) SetProductIgnoredFiles(value map[string][]string) {
+	m.product_ignored_files = &value
+}
+
+// ProductIgnoredFiles returns the value of the "product_ignored_files" field in the mutation.
+func (m *ProjectMutation) ProductIgnoredFiles() (r map[string][]string, exists bool) {
+	v := m.product_ignored_files
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProductIgnoredFiles returns the old "product_ignored_files" field's value of the Project entity.
+// If the Project object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ProjectMutation) OldProductIgnoredFiles(ctx context.Context) (v map[string][]string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProductIgnoredFiles is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProductIgnoredFiles requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProductIgnoredFiles: %w", err)
+	}
+	return oldValue.ProductIgnoredFiles, nil
+}
+
+// ClearProductIgnoredFiles clears the value of the "product_ignored_files" field.
+func (m *ProjectMutation) ClearProductIgnoredFiles() {
+	m.product_ignored_files = nil
+	m.clearedFields[project.FieldProductIgnoredFiles] = struct{}{}
+}
+
+// ProductIgnoredFilesCleared returns if the "product_ignored_files" field was cleared in this mutation.
+func (m *ProjectMutation) ProductIgnoredFilesCleared() bool {
+	_, ok := m.clearedFields[project.FieldProductIgnoredFiles]
+	return ok
+}
+
+// ResetProductIgnoredFiles resets all changes to the "product_ignored_files" field.
+func (m *ProjectMutation) ResetProductIgnoredFiles() {
+	m.product_ignored_files = nil
+	delete(m.clearedFields, project.FieldProductIgnoredFiles)
+}
+
+// SetBadgeKey sets the "badge_key" field.
+func (m *ProjectMutation) SetBadgeKey(s string) {
+	m.badge_key = &s
+}
+
+// BadgeKey returns the value of the "badge_key" field in the mutation.
+func (m *ProjectMutation) BadgeKey() (r string, exists bool) {
+	v := m.badge_key
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldBadgeKey returns the old "badge_key" field's value of the Project entity.
+// If the Project object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ProjectMutation) OldBadgeKey(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldBadgeKey is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldBadgeKey requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldBadgeKey: %w", err)
+	}
+	return oldValue.BadgeKey, nil
+}
+
+// ClearBadgeKey clears the value of the "badge_key" field.
+func (m *ProjectMutation) ClearBadgeKey() {
+	m.badge_key = nil
+	m.clearedFields[project.FieldBadgeKey] = struct{}{}
+}
+
+// BadgeKeyCleared returns if the "badge_key" field was cleared in this mutation.
+func (m *ProjectMutation) BadgeKeyCleared() bool {
+	_, ok := m.clearedFields[project.FieldBadgeKey]
+	return ok
+}
+
+// ResetBadgeKey resets all changes to the "badge_key" field.
+func (m *ProjectMutation) ResetBadgeKey() {
+	m.badge_key = nil
+	delete(m.clearedFields, project.FieldBadgeKey)
+}
+
+// SetCloseLimits sets the "close_limits" field.
+func (m *ProjectMutation) SetCloseLimits(b []byte) {
+	m.close_limits = &b
+}
+
+// CloseLimits returns the value of the "close_limits" field in the mutation.
+func (m *ProjectMutation) CloseLimits() (r []byte, exists bool) {
+	v := m.close_limits
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCloseLimits returns the old "close_limits" field's value of the Project entity.
+// If the Project object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ProjectMutation) OldCloseLimits(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCloseLimits is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCloseLimits requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCloseLimits: %w", err)
+	}
+	return oldValue.CloseLimits, nil
+}
+
+// ClearCloseLimits clears the value of the "close_limits" field.
+func (m *ProjectMutation) ClearCloseLimits() {
+	m.close_limits = nil
+	m.clearedFields[project.FieldCloseLimits] = struct{}{}
+}
+
+// CloseLimitsCleared returns if the "close_limits" field was cleared in this mutation.
+func (m *ProjectMutation) CloseLimitsCleared() bool {
+	_, ok := m.clearedFields[project.FieldCloseLimits]
+	return ok
+}
+
+// ResetCloseLimits resets all changes to the "close_limits" field.
+func (m *ProjectMutation) ResetCloseLimits() {
+	m.close_limits = nil
+	delete(m.clearedFields, project.FieldCloseLimits)
+}
+
 // Where appends a list predicates to the ProjectMutation builder.
 func (m *ProjectMutation) Where(ps ...predicate.Project) {
 	m.predicates = append(m.predicates, ps...)
@@ -36083,7 +51129,7 @@ func (m *ProjectMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ProjectMutation) Fields() []string {
-	fields := make([]string, 0, 16)
+	fields := make([]string, 0, 21)
 	if m.deployment_id != nil {
 		fields = append(fields, project.FieldDeploymentID)
 	}
@@ -36120,6 +51166,9 @@ func (m *ProjectMutation) Fields() []string {
 	if m.managed_full_scan != nil {
 		fields = append(fields, project.FieldManagedFullScan)
 	}
+	if m.ai_full_scan != nil {
+		fields = append(fields, project.FieldAiFullScan)
+	}
 	if m.created_at != nil {
 		fields = append(fields, project.FieldCreatedAt)
 	}
@@ -36131,6 +51180,18 @@ func (m *ProjectMutation) Fields() []string {
 	}
 	if m.archived_at != nil {
 		fields = append(fields, project.FieldArchivedAt)
+	}
+	if m.ignored_files != nil {
+		fields = append(fields, project.FieldIgnoredFiles)
+	}
+	if m.product_ignored_files != nil {
+		fields = append(fields, project.FieldProductIgnoredFiles)
+	}
+	if m.badge_key != nil {
+		fields = append(fields, project.FieldBadgeKey)
+	}
+	if m.close_limits != nil {
+		fields = append(fields, project.FieldCloseLimits)
 	}
 	return fields
 }
@@ -36164,6 +51225,8 @@ func (m *ProjectMutation) Field(name string) (ent.Value, bool) {
 		return m.ManagedDiffScan()
 	case project.FieldManagedFullScan:
 		return m.ManagedFullScan()
+	case project.FieldAiFullScan:
+		return m.AiFullScan()
 	case project.FieldCreatedAt:
 		return m.CreatedAt()
 	case project.FieldCreatorID:
@@ -36172,6 +51235,14 @@ func (m *ProjectMutation) Field(name string) (ent.Value, bool) {
 		return m.LatestScanAt()
 	case project.FieldArchivedAt:
 		return m.ArchivedAt()
+	case project.FieldIgnoredFiles:
+		return m.IgnoredFiles()
+	case project.FieldProductIgnoredFiles:
+		return m.ProductIgnoredFiles()
+	case project.FieldBadgeKey:
+		return m.BadgeKey()
+	case project.FieldCloseLimits:
+		return m.CloseLimits()
 	}
 	return nil, false
 }
@@ -36205,6 +51276,8 @@ func (m *ProjectMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldManagedDiffScan(ctx)
 	case project.FieldManagedFullScan:
 		return m.OldManagedFullScan(ctx)
+	case project.FieldAiFullScan:
+		return m.OldAiFullScan(ctx)
 	case project.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	case project.FieldCreatorID:
@@ -36213,6 +51286,14 @@ func (m *ProjectMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldLatestScanAt(ctx)
 	case project.FieldArchivedAt:
 		return m.OldArchivedAt(ctx)
+	case project.FieldIgnoredFiles:
+		return m.OldIgnoredFiles(ctx)
+	case project.FieldProductIgnoredFiles:
+		return m.OldProductIgnoredFiles(ctx)
+	case project.FieldBadgeKey:
+		return m.OldBadgeKey(ctx)
+	case project.FieldCloseLimits:
+		return m.OldCloseLimits(ctx)
 	}
 	return nil, fmt.Errorf("unknown Project field %s", name)
 }
@@ -36306,6 +51387,13 @@ func (m *ProjectMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetManagedFullScan(v)
 		return nil
+	case project.FieldAiFullScan:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAiFullScan(v)
+		return nil
 	case project.FieldCreatedAt:
 		v, ok := value.(int64)
 		if !ok {
@@ -36333,6 +51421,34 @@ func (m *ProjectMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetArchivedAt(v)
+		return nil
+	case project.FieldIgnoredFiles:
+		v, ok := value.([]string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetIgnoredFiles(v)
+		return nil
+	case project.FieldProductIgnoredFiles:
+		v, ok := value.(map[string][]string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProductIgnoredFiles(v)
+		return nil
+	case project.FieldBadgeKey:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetBadgeKey(v)
+		return nil
+	case project.FieldCloseLimits:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCloseLimits(v)
 		return nil
 	}
 	return fmt.Errorf("unknown Project field %s", name)
@@ -36436,6 +51552,18 @@ func (m *ProjectMutation) ClearedFields() []string {
 	if m.FieldCleared(project.FieldArchivedAt) {
 		fields = append(fields, project.FieldArchivedAt)
 	}
+	if m.FieldCleared(project.FieldIgnoredFiles) {
+		fields = append(fields, project.FieldIgnoredFiles)
+	}
+	if m.FieldCleared(project.FieldProductIgnoredFiles) {
+		fields = append(fields, project.FieldProductIgnoredFiles)
+	}
+	if m.FieldCleared(project.FieldBadgeKey) {
+		fields = append(fields, project.FieldBadgeKey)
+	}
+	if m.FieldCleared(project.FieldCloseLimits) {
+		fields = append(fields, project.FieldCloseLimits)
+	}
 	return fields
 }
 
@@ -36458,6 +51586,18 @@ func (m *ProjectMutation) ClearField(name string) error {
 		return nil
 	case project.FieldArchivedAt:
 		m.ClearArchivedAt()
+		return nil
+	case project.FieldIgnoredFiles:
+		m.ClearIgnoredFiles()
+		return nil
+	case project.FieldProductIgnoredFiles:
+		m.ClearProductIgnoredFiles()
+		return nil
+	case project.FieldBadgeKey:
+		m.ClearBadgeKey()
+		return nil
+	case project.FieldCloseLimits:
+		m.ClearCloseLimits()
 		return nil
 	}
 	return fmt.Errorf("unknown Project nullable field %s", name)
@@ -36503,6 +51643,9 @@ func (m *ProjectMutation) ResetField(name string) error {
 	case project.FieldManagedFullScan:
 		m.ResetManagedFullScan()
 		return nil
+	case project.FieldAiFullScan:
+		m.ResetAiFullScan()
+		return nil
 	case project.FieldCreatedAt:
 		m.ResetCreatedAt()
 		return nil
@@ -36514,6 +51657,18 @@ func (m *ProjectMutation) ResetField(name string) error {
 		return nil
 	case project.FieldArchivedAt:
 		m.ResetArchivedAt()
+		return nil
+	case project.FieldIgnoredFiles:
+		m.ResetIgnoredFiles()
+		return nil
+	case project.FieldProductIgnoredFiles:
+		m.ResetProductIgnoredFiles()
+		return nil
+	case project.FieldBadgeKey:
+		m.ResetBadgeKey()
+		return nil
+	case project.FieldCloseLimits:
+		m.ResetCloseLimits()
 		return nil
 	}
 	return fmt.Errorf("unknown Project field %s", name)
@@ -37122,6 +52277,7 @@ type RemediationPolicyMutation struct {
 	addposition      *int32
 	active           *bool
 	content          *[]byte
+	given            *[]byte
 	created_at       *int64
 	addcreated_at    *int64
 	updated_at       *int64
@@ -37456,6 +52612,55 @@ func (m *RemediationPolicyMutation) ResetContent() {
 	m.content = nil
 }
 
+// SetGiven sets the "given" field.
+func (m *RemediationPolicyMutation) SetGiven(b []byte) {
+	m.given = &b
+}
+
+// Given returns the value of the "given" field in the mutation.
+func (m *RemediationPolicyMutation) Given() (r []byte, exists bool) {
+	v := m.given
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldGiven returns the old "given" field's value of the RemediationPolicy entity.
+// If the RemediationPolicy object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RemediationPolicyMutation) OldGiven(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldGiven is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldGiven requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldGiven: %w", err)
+	}
+	return oldValue.Given, nil
+}
+
+// ClearGiven clears the value of the "given" field.
+func (m *RemediationPolicyMutation) ClearGiven() {
+	m.given = nil
+	m.clearedFields[remediationpolicy.FieldGiven] = struct{}{}
+}
+
+// GivenCleared returns if the "given" field was cleared in this mutation.
+func (m *RemediationPolicyMutation) GivenCleared() bool {
+	_, ok := m.clearedFields[remediationpolicy.FieldGiven]
+	return ok
+}
+
+// ResetGiven resets all changes to the "given" field.
+func (m *RemediationPolicyMutation) ResetGiven() {
+	m.given = nil
+	delete(m.clearedFields, remediationpolicy.FieldGiven)
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *RemediationPolicyMutation) SetCreatedAt(i int64) {
 	m.created_at = &i
@@ -37602,7 +52807,7 @@ func (m *RemediationPolicyMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *RemediationPolicyMutation) Fields() []string {
-	fields := make([]string, 0, 7)
+	fields := make([]string, 0, 8)
 	if m.deployment_id != nil {
 		fields = append(fields, remediationpolicy.FieldDeploymentID)
 	}
@@ -37617,6 +52822,9 @@ func (m *RemediationPolicyMutation) Fields() []string {
 	}
 	if m.content != nil {
 		fields = append(fields, remediationpolicy.FieldContent)
+	}
+	if m.given != nil {
+		fields = append(fields, remediationpolicy.FieldGiven)
 	}
 	if m.created_at != nil {
 		fields = append(fields, remediationpolicy.FieldCreatedAt)
@@ -37642,6 +52850,8 @@ func (m *RemediationPolicyMutation) Field(name string) (ent.Value, bool) {
 		return m.Active()
 	case remediationpolicy.FieldContent:
 		return m.Content()
+	case remediationpolicy.FieldGiven:
+		return m.Given()
 	case remediationpolicy.FieldCreatedAt:
 		return m.CreatedAt()
 	case remediationpolicy.FieldUpdatedAt:
@@ -37665,6 +52875,8 @@ func (m *RemediationPolicyMutation) OldField(ctx context.Context, name string) (
 		return m.OldActive(ctx)
 	case remediationpolicy.FieldContent:
 		return m.OldContent(ctx)
+	case remediationpolicy.FieldGiven:
+		return m.OldGiven(ctx)
 	case remediationpolicy.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	case remediationpolicy.FieldUpdatedAt:
@@ -37712,6 +52924,13 @@ func (m *RemediationPolicyMutation) SetField(name string, value ent.Value) error
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetContent(v)
+		return nil
+	case remediationpolicy.FieldGiven:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetGiven(v)
 		return nil
 	case remediationpolicy.FieldCreatedAt:
 		v, ok := value.(int64)
@@ -37807,7 +53026,11 @@ func (m *RemediationPolicyMutation) AddField(name string, value ent.Value) error
 // ClearedFields returns all nullable fields that were cleared during this
 // mutation.
 func (m *RemediationPolicyMutation) ClearedFields() []string {
-	return nil
+	var fields []string
+	if m.FieldCleared(remediationpolicy.FieldGiven) {
+		fields = append(fields, remediationpolicy.FieldGiven)
+	}
+	return fields
 }
 
 // FieldCleared returns a boolean indicating if a field with the given name was
@@ -37820,6 +53043,11 @@ func (m *RemediationPolicyMutation) FieldCleared(name string) bool {
 // ClearField clears the value of the field with the given name. It returns an
 // error if the field is not defined in the schema.
 func (m *RemediationPolicyMutation) ClearField(name string) error {
+	switch name {
+	case remediationpolicy.FieldGiven:
+		m.ClearGiven()
+		return nil
+	}
 	return fmt.Errorf("unknown RemediationPolicy nullable field %s", name)
 }
 
@@ -37841,6 +53069,9 @@ func (m *RemediationPolicyMutation) ResetField(name string) error {
 		return nil
 	case remediationpolicy.FieldContent:
 		m.ResetContent()
+		return nil
+	case remediationpolicy.FieldGiven:
+		m.ResetGiven()
 		return nil
 	case remediationpolicy.FieldCreatedAt:
 		m.ResetCreatedAt()
@@ -37898,6 +53129,656 @@ func (m *RemediationPolicyMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *RemediationPolicyMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown RemediationPolicy edge %s", name)
+}
+
+// ReportFormatMutation represents an operation that mutates the ReportFormat nodes in the graph.
+type ReportFormatMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	name             *string
+	mapping          *string
+	created_at       *int64
+	addcreated_at    *int64
+	updated_at       *int64
+	addupdated_at    *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*ReportFormat, error)
+	predicates       []predicate.ReportFormat
+}
+
+var _ ent.Mutation = (*ReportFormatMutation)(nil)
+
+// reportformatOption allows management of the mutation configuration using functional options.
+type reportformatOption func(*ReportFormatMutation)
+
+// newReportFormatMutation creates new mutation for the ReportFormat entity.
+func newReportFormatMutation(c config, op Op, opts ...reportformatOption) *ReportFormatMutation {
+	m := &ReportFormatMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeReportFormat,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withReportFormatID sets the ID field of the mutation.
+func withReportFormatID(id int64) reportformatOption {
+	return func(m *ReportFormatMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *ReportFormat
+		)
+		m.oldValue = func(ctx context.Context) (*ReportFormat, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().ReportFormat.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withReportFormat sets the old ReportFormat of the mutation.
+func withReportFormat(node *ReportFormat) reportformatOption {
+	return func(m *ReportFormatMutation) {
+		m.oldValue = func(context.Context) (*ReportFormat, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m ReportFormatMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m ReportFormatMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of ReportFormat entities.
+func (m *ReportFormatMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *ReportFormatMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *ReportFormatMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().ReportFormat.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *ReportFormatMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *ReportFormatMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the ReportFormat entity.
+// If the ReportFormat object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ReportFormatMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *ReportFormatMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *ReportFormatMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *ReportFormatMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetName sets the "name" field.
+func (m *ReportFormatMutation) SetName(s string) {
+	m.name = &s
+}
+
+// Name returns the value of the "name" field in the mutation.
+func (m *ReportFormatMutation) Name() (r string, exists bool) {
+	v := m.name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldName returns the old "name" field's value of the ReportFormat entity.
+// If the ReportFormat object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ReportFormatMutation) OldName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldName: %w", err)
+	}
+	return oldValue.Name, nil
+}
+
+// ResetName resets all changes to the "name" field.
+func (m *ReportFormatMutation) ResetName() {
+	m.name = nil
+}
+
+// SetMapping sets the "mapping" field.
+func (m *ReportFormatMutation) SetMapping(s string) {
+	m.mapping = &s
+}
+
+// Mapping returns the value of the "mapping" field in the mutation.
+func (m *ReportFormatMutation) Mapping() (r string, exists bool) {
+	v := m.mapping
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMapping returns the old "mapping" field's value of the ReportFormat entity.
+// If the ReportFormat object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ReportFormatMutation) OldMapping(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMapping is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMapping requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMapping: %w", err)
+	}
+	return oldValue.Mapping, nil
+}
+
+// ResetMapping resets all changes to the "mapping" field.
+func (m *ReportFormatMutation) ResetMapping() {
+	m.mapping = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *ReportFormatMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *ReportFormatMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the ReportFormat entity.
+// If the ReportFormat object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ReportFormatMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *ReportFormatMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *ReportFormatMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *ReportFormatMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *ReportFormatMutation) SetUpdatedAt(i int64) {
+	m.updated_at = &i
+	m.addupdated_at = nil
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *ReportFormatMutation) UpdatedAt() (r int64, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the ReportFormat entity.
+// If the ReportFormat object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ReportFormatMutation) OldUpdatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// AddUpdatedAt adds i to the "updated_at" field.
+func (m *ReportFormatMutation) AddUpdatedAt(i int64) {
+	if m.addupdated_at != nil {
+		*m.addupdated_at += i
+	} else {
+		m.addupdated_at = &i
+	}
+}
+
+// AddedUpdatedAt returns the value that was added to the "updated_at" field in this mutation.
+func (m *ReportFormatMutation) AddedUpdatedAt() (r int64, exists bool) {
+	v := m.addupdated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *ReportFormatMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+	m.addupdated_at = nil
+}
+
+// Where appends a list predicates to the ReportFormatMutation builder.
+func (m *ReportFormatMutation) Where(ps ...predicate.ReportFormat) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the ReportFormatMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *ReportFormatMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.ReportFormat, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *ReportFormatMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *ReportFormatMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (ReportFormat).
+func (m *ReportFormatMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *ReportFormatMutation) Fields() []string {
+	fields := make([]string, 0, 5)
+	if m.deployment_id != nil {
+		fields = append(fields, reportformat.FieldDeploymentID)
+	}
+	if m.name != nil {
+		fields = append(fields, reportformat.FieldName)
+	}
+	if m.mapping != nil {
+		fields = append(fields, reportformat.FieldMapping)
+	}
+	if m.created_at != nil {
+		fields = append(fields, reportformat.FieldCreatedAt)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, reportformat.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *ReportFormatMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case reportformat.FieldDeploymentID:
+		return m.DeploymentID()
+	case reportformat.FieldName:
+		return m.Name()
+	case reportformat.FieldMapping:
+		return m.Mapping()
+	case reportformat.FieldCreatedAt:
+		return m.CreatedAt()
+	case reportformat.FieldUpdatedAt:
+		return m.UpdatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *ReportFormatMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case reportformat.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case reportformat.FieldName:
+		return m.OldName(ctx)
+	case reportformat.FieldMapping:
+		return m.OldMapping(ctx)
+	case reportformat.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case reportformat.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown ReportFormat field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ReportFormatMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case reportformat.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case reportformat.FieldName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetName(v)
+		return nil
+	case reportformat.FieldMapping:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMapping(v)
+		return nil
+	case reportformat.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case reportformat.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ReportFormat field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *ReportFormatMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, reportformat.FieldDeploymentID)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, reportformat.FieldCreatedAt)
+	}
+	if m.addupdated_at != nil {
+		fields = append(fields, reportformat.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *ReportFormatMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case reportformat.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case reportformat.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	case reportformat.FieldUpdatedAt:
+		return m.AddedUpdatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ReportFormatMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case reportformat.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case reportformat.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	case reportformat.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ReportFormat numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *ReportFormatMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *ReportFormatMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *ReportFormatMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown ReportFormat nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *ReportFormatMutation) ResetField(name string) error {
+	switch name {
+	case reportformat.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case reportformat.FieldName:
+		m.ResetName()
+		return nil
+	case reportformat.FieldMapping:
+		m.ResetMapping()
+		return nil
+	case reportformat.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case reportformat.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown ReportFormat field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *ReportFormatMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *ReportFormatMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *ReportFormatMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *ReportFormatMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *ReportFormatMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *ReportFormatMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *ReportFormatMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown ReportFormat unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *ReportFormatMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown ReportFormat edge %s", name)
 }
 
 // ReviewCommentContentMutation represents an operation that mutates the ReviewCommentContent nodes in the graph.
@@ -38617,6 +54498,8 @@ type RuleMutation struct {
 	category         *string
 	confidence       *string
 	content          *[]byte
+	secret_type      *string
+	origin           *string
 	clearedFields    map[string]struct{}
 	done             bool
 	oldValue         func(context.Context) (*Rule, error)
@@ -38963,6 +54846,104 @@ func (m *RuleMutation) ResetContent() {
 	m.content = nil
 }
 
+// SetSecretType sets the "secret_type" field.
+func (m *RuleMutation) SetSecretType(s string) {
+	m.secret_type = &s
+}
+
+// SecretType returns the value of the "secret_type" field in the mutation.
+func (m *RuleMutation) SecretType() (r string, exists bool) {
+	v := m.secret_type
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSecretType returns the old "secret_type" field's value of the Rule entity.
+// If the Rule object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleMutation) OldSecretType(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSecretType is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSecretType requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSecretType: %w", err)
+	}
+	return oldValue.SecretType, nil
+}
+
+// ClearSecretType clears the value of the "secret_type" field.
+func (m *RuleMutation) ClearSecretType() {
+	m.secret_type = nil
+	m.clearedFields[rule.FieldSecretType] = struct{}{}
+}
+
+// SecretTypeCleared returns if the "secret_type" field was cleared in this mutation.
+func (m *RuleMutation) SecretTypeCleared() bool {
+	_, ok := m.clearedFields[rule.FieldSecretType]
+	return ok
+}
+
+// ResetSecretType resets all changes to the "secret_type" field.
+func (m *RuleMutation) ResetSecretType() {
+	m.secret_type = nil
+	delete(m.clearedFields, rule.FieldSecretType)
+}
+
+// SetOrigin sets the "origin" field.
+func (m *RuleMutation) SetOrigin(s string) {
+	m.origin = &s
+}
+
+// Origin returns the value of the "origin" field in the mutation.
+func (m *RuleMutation) Origin() (r string, exists bool) {
+	v := m.origin
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldOrigin returns the old "origin" field's value of the Rule entity.
+// If the Rule object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleMutation) OldOrigin(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldOrigin is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldOrigin requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldOrigin: %w", err)
+	}
+	return oldValue.Origin, nil
+}
+
+// ClearOrigin clears the value of the "origin" field.
+func (m *RuleMutation) ClearOrigin() {
+	m.origin = nil
+	m.clearedFields[rule.FieldOrigin] = struct{}{}
+}
+
+// OriginCleared returns if the "origin" field was cleared in this mutation.
+func (m *RuleMutation) OriginCleared() bool {
+	_, ok := m.clearedFields[rule.FieldOrigin]
+	return ok
+}
+
+// ResetOrigin resets all changes to the "origin" field.
+func (m *RuleMutation) ResetOrigin() {
+	m.origin = nil
+	delete(m.clearedFields, rule.FieldOrigin)
+}
+
 // Where appends a list predicates to the RuleMutation builder.
 func (m *RuleMutation) Where(ps ...predicate.Rule) {
 	m.predicates = append(m.predicates, ps...)
@@ -38997,7 +54978,7 @@ func (m *RuleMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *RuleMutation) Fields() []string {
-	fields := make([]string, 0, 6)
+	fields := make([]string, 0, 8)
 	if m.deployment_id != nil {
 		fields = append(fields, rule.FieldDeploymentID)
 	}
@@ -39015,6 +54996,12 @@ func (m *RuleMutation) Fields() []string {
 	}
 	if m.content != nil {
 		fields = append(fields, rule.FieldContent)
+	}
+	if m.secret_type != nil {
+		fields = append(fields, rule.FieldSecretType)
+	}
+	if m.origin != nil {
+		fields = append(fields, rule.FieldOrigin)
 	}
 	return fields
 }
@@ -39036,6 +55023,10 @@ func (m *RuleMutation) Field(name string) (ent.Value, bool) {
 		return m.Confidence()
 	case rule.FieldContent:
 		return m.Content()
+	case rule.FieldSecretType:
+		return m.SecretType()
+	case rule.FieldOrigin:
+		return m.Origin()
 	}
 	return nil, false
 }
@@ -39057,6 +55048,10 @@ func (m *RuleMutation) OldField(ctx context.Context, name string) (ent.Value, er
 		return m.OldConfidence(ctx)
 	case rule.FieldContent:
 		return m.OldContent(ctx)
+	case rule.FieldSecretType:
+		return m.OldSecretType(ctx)
+	case rule.FieldOrigin:
+		return m.OldOrigin(ctx)
 	}
 	return nil, fmt.Errorf("unknown Rule field %s", name)
 }
@@ -39108,6 +55103,20 @@ func (m *RuleMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetContent(v)
 		return nil
+	case rule.FieldSecretType:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSecretType(v)
+		return nil
+	case rule.FieldOrigin:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetOrigin(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Rule field %s", name)
 }
@@ -39152,7 +55161,14 @@ func (m *RuleMutation) AddField(name string, value ent.Value) error {
 // ClearedFields returns all nullable fields that were cleared during this
 // mutation.
 func (m *RuleMutation) ClearedFields() []string {
-	return nil
+	var fields []string
+	if m.FieldCleared(rule.FieldSecretType) {
+		fields = append(fields, rule.FieldSecretType)
+	}
+	if m.FieldCleared(rule.FieldOrigin) {
+		fields = append(fields, rule.FieldOrigin)
+	}
+	return fields
 }
 
 // FieldCleared returns a boolean indicating if a field with the given name was
@@ -39165,6 +55181,14 @@ func (m *RuleMutation) FieldCleared(name string) bool {
 // ClearField clears the value of the field with the given name. It returns an
 // error if the field is not defined in the schema.
 func (m *RuleMutation) ClearField(name string) error {
+	switch name {
+	case rule.FieldSecretType:
+		m.ClearSecretType()
+		return nil
+	case rule.FieldOrigin:
+		m.ClearOrigin()
+		return nil
+	}
 	return fmt.Errorf("unknown Rule nullable field %s", name)
 }
 
@@ -39189,6 +55213,12 @@ func (m *RuleMutation) ResetField(name string) error {
 		return nil
 	case rule.FieldContent:
 		m.ResetContent()
+		return nil
+	case rule.FieldSecretType:
+		m.ResetSecretType()
+		return nil
+	case rule.FieldOrigin:
+		m.ResetOrigin()
 		return nil
 	}
 	return fmt.Errorf("unknown Rule field %s", name)
@@ -39916,29 +55946,38 @@ func (m *RuleAliasMutation) ResetEdge(name string) error {
 // RuleDocumentMutation represents an operation that mutates the RuleDocument nodes in the graph.
 type RuleDocumentMutation struct {
 	config
-	op               Op
-	typ              string
-	id               *int64
-	deployment_id    *int64
-	adddeployment_id *int64
-	name             *string
-	origin           *string
-	product          *string
-	severity         *string
-	languages        *[]string
-	appendlanguages  []string
-	mode             *string
-	visibility       *string
-	version          *int32
-	addversion       *int32
-	created_at       *int64
-	addcreated_at    *int64
-	updated_at       *int64
-	addupdated_at    *int64
-	clearedFields    map[string]struct{}
-	done             bool
-	oldValue         func(context.Context) (*RuleDocument, error)
-	predicates       []predicate.RuleDocument
+	op                     Op
+	typ                    string
+	id                     *int64
+	deployment_id          *int64
+	adddeployment_id       *int64
+	name                   *string
+	origin                 *string
+	product                *string
+	severity               *string
+	languages              *[]string
+	appendlanguages        []string
+	mode                   *string
+	visibility             *string
+	version                *int32
+	addversion             *int32
+	proven_version         *int32
+	addproven_version      *int32
+	quarantined_version    *int32
+	addquarantined_version *int32
+	quarantine_reason      *string
+	quarantine_scan_id     *int64
+	addquarantine_scan_id  *int64
+	quarantined_at         *int64
+	addquarantined_at      *int64
+	created_at             *int64
+	addcreated_at          *int64
+	updated_at             *int64
+	addupdated_at          *int64
+	clearedFields          map[string]struct{}
+	done                   bool
+	oldValue               func(context.Context) (*RuleDocument, error)
+	predicates             []predicate.RuleDocument
 }
 
 var _ ent.Mutation = (*RuleDocumentMutation)(nil)
@@ -40424,6 +56463,280 @@ func (m *RuleDocumentMutation) ResetVersion() {
 	m.addversion = nil
 }
 
+// SetProvenVersion sets the "proven_version" field.
+func (m *RuleDocumentMutation) SetProvenVersion(i int32) {
+	m.proven_version = &i
+	m.addproven_version = nil
+}
+
+// ProvenVersion returns the value of the "proven_version" field in the mutation.
+func (m *RuleDocumentMutation) ProvenVersion() (r int32, exists bool) {
+	v := m.proven_version
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProvenVersion returns the old "proven_version" field's value of the RuleDocument entity.
+// If the RuleDocument object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleDocumentMutation) OldProvenVersion(ctx context.Context) (v int32, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProvenVersion is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProvenVersion requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProvenVersion: %w", err)
+	}
+	return oldValue.ProvenVersion, nil
+}
+
+// AddProvenVersion adds i to the "proven_version" field.
+func (m *RuleDocumentMutation) AddProvenVersion(i int32) {
+	if m.addproven_version != nil {
+		*m.addproven_version += i
+	} else {
+		m.addproven_version = &i
+	}
+}
+
+// AddedProvenVersion returns the value that was added to the "proven_version" field in this mutation.
+func (m *RuleDocumentMutation) AddedProvenVersion() (r int32, exists bool) {
+	v := m.addproven_version
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetProvenVersion resets all changes to the "proven_version" field.
+func (m *RuleDocumentMutation) ResetProvenVersion() {
+	m.proven_version = nil
+	m.addproven_version = nil
+}
+
+// SetQuarantinedVersion sets the "quarantined_version" field.
+func (m *RuleDocumentMutation) SetQuarantinedVersion(i int32) {
+	m.quarantined_version = &i
+	m.addquarantined_version = nil
+}
+
+// QuarantinedVersion returns the value of the "quarantined_version" field in the mutation.
+func (m *RuleDocumentMutation) QuarantinedVersion() (r int32, exists bool) {
+	v := m.quarantined_version
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldQuarantinedVersion returns the old "quarantined_version" field's value of the RuleDocument entity.
+// If the RuleDocument object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleDocumentMutation) OldQuarantinedVersion(ctx context.Context) (v int32, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldQuarantinedVersion is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldQuarantinedVersion requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldQuarantinedVersion: %w", err)
+	}
+	return oldValue.QuarantinedVersion, nil
+}
+
+// AddQuarantinedVersion adds i to the "quarantined_version" field.
+func (m *RuleDocumentMutation) AddQuarantinedVersion(i int32) {
+	if m.addquarantined_version != nil {
+		*m.addquarantined_version += i
+	} else {
+		m.addquarantined_version = &i
+	}
+}
+
+// AddedQuarantinedVersion returns the value that was added to the "quarantined_version" field in this mutation.
+func (m *RuleDocumentMutation) AddedQuarantinedVersion() (r int32, exists bool) {
+	v := m.addquarantined_version
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetQuarantinedVersion resets all changes to the "quarantined_version" field.
+func (m *RuleDocumentMutation) ResetQuarantinedVersion() {
+	m.quarantined_version = nil
+	m.addquarantined_version = nil
+}
+
+// SetQuarantineReason sets the "quarantine_reason" field.
+func (m *RuleDocumentMutation) SetQuarantineReason(s string) {
+	m.quarantine_reason = &s
+}
+
+// QuarantineReason returns the value of the "quarantine_reason" field in the mutation.
+func (m *RuleDocumentMutation) QuarantineReason() (r string, exists bool) {
+	v := m.quarantine_reason
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldQuarantineReason returns the old "quarantine_reason" field's value of the RuleDocument entity.
+// If the RuleDocument object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleDocumentMutation) OldQuarantineReason(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldQuarantineReason is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldQuarantineReason requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldQuarantineReason: %w", err)
+	}
+	return oldValue.QuarantineReason, nil
+}
+
+// ResetQuarantineReason resets all changes to the "quarantine_reason" field.
+func (m *RuleDocumentMutation) ResetQuarantineReason() {
+	m.quarantine_reason = nil
+}
+
+// SetQuarantineScanID sets the "quarantine_scan_id" field.
+func (m *RuleDocumentMutation) SetQuarantineScanID(i int64) {
+	m.quarantine_scan_id = &i
+	m.addquarantine_scan_id = nil
+}
+
+// QuarantineScanID returns the value of the "quarantine_scan_id" field in the mutation.
+func (m *RuleDocumentMutation) QuarantineScanID() (r int64, exists bool) {
+	v := m.quarantine_scan_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldQuarantineScanID returns the old "quarantine_scan_id" field's value of the RuleDocument entity.
+// If the RuleDocument object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleDocumentMutation) OldQuarantineScanID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldQuarantineScanID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldQuarantineScanID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldQuarantineScanID: %w", err)
+	}
+	return oldValue.QuarantineScanID, nil
+}
+
+// AddQuarantineScanID adds i to the "quarantine_scan_id" field.
+func (m *RuleDocumentMutation) AddQuarantineScanID(i int64) {
+	if m.addquarantine_scan_id != nil {
+		*m.addquarantine_scan_id += i
+	} else {
+		m.addquarantine_scan_id = &i
+	}
+}
+
+// AddedQuarantineScanID returns the value that was added to the "quarantine_scan_id" field in this mutation.
+func (m *RuleDocumentMutation) AddedQuarantineScanID() (r int64, exists bool) {
+	v := m.addquarantine_scan_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetQuarantineScanID resets all changes to the "quarantine_scan_id" field.
+func (m *RuleDocumentMutation) ResetQuarantineScanID() {
+	m.quarantine_scan_id = nil
+	m.addquarantine_scan_id = nil
+}
+
+// SetQuarantinedAt sets the "quarantined_at" field.
+func (m *RuleDocumentMutation) SetQuarantinedAt(i int64) {
+	m.quarantined_at = &i
+	m.addquarantined_at = nil
+}
+
+// QuarantinedAt returns the value of the "quarantined_at" field in the mutation.
+func (m *RuleDocumentMutation) QuarantinedAt() (r int64, exists bool) {
+	v := m.quarantined_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldQuarantinedAt returns the old "quarantined_at" field's value of the RuleDocument entity.
+// If the RuleDocument object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleDocumentMutation) OldQuarantinedAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldQuarantinedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldQuarantinedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldQuarantinedAt: %w", err)
+	}
+	return oldValue.QuarantinedAt, nil
+}
+
+// AddQuarantinedAt adds i to the "quarantined_at" field.
+func (m *RuleDocumentMutation) AddQuarantinedAt(i int64) {
+	if m.addquarantined_at != nil {
+		*m.addquarantined_at += i
+	} else {
+		m.addquarantined_at = &i
+	}
+}
+
+// AddedQuarantinedAt returns the value that was added to the "quarantined_at" field in this mutation.
+func (m *RuleDocumentMutation) AddedQuarantinedAt() (r int64, exists bool) {
+	v := m.addquarantined_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearQuarantinedAt clears the value of the "quarantined_at" field.
+func (m *RuleDocumentMutation) ClearQuarantinedAt() {
+	m.quarantined_at = nil
+	m.addquarantined_at = nil
+	m.clearedFields[ruledocument.FieldQuarantinedAt] = struct{}{}
+}
+
+// QuarantinedAtCleared returns if the "quarantined_at" field was cleared in this mutation.
+func (m *RuleDocumentMutation) QuarantinedAtCleared() bool {
+	_, ok := m.clearedFields[ruledocument.FieldQuarantinedAt]
+	return ok
+}
+
+// ResetQuarantinedAt resets all changes to the "quarantined_at" field.
+func (m *RuleDocumentMutation) ResetQuarantinedAt() {
+	m.quarantined_at = nil
+	m.addquarantined_at = nil
+	delete(m.clearedFields, ruledocument.FieldQuarantinedAt)
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *RuleDocumentMutation) SetCreatedAt(i int64) {
 	m.created_at = &i
@@ -40570,7 +56883,7 @@ func (m *RuleDocumentMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *RuleDocumentMutation) Fields() []string {
-	fields := make([]string, 0, 11)
+	fields := make([]string, 0, 16)
 	if m.deployment_id != nil {
 		fields = append(fields, ruledocument.FieldDeploymentID)
 	}
@@ -40597,6 +56910,21 @@ func (m *RuleDocumentMutation) Fields() []string {
 	}
 	if m.version != nil {
 		fields = append(fields, ruledocument.FieldVersion)
+	}
+	if m.proven_version != nil {
+		fields = append(fields, ruledocument.FieldProvenVersion)
+	}
+	if m.quarantined_version != nil {
+		fields = append(fields, ruledocument.FieldQuarantinedVersion)
+	}
+	if m.quarantine_reason != nil {
+		fields = append(fields, ruledocument.FieldQuarantineReason)
+	}
+	if m.quarantine_scan_id != nil {
+		fields = append(fields, ruledocument.FieldQuarantineScanID)
+	}
+	if m.quarantined_at != nil {
+		fields = append(fields, ruledocument.FieldQuarantinedAt)
 	}
 	if m.created_at != nil {
 		fields = append(fields, ruledocument.FieldCreatedAt)
@@ -40630,6 +56958,16 @@ func (m *RuleDocumentMutation) Field(name string) (ent.Value, bool) {
 		return m.Visibility()
 	case ruledocument.FieldVersion:
 		return m.Version()
+	case ruledocument.FieldProvenVersion:
+		return m.ProvenVersion()
+	case ruledocument.FieldQuarantinedVersion:
+		return m.QuarantinedVersion()
+	case ruledocument.FieldQuarantineReason:
+		return m.QuarantineReason()
+	case ruledocument.FieldQuarantineScanID:
+		return m.QuarantineScanID()
+	case ruledocument.FieldQuarantinedAt:
+		return m.QuarantinedAt()
 	case ruledocument.FieldCreatedAt:
 		return m.CreatedAt()
 	case ruledocument.FieldUpdatedAt:
@@ -40661,6 +56999,16 @@ func (m *RuleDocumentMutation) OldField(ctx context.Context, name string) (ent.V
 		return m.OldVisibility(ctx)
 	case ruledocument.FieldVersion:
 		return m.OldVersion(ctx)
+	case ruledocument.FieldProvenVersion:
+		return m.OldProvenVersion(ctx)
+	case ruledocument.FieldQuarantinedVersion:
+		return m.OldQuarantinedVersion(ctx)
+	case ruledocument.FieldQuarantineReason:
+		return m.OldQuarantineReason(ctx)
+	case ruledocument.FieldQuarantineScanID:
+		return m.OldQuarantineScanID(ctx)
+	case ruledocument.FieldQuarantinedAt:
+		return m.OldQuarantinedAt(ctx)
 	case ruledocument.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	case ruledocument.FieldUpdatedAt:
@@ -40737,6 +57085,41 @@ func (m *RuleDocumentMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetVersion(v)
 		return nil
+	case ruledocument.FieldProvenVersion:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProvenVersion(v)
+		return nil
+	case ruledocument.FieldQuarantinedVersion:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetQuarantinedVersion(v)
+		return nil
+	case ruledocument.FieldQuarantineReason:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetQuarantineReason(v)
+		return nil
+	case ruledocument.FieldQuarantineScanID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetQuarantineScanID(v)
+		return nil
+	case ruledocument.FieldQuarantinedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetQuarantinedAt(v)
+		return nil
 	case ruledocument.FieldCreatedAt:
 		v, ok := value.(int64)
 		if !ok {
@@ -40765,6 +57148,18 @@ func (m *RuleDocumentMutation) AddedFields() []string {
 	if m.addversion != nil {
 		fields = append(fields, ruledocument.FieldVersion)
 	}
+	if m.addproven_version != nil {
+		fields = append(fields, ruledocument.FieldProvenVersion)
+	}
+	if m.addquarantined_version != nil {
+		fields = append(fields, ruledocument.FieldQuarantinedVersion)
+	}
+	if m.addquarantine_scan_id != nil {
+		fields = append(fields, ruledocument.FieldQuarantineScanID)
+	}
+	if m.addquarantined_at != nil {
+		fields = append(fields, ruledocument.FieldQuarantinedAt)
+	}
 	if m.addcreated_at != nil {
 		fields = append(fields, ruledocument.FieldCreatedAt)
 	}
@@ -40783,6 +57178,14 @@ func (m *RuleDocumentMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedDeploymentID()
 	case ruledocument.FieldVersion:
 		return m.AddedVersion()
+	case ruledocument.FieldProvenVersion:
+		return m.AddedProvenVersion()
+	case ruledocument.FieldQuarantinedVersion:
+		return m.AddedQuarantinedVersion()
+	case ruledocument.FieldQuarantineScanID:
+		return m.AddedQuarantineScanID()
+	case ruledocument.FieldQuarantinedAt:
+		return m.AddedQuarantinedAt()
 	case ruledocument.FieldCreatedAt:
 		return m.AddedCreatedAt()
 	case ruledocument.FieldUpdatedAt:
@@ -40810,6 +57213,34 @@ func (m *RuleDocumentMutation) AddField(name string, value ent.Value) error {
 		}
 		m.AddVersion(v)
 		return nil
+	case ruledocument.FieldProvenVersion:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddProvenVersion(v)
+		return nil
+	case ruledocument.FieldQuarantinedVersion:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddQuarantinedVersion(v)
+		return nil
+	case ruledocument.FieldQuarantineScanID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddQuarantineScanID(v)
+		return nil
+	case ruledocument.FieldQuarantinedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddQuarantinedAt(v)
+		return nil
 	case ruledocument.FieldCreatedAt:
 		v, ok := value.(int64)
 		if !ok {
@@ -40831,7 +57262,11 @@ func (m *RuleDocumentMutation) AddField(name string, value ent.Value) error {
 // ClearedFields returns all nullable fields that were cleared during this
 // mutation.
 func (m *RuleDocumentMutation) ClearedFields() []string {
-	return nil
+	var fields []string
+	if m.FieldCleared(ruledocument.FieldQuarantinedAt) {
+		fields = append(fields, ruledocument.FieldQuarantinedAt)
+	}
+	return fields
 }
 
 // FieldCleared returns a boolean indicating if a field with the given name was
@@ -40844,6 +57279,11 @@ func (m *RuleDocumentMutation) FieldCleared(name string) bool {
 // ClearField clears the value of the field with the given name. It returns an
 // error if the field is not defined in the schema.
 func (m *RuleDocumentMutation) ClearField(name string) error {
+	switch name {
+	case ruledocument.FieldQuarantinedAt:
+		m.ClearQuarantinedAt()
+		return nil
+	}
 	return fmt.Errorf("unknown RuleDocument nullable field %s", name)
 }
 
@@ -40877,6 +57317,21 @@ func (m *RuleDocumentMutation) ResetField(name string) error {
 		return nil
 	case ruledocument.FieldVersion:
 		m.ResetVersion()
+		return nil
+	case ruledocument.FieldProvenVersion:
+		m.ResetProvenVersion()
+		return nil
+	case ruledocument.FieldQuarantinedVersion:
+		m.ResetQuarantinedVersion()
+		return nil
+	case ruledocument.FieldQuarantineReason:
+		m.ResetQuarantineReason()
+		return nil
+	case ruledocument.FieldQuarantineScanID:
+		m.ResetQuarantineScanID()
+		return nil
+	case ruledocument.FieldQuarantinedAt:
+		m.ResetQuarantinedAt()
 		return nil
 	case ruledocument.FieldCreatedAt:
 		m.ResetCreatedAt()
@@ -41814,6 +58269,3137 @@ func (m *RuleVersionMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown RuleVersion edge %s", name)
 }
 
+// RuleboardMutation represents an operation that mutates the Ruleboard nodes in the graph.
+type RuleboardMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	slug             *string
+	name             *string
+	product          *string
+	created_at       *int64
+	addcreated_at    *int64
+	updated_at       *int64
+	addupdated_at    *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*Ruleboard, error)
+	predicates       []predicate.Ruleboard
+}
+
+var _ ent.Mutation = (*RuleboardMutation)(nil)
+
+// ruleboardOption allows management of the mutation configuration using functional options.
+type ruleboardOption func(*RuleboardMutation)
+
+// newRuleboardMutation creates new mutation for the Ruleboard entity.
+func newRuleboardMutation(c config, op Op, opts ...ruleboardOption) *RuleboardMutation {
+	m := &RuleboardMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeRuleboard,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withRuleboardID sets the ID field of the mutation.
+func withRuleboardID(id int64) ruleboardOption {
+	return func(m *RuleboardMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *Ruleboard
+		)
+		m.oldValue = func(ctx context.Context) (*Ruleboard, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().Ruleboard.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withRuleboard sets the old Ruleboard of the mutation.
+func withRuleboard(node *Ruleboard) ruleboardOption {
+	return func(m *RuleboardMutation) {
+		m.oldValue = func(context.Context) (*Ruleboard, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m RuleboardMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m RuleboardMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of Ruleboard entities.
+func (m *RuleboardMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *RuleboardMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *RuleboardMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().Ruleboard.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *RuleboardMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *RuleboardMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the Ruleboard entity.
+// If the Ruleboard object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleboardMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *RuleboardMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *RuleboardMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *RuleboardMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetSlug sets the "slug" field.
+func (m *RuleboardMutation) SetSlug(s string) {
+	m.slug = &s
+}
+
+// Slug returns the value of the "slug" field in the mutation.
+func (m *RuleboardMutation) Slug() (r string, exists bool) {
+	v := m.slug
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSlug returns the old "slug" field's value of the Ruleboard entity.
+// If the Ruleboard object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleboardMutation) OldSlug(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSlug is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSlug requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSlug: %w", err)
+	}
+	return oldValue.Slug, nil
+}
+
+// ResetSlug resets all changes to the "slug" field.
+func (m *RuleboardMutation) ResetSlug() {
+	m.slug = nil
+}
+
+// SetName sets the "name" field.
+func (m *RuleboardMutation) SetName(s string) {
+	m.name = &s
+}
+
+// Name returns the value of the "name" field in the mutation.
+func (m *RuleboardMutation) Name() (r string, exists bool) {
+	v := m.name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldName returns the old "name" field's value of the Ruleboard entity.
+// If the Ruleboard object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleboardMutation) OldName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldName: %w", err)
+	}
+	return oldValue.Name, nil
+}
+
+// ResetName resets all changes to the "name" field.
+func (m *RuleboardMutation) ResetName() {
+	m.name = nil
+}
+
+// SetProduct sets the "product" field.
+func (m *RuleboardMutation) SetProduct(s string) {
+	m.product = &s
+}
+
+// Product returns the value of the "product" field in the mutation.
+func (m *RuleboardMutation) Product() (r string, exists bool) {
+	v := m.product
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProduct returns the old "product" field's value of the Ruleboard entity.
+// If the Ruleboard object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleboardMutation) OldProduct(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProduct is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProduct requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProduct: %w", err)
+	}
+	return oldValue.Product, nil
+}
+
+// ResetProduct resets all changes to the "product" field.
+func (m *RuleboardMutation) ResetProduct() {
+	m.product = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *RuleboardMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *RuleboardMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the Ruleboard entity.
+// If the Ruleboard object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleboardMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *RuleboardMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *RuleboardMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *RuleboardMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *RuleboardMutation) SetUpdatedAt(i int64) {
+	m.updated_at = &i
+	m.addupdated_at = nil
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *RuleboardMutation) UpdatedAt() (r int64, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the Ruleboard entity.
+// If the Ruleboard object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleboardMutation) OldUpdatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// AddUpdatedAt adds i to the "updated_at" field.
+func (m *RuleboardMutation) AddUpdatedAt(i int64) {
+	if m.addupdated_at != nil {
+		*m.addupdated_at += i
+	} else {
+		m.addupdated_at = &i
+	}
+}
+
+// AddedUpdatedAt returns the value that was added to the "updated_at" field in this mutation.
+func (m *RuleboardMutation) AddedUpdatedAt() (r int64, exists bool) {
+	v := m.addupdated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *RuleboardMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+	m.addupdated_at = nil
+}
+
+// Where appends a list predicates to the RuleboardMutation builder.
+func (m *RuleboardMutation) Where(ps ...predicate.Ruleboard) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the RuleboardMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *RuleboardMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.Ruleboard, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *RuleboardMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *RuleboardMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (Ruleboard).
+func (m *RuleboardMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *RuleboardMutation) Fields() []string {
+	fields := make([]string, 0, 6)
+	if m.deployment_id != nil {
+		fields = append(fields, ruleboard.FieldDeploymentID)
+	}
+	if m.slug != nil {
+		fields = append(fields, ruleboard.FieldSlug)
+	}
+	if m.name != nil {
+		fields = append(fields, ruleboard.FieldName)
+	}
+	if m.product != nil {
+		fields = append(fields, ruleboard.FieldProduct)
+	}
+	if m.created_at != nil {
+		fields = append(fields, ruleboard.FieldCreatedAt)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, ruleboard.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *RuleboardMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case ruleboard.FieldDeploymentID:
+		return m.DeploymentID()
+	case ruleboard.FieldSlug:
+		return m.Slug()
+	case ruleboard.FieldName:
+		return m.Name()
+	case ruleboard.FieldProduct:
+		return m.Product()
+	case ruleboard.FieldCreatedAt:
+		return m.CreatedAt()
+	case ruleboard.FieldUpdatedAt:
+		return m.UpdatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *RuleboardMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case ruleboard.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case ruleboard.FieldSlug:
+		return m.OldSlug(ctx)
+	case ruleboard.FieldName:
+		return m.OldName(ctx)
+	case ruleboard.FieldProduct:
+		return m.OldProduct(ctx)
+	case ruleboard.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case ruleboard.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown Ruleboard field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *RuleboardMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case ruleboard.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case ruleboard.FieldSlug:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSlug(v)
+		return nil
+	case ruleboard.FieldName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetName(v)
+		return nil
+	case ruleboard.FieldProduct:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProduct(v)
+		return nil
+	case ruleboard.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case ruleboard.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Ruleboard field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *RuleboardMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, ruleboard.FieldDeploymentID)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, ruleboard.FieldCreatedAt)
+	}
+	if m.addupdated_at != nil {
+		fields = append(fields, ruleboard.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *RuleboardMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case ruleboard.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case ruleboard.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	case ruleboard.FieldUpdatedAt:
+		return m.AddedUpdatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *RuleboardMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case ruleboard.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case ruleboard.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	case ruleboard.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Ruleboard numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *RuleboardMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *RuleboardMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *RuleboardMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown Ruleboard nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *RuleboardMutation) ResetField(name string) error {
+	switch name {
+	case ruleboard.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case ruleboard.FieldSlug:
+		m.ResetSlug()
+		return nil
+	case ruleboard.FieldName:
+		m.ResetName()
+		return nil
+	case ruleboard.FieldProduct:
+		m.ResetProduct()
+		return nil
+	case ruleboard.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case ruleboard.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown Ruleboard field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *RuleboardMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *RuleboardMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *RuleboardMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *RuleboardMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *RuleboardMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *RuleboardMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *RuleboardMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown Ruleboard unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *RuleboardMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown Ruleboard edge %s", name)
+}
+
+// RuleboardProjectMutation represents an operation that mutates the RuleboardProject nodes in the graph.
+type RuleboardProjectMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	ruleboard_id     *int64
+	addruleboard_id  *int64
+	project_id       *int64
+	addproject_id    *int64
+	product          *string
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*RuleboardProject, error)
+	predicates       []predicate.RuleboardProject
+}
+
+var _ ent.Mutation = (*RuleboardProjectMutation)(nil)
+
+// ruleboardprojectOption allows management of the mutation configuration using functional options.
+type ruleboardprojectOption func(*RuleboardProjectMutation)
+
+// newRuleboardProjectMutation creates new mutation for the RuleboardProject entity.
+func newRuleboardProjectMutation(c config, op Op, opts ...ruleboardprojectOption) *RuleboardProjectMutation {
+	m := &RuleboardProjectMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeRuleboardProject,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withRuleboardProjectID sets the ID field of the mutation.
+func withRuleboardProjectID(id int64) ruleboardprojectOption {
+	return func(m *RuleboardProjectMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *RuleboardProject
+		)
+		m.oldValue = func(ctx context.Context) (*RuleboardProject, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().RuleboardProject.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withRuleboardProject sets the old RuleboardProject of the mutation.
+func withRuleboardProject(node *RuleboardProject) ruleboardprojectOption {
+	return func(m *RuleboardProjectMutation) {
+		m.oldValue = func(context.Context) (*RuleboardProject, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m RuleboardProjectMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m RuleboardProjectMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of RuleboardProject entities.
+func (m *RuleboardProjectMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *RuleboardProjectMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *RuleboardProjectMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().RuleboardProject.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *RuleboardProjectMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *RuleboardProjectMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the RuleboardProject entity.
+// If the RuleboardProject object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleboardProjectMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *RuleboardProjectMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *RuleboardProjectMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *RuleboardProjectMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetRuleboardID sets the "ruleboard_id" field.
+func (m *RuleboardProjectMutation) SetRuleboardID(i int64) {
+	m.ruleboard_id = &i
+	m.addruleboard_id = nil
+}
+
+// RuleboardID returns the value of the "ruleboard_id" field in the mutation.
+func (m *RuleboardProjectMutation) RuleboardID() (r int64, exists bool) {
+	v := m.ruleboard_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRuleboardID returns the old "ruleboard_id" field's value of the RuleboardProject entity.
+// If the RuleboardProject object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleboardProjectMutation) OldRuleboardID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRuleboardID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRuleboardID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRuleboardID: %w", err)
+	}
+	return oldValue.RuleboardID, nil
+}
+
+// AddRuleboardID adds i to the "ruleboard_id" field.
+func (m *RuleboardProjectMutation) AddRuleboardID(i int64) {
+	if m.addruleboard_id != nil {
+		*m.addruleboard_id += i
+	} else {
+		m.addruleboard_id = &i
+	}
+}
+
+// AddedRuleboardID returns the value that was added to the "ruleboard_id" field in this mutation.
+func (m *RuleboardProjectMutation) AddedRuleboardID() (r int64, exists bool) {
+	v := m.addruleboard_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRuleboardID resets all changes to the "ruleboard_id" field.
+func (m *RuleboardProjectMutation) ResetRuleboardID() {
+	m.ruleboard_id = nil
+	m.addruleboard_id = nil
+}
+
+// SetProjectID sets the "project_id" field.
+func (m *RuleboardProjectMutation) SetProjectID(i int64) {
+	m.project_id = &i
+	m.addproject_id = nil
+}
+
+// ProjectID returns the value of the "project_id" field in the mutation.
+func (m *RuleboardProjectMutation) ProjectID() (r int64, exists bool) {
+	v := m.project_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProjectID returns the old "project_id" field's value of the RuleboardProject entity.
+// If the RuleboardProject object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleboardProjectMutation) OldProjectID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProjectID: %w", err)
+	}
+	return oldValue.ProjectID, nil
+}
+
+// AddProjectID adds i to the "project_id" field.
+func (m *RuleboardProjectMutation) AddProjectID(i int64) {
+	if m.addproject_id != nil {
+		*m.addproject_id += i
+	} else {
+		m.addproject_id = &i
+	}
+}
+
+// AddedProjectID returns the value that was added to the "project_id" field in this mutation.
+func (m *RuleboardProjectMutation) AddedProjectID() (r int64, exists bool) {
+	v := m.addproject_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetProjectID resets all changes to the "project_id" field.
+func (m *RuleboardProjectMutation) ResetProjectID() {
+	m.project_id = nil
+	m.addproject_id = nil
+}
+
+// SetProduct sets the "product" field.
+func (m *RuleboardProjectMutation) SetProduct(s string) {
+	m.product = &s
+}
+
+// Product returns the value of the "product" field in the mutation.
+func (m *RuleboardProjectMutation) Product() (r string, exists bool) {
+	v := m.product
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProduct returns the old "product" field's value of the RuleboardProject entity.
+// If the RuleboardProject object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleboardProjectMutation) OldProduct(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProduct is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProduct requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProduct: %w", err)
+	}
+	return oldValue.Product, nil
+}
+
+// ResetProduct resets all changes to the "product" field.
+func (m *RuleboardProjectMutation) ResetProduct() {
+	m.product = nil
+}
+
+// Where appends a list predicates to the RuleboardProjectMutation builder.
+func (m *RuleboardProjectMutation) Where(ps ...predicate.RuleboardProject) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the RuleboardProjectMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *RuleboardProjectMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.RuleboardProject, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *RuleboardProjectMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *RuleboardProjectMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (RuleboardProject).
+func (m *RuleboardProjectMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *RuleboardProjectMutation) Fields() []string {
+	fields := make([]string, 0, 4)
+	if m.deployment_id != nil {
+		fields = append(fields, ruleboardproject.FieldDeploymentID)
+	}
+	if m.ruleboard_id != nil {
+		fields = append(fields, ruleboardproject.FieldRuleboardID)
+	}
+	if m.project_id != nil {
+		fields = append(fields, ruleboardproject.FieldProjectID)
+	}
+	if m.product != nil {
+		fields = append(fields, ruleboardproject.FieldProduct)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *RuleboardProjectMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case ruleboardproject.FieldDeploymentID:
+		return m.DeploymentID()
+	case ruleboardproject.FieldRuleboardID:
+		return m.RuleboardID()
+	case ruleboardproject.FieldProjectID:
+		return m.ProjectID()
+	case ruleboardproject.FieldProduct:
+		return m.Product()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *RuleboardProjectMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case ruleboardproject.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case ruleboardproject.FieldRuleboardID:
+		return m.OldRuleboardID(ctx)
+	case ruleboardproject.FieldProjectID:
+		return m.OldProjectID(ctx)
+	case ruleboardproject.FieldProduct:
+		return m.OldProduct(ctx)
+	}
+	return nil, fmt.Errorf("unknown RuleboardProject field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *RuleboardProjectMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case ruleboardproject.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case ruleboardproject.FieldRuleboardID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRuleboardID(v)
+		return nil
+	case ruleboardproject.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProjectID(v)
+		return nil
+	case ruleboardproject.FieldProduct:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProduct(v)
+		return nil
+	}
+	return fmt.Errorf("unknown RuleboardProject field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *RuleboardProjectMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, ruleboardproject.FieldDeploymentID)
+	}
+	if m.addruleboard_id != nil {
+		fields = append(fields, ruleboardproject.FieldRuleboardID)
+	}
+	if m.addproject_id != nil {
+		fields = append(fields, ruleboardproject.FieldProjectID)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *RuleboardProjectMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case ruleboardproject.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case ruleboardproject.FieldRuleboardID:
+		return m.AddedRuleboardID()
+	case ruleboardproject.FieldProjectID:
+		return m.AddedProjectID()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *RuleboardProjectMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case ruleboardproject.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case ruleboardproject.FieldRuleboardID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRuleboardID(v)
+		return nil
+	case ruleboardproject.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddProjectID(v)
+		return nil
+	}
+	return fmt.Errorf("unknown RuleboardProject numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *RuleboardProjectMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *RuleboardProjectMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *RuleboardProjectMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown RuleboardProject nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *RuleboardProjectMutation) ResetField(name string) error {
+	switch name {
+	case ruleboardproject.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case ruleboardproject.FieldRuleboardID:
+		m.ResetRuleboardID()
+		return nil
+	case ruleboardproject.FieldProjectID:
+		m.ResetProjectID()
+		return nil
+	case ruleboardproject.FieldProduct:
+		m.ResetProduct()
+		return nil
+	}
+	return fmt.Errorf("unknown RuleboardProject field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *RuleboardProjectMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *RuleboardProjectMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *RuleboardProjectMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *RuleboardProjectMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *RuleboardProjectMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *RuleboardProjectMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *RuleboardProjectMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown RuleboardProject unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *RuleboardProjectMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown RuleboardProject edge %s", name)
+}
+
+// RuleboardRuleMutation represents an operation that mutates the RuleboardRule nodes in the graph.
+type RuleboardRuleMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	ruleboard_id     *int64
+	addruleboard_id  *int64
+	product          *string
+	rule_type        *string
+	rule             *string
+	mode             *string
+	updated_at       *int64
+	addupdated_at    *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*RuleboardRule, error)
+	predicates       []predicate.RuleboardRule
+}
+
+var _ ent.Mutation = (*RuleboardRuleMutation)(nil)
+
+// ruleboardruleOption allows management of the mutation configuration using functional options.
+type ruleboardruleOption func(*RuleboardRuleMutation)
+
+// newRuleboardRuleMutation creates new mutation for the RuleboardRule entity.
+func newRuleboardRuleMutation(c config, op Op, opts ...ruleboardruleOption) *RuleboardRuleMutation {
+	m := &RuleboardRuleMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeRuleboardRule,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withRuleboardRuleID sets the ID field of the mutation.
+func withRuleboardRuleID(id int64) ruleboardruleOption {
+	return func(m *RuleboardRuleMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *RuleboardRule
+		)
+		m.oldValue = func(ctx context.Context) (*RuleboardRule, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().RuleboardRule.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withRuleboardRule sets the old RuleboardRule of the mutation.
+func withRuleboardRule(node *RuleboardRule) ruleboardruleOption {
+	return func(m *RuleboardRuleMutation) {
+		m.oldValue = func(context.Context) (*RuleboardRule, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m RuleboardRuleMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m RuleboardRuleMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of RuleboardRule entities.
+func (m *RuleboardRuleMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *RuleboardRuleMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *RuleboardRuleMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().RuleboardRule.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *RuleboardRuleMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *RuleboardRuleMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the RuleboardRule entity.
+// If the RuleboardRule object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleboardRuleMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *RuleboardRuleMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *RuleboardRuleMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *RuleboardRuleMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetRuleboardID sets the "ruleboard_id" field.
+func (m *RuleboardRuleMutation) SetRuleboardID(i int64) {
+	m.ruleboard_id = &i
+	m.addruleboard_id = nil
+}
+
+// RuleboardID returns the value of the "ruleboard_id" field in the mutation.
+func (m *RuleboardRuleMutation) RuleboardID() (r int64, exists bool) {
+	v := m.ruleboard_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRuleboardID returns the old "ruleboard_id" field's value of the RuleboardRule entity.
+// If the RuleboardRule object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleboardRuleMutation) OldRuleboardID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRuleboardID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRuleboardID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRuleboardID: %w", err)
+	}
+	return oldValue.RuleboardID, nil
+}
+
+// AddRuleboardID adds i to the "ruleboard_id" field.
+func (m *RuleboardRuleMutation) AddRuleboardID(i int64) {
+	if m.addruleboard_id != nil {
+		*m.addruleboard_id += i
+	} else {
+		m.addruleboard_id = &i
+	}
+}
+
+// AddedRuleboardID returns the value that was added to the "ruleboard_id" field in this mutation.
+func (m *RuleboardRuleMutation) AddedRuleboardID() (r int64, exists bool) {
+	v := m.addruleboard_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRuleboardID resets all changes to the "ruleboard_id" field.
+func (m *RuleboardRuleMutation) ResetRuleboardID() {
+	m.ruleboard_id = nil
+	m.addruleboard_id = nil
+}
+
+// SetProduct sets the "product" field.
+func (m *RuleboardRuleMutation) SetProduct(s string) {
+	m.product = &s
+}
+
+// Product returns the value of the "product" field in the mutation.
+func (m *RuleboardRuleMutation) Product() (r string, exists bool) {
+	v := m.product
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProduct returns the old "product" field's value of the RuleboardRule entity.
+// If the RuleboardRule object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleboardRuleMutation) OldProduct(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProduct is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProduct requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProduct: %w", err)
+	}
+	return oldValue.Product, nil
+}
+
+// ResetProduct resets all changes to the "product" field.
+func (m *RuleboardRuleMutation) ResetProduct() {
+	m.product = nil
+}
+
+// SetRuleType sets the "rule_type" field.
+func (m *RuleboardRuleMutation) SetRuleType(s string) {
+	m.rule_type = &s
+}
+
+// RuleType returns the value of the "rule_type" field in the mutation.
+func (m *RuleboardRuleMutation) RuleType() (r string, exists bool) {
+	v := m.rule_type
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRuleType returns the old "rule_type" field's value of the RuleboardRule entity.
+// If the RuleboardRule object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleboardRuleMutation) OldRuleType(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRuleType is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRuleType requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRuleType: %w", err)
+	}
+	return oldValue.RuleType, nil
+}
+
+// ResetRuleType resets all changes to the "rule_type" field.
+func (m *RuleboardRuleMutation) ResetRuleType() {
+	m.rule_type = nil
+}
+
+// SetRule sets the "rule" field.
+func (m *RuleboardRuleMutation) SetRule(s string) {
+	m.rule = &s
+}
+
+// Rule returns the value of the "rule" field in the mutation.
+func (m *RuleboardRuleMutation) Rule() (r string, exists bool) {
+	v := m.rule
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRule returns the old "rule" field's value of the RuleboardRule entity.
+// If the RuleboardRule object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleboardRuleMutation) OldRule(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRule is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRule requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRule: %w", err)
+	}
+	return oldValue.Rule, nil
+}
+
+// ResetRule resets all changes to the "rule" field.
+func (m *RuleboardRuleMutation) ResetRule() {
+	m.rule = nil
+}
+
+// SetMode sets the "mode" field.
+func (m *RuleboardRuleMutation) SetMode(s string) {
+	m.mode = &s
+}
+
+// Mode returns the value of the "mode" field in the mutation.
+func (m *RuleboardRuleMutation) Mode() (r string, exists bool) {
+	v := m.mode
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMode returns the old "mode" field's value of the RuleboardRule entity.
+// If the RuleboardRule object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleboardRuleMutation) OldMode(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMode is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMode requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMode: %w", err)
+	}
+	return oldValue.Mode, nil
+}
+
+// ResetMode resets all changes to the "mode" field.
+func (m *RuleboardRuleMutation) ResetMode() {
+	m.mode = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *RuleboardRuleMutation) SetUpdatedAt(i int64) {
+	m.updated_at = &i
+	m.addupdated_at = nil
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *RuleboardRuleMutation) UpdatedAt() (r int64, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the RuleboardRule entity.
+// If the RuleboardRule object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RuleboardRuleMutation) OldUpdatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// AddUpdatedAt adds i to the "updated_at" field.
+func (m *RuleboardRuleMutation) AddUpdatedAt(i int64) {
+	if m.addupdated_at != nil {
+		*m.addupdated_at += i
+	} else {
+		m.addupdated_at = &i
+	}
+}
+
+// AddedUpdatedAt returns the value that was added to the "updated_at" field in this mutation.
+func (m *RuleboardRuleMutation) AddedUpdatedAt() (r int64, exists bool) {
+	v := m.addupdated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *RuleboardRuleMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+	m.addupdated_at = nil
+}
+
+// Where appends a list predicates to the RuleboardRuleMutation builder.
+func (m *RuleboardRuleMutation) Where(ps ...predicate.RuleboardRule) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the RuleboardRuleMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *RuleboardRuleMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.RuleboardRule, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *RuleboardRuleMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *RuleboardRuleMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (RuleboardRule).
+func (m *RuleboardRuleMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *RuleboardRuleMutation) Fields() []string {
+	fields := make([]string, 0, 7)
+	if m.deployment_id != nil {
+		fields = append(fields, ruleboardrule.FieldDeploymentID)
+	}
+	if m.ruleboard_id != nil {
+		fields = append(fields, ruleboardrule.FieldRuleboardID)
+	}
+	if m.product != nil {
+		fields = append(fields, ruleboardrule.FieldProduct)
+	}
+	if m.rule_type != nil {
+		fields = append(fields, ruleboardrule.FieldRuleType)
+	}
+	if m.rule != nil {
+		fields = append(fields, ruleboardrule.FieldRule)
+	}
+	if m.mode != nil {
+		fields = append(fields, ruleboardrule.FieldMode)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, ruleboardrule.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *RuleboardRuleMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case ruleboardrule.FieldDeploymentID:
+		return m.DeploymentID()
+	case ruleboardrule.FieldRuleboardID:
+		return m.RuleboardID()
+	case ruleboardrule.FieldProduct:
+		return m.Product()
+	case ruleboardrule.FieldRuleType:
+		return m.RuleType()
+	case ruleboardrule.FieldRule:
+		return m.Rule()
+	case ruleboardrule.FieldMode:
+		return m.Mode()
+	case ruleboardrule.FieldUpdatedAt:
+		return m.UpdatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *RuleboardRuleMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case ruleboardrule.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case ruleboardrule.FieldRuleboardID:
+		return m.OldRuleboardID(ctx)
+	case ruleboardrule.FieldProduct:
+		return m.OldProduct(ctx)
+	case ruleboardrule.FieldRuleType:
+		return m.OldRuleType(ctx)
+	case ruleboardrule.FieldRule:
+		return m.OldRule(ctx)
+	case ruleboardrule.FieldMode:
+		return m.OldMode(ctx)
+	case ruleboardrule.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown RuleboardRule field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *RuleboardRuleMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case ruleboardrule.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case ruleboardrule.FieldRuleboardID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRuleboardID(v)
+		return nil
+	case ruleboardrule.FieldProduct:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProduct(v)
+		return nil
+	case ruleboardrule.FieldRuleType:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRuleType(v)
+		return nil
+	case ruleboardrule.FieldRule:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRule(v)
+		return nil
+	case ruleboardrule.FieldMode:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMode(v)
+		return nil
+	case ruleboardrule.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown RuleboardRule field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *RuleboardRuleMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, ruleboardrule.FieldDeploymentID)
+	}
+	if m.addruleboard_id != nil {
+		fields = append(fields, ruleboardrule.FieldRuleboardID)
+	}
+	if m.addupdated_at != nil {
+		fields = append(fields, ruleboardrule.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *RuleboardRuleMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case ruleboardrule.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case ruleboardrule.FieldRuleboardID:
+		return m.AddedRuleboardID()
+	case ruleboardrule.FieldUpdatedAt:
+		return m.AddedUpdatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *RuleboardRuleMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case ruleboardrule.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case ruleboardrule.FieldRuleboardID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRuleboardID(v)
+		return nil
+	case ruleboardrule.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown RuleboardRule numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *RuleboardRuleMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *RuleboardRuleMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *RuleboardRuleMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown RuleboardRule nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *RuleboardRuleMutation) ResetField(name string) error {
+	switch name {
+	case ruleboardrule.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case ruleboardrule.FieldRuleboardID:
+		m.ResetRuleboardID()
+		return nil
+	case ruleboardrule.FieldProduct:
+		m.ResetProduct()
+		return nil
+	case ruleboardrule.FieldRuleType:
+		m.ResetRuleType()
+		return nil
+	case ruleboardrule.FieldRule:
+		m.ResetRule()
+		return nil
+	case ruleboardrule.FieldMode:
+		m.ResetMode()
+		return nil
+	case ruleboardrule.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown RuleboardRule field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *RuleboardRuleMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *RuleboardRuleMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *RuleboardRuleMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *RuleboardRuleMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *RuleboardRuleMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *RuleboardRuleMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *RuleboardRuleMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown RuleboardRule unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *RuleboardRuleMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown RuleboardRule edge %s", name)
+}
+
+// SavedViewMutation represents an operation that mutates the SavedView nodes in the graph.
+type SavedViewMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	scope            *string
+	owner_id         *int64
+	addowner_id      *int64
+	name             *string
+	name_key         *string
+	position         *int32
+	addposition      *int32
+	is_default       *bool
+	content          *[]byte
+	creator_id       *int64
+	addcreator_id    *int64
+	created_at       *int64
+	addcreated_at    *int64
+	updated_at       *int64
+	addupdated_at    *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*SavedView, error)
+	predicates       []predicate.SavedView
+}
+
+var _ ent.Mutation = (*SavedViewMutation)(nil)
+
+// savedviewOption allows management of the mutation configuration using functional options.
+type savedviewOption func(*SavedViewMutation)
+
+// newSavedViewMutation creates new mutation for the SavedView entity.
+func newSavedViewMutation(c config, op Op, opts ...savedviewOption) *SavedViewMutation {
+	m := &SavedViewMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeSavedView,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withSavedViewID sets the ID field of the mutation.
+func withSavedViewID(id int64) savedviewOption {
+	return func(m *SavedViewMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *SavedView
+		)
+		m.oldValue = func(ctx context.Context) (*SavedView, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().SavedView.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withSavedView sets the old SavedView of the mutation.
+func withSavedView(node *SavedView) savedviewOption {
+	return func(m *SavedViewMutation) {
+		m.oldValue = func(context.Context) (*SavedView, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m SavedViewMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m SavedViewMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of SavedView entities.
+func (m *SavedViewMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *SavedViewMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *SavedViewMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().SavedView.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *SavedViewMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *SavedViewMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the SavedView entity.
+// If the SavedView object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SavedViewMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *SavedViewMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *SavedViewMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *SavedViewMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetScope sets the "scope" field.
+func (m *SavedViewMutation) SetScope(s string) {
+	m.scope = &s
+}
+
+// Scope returns the value of the "scope" field in the mutation.
+func (m *SavedViewMutation) Scope() (r string, exists bool) {
+	v := m.scope
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldScope returns the old "scope" field's value of the SavedView entity.
+// If the SavedView object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SavedViewMutation) OldScope(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldScope is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldScope requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldScope: %w", err)
+	}
+	return oldValue.Scope, nil
+}
+
+// ResetScope resets all changes to the "scope" field.
+func (m *SavedViewMutation) ResetScope() {
+	m.scope = nil
+}
+
+// SetOwnerID sets the "owner_id" field.
+func (m *SavedViewMutation) SetOwnerID(i int64) {
+	m.owner_id = &i
+	m.addowner_id = nil
+}
+
+// OwnerID returns the value of the "owner_id" field in the mutation.
+func (m *SavedViewMutation) OwnerID() (r int64, exists bool) {
+	v := m.owner_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldOwnerID returns the old "owner_id" field's value of the SavedView entity.
+// If the SavedView object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SavedViewMutation) OldOwnerID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldOwnerID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldOwnerID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldOwnerID: %w", err)
+	}
+	return oldValue.OwnerID, nil
+}
+
+// AddOwnerID adds i to the "owner_id" field.
+func (m *SavedViewMutation) AddOwnerID(i int64) {
+	if m.addowner_id != nil {
+		*m.addowner_id += i
+	} else {
+		m.addowner_id = &i
+	}
+}
+
+// AddedOwnerID returns the value that was added to the "owner_id" field in this mutation.
+func (m *SavedViewMutation) AddedOwnerID() (r int64, exists bool) {
+	v := m.addowner_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetOwnerID resets all changes to the "owner_id" field.
+func (m *SavedViewMutation) ResetOwnerID() {
+	m.owner_id = nil
+	m.addowner_id = nil
+}
+
+// SetName sets the "name" field.
+func (m *SavedViewMutation) SetName(s string) {
+	m.name = &s
+}
+
+// Name returns the value of the "name" field in the mutation.
+func (m *SavedViewMutation) Name() (r string, exists bool) {
+	v := m.name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldName returns the old "name" field's value of the SavedView entity.
+// If the SavedView object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SavedViewMutation) OldName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldName: %w", err)
+	}
+	return oldValue.Name, nil
+}
+
+// ResetName resets all changes to the "name" field.
+func (m *SavedViewMutation) ResetName() {
+	m.name = nil
+}
+
+// SetNameKey sets the "name_key" field.
+func (m *SavedViewMutation) SetNameKey(s string) {
+	m.name_key = &s
+}
+
+// NameKey returns the value of the "name_key" field in the mutation.
+func (m *SavedViewMutation) NameKey() (r string, exists bool) {
+	v := m.name_key
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNameKey returns the old "name_key" field's value of the SavedView entity.
+// If the SavedView object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SavedViewMutation) OldNameKey(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNameKey is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNameKey requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNameKey: %w", err)
+	}
+	return oldValue.NameKey, nil
+}
+
+// ResetNameKey resets all changes to the "name_key" field.
+func (m *SavedViewMutation) ResetNameKey() {
+	m.name_key = nil
+}
+
+// SetPosition sets the "position" field.
+func (m *SavedViewMutation) SetPosition(i int32) {
+	m.position = &i
+	m.addposition = nil
+}
+
+// Position returns the value of the "position" field in the mutation.
+func (m *SavedViewMutation) Position() (r int32, exists bool) {
+	v := m.position
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPosition returns the old "position" field's value of the SavedView entity.
+// If the SavedView object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SavedViewMutation) OldPosition(ctx context.Context) (v int32, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPosition is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPosition requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPosition: %w", err)
+	}
+	return oldValue.Position, nil
+}
+
+// AddPosition adds i to the "position" field.
+func (m *SavedViewMutation) AddPosition(i int32) {
+	if m.addposition != nil {
+		*m.addposition += i
+	} else {
+		m.addposition = &i
+	}
+}
+
+// AddedPosition returns the value that was added to the "position" field in this mutation.
+func (m *SavedViewMutation) AddedPosition() (r int32, exists bool) {
+	v := m.addposition
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetPosition resets all changes to the "position" field.
+func (m *SavedViewMutation) ResetPosition() {
+	m.position = nil
+	m.addposition = nil
+}
+
+// SetIsDefault sets the "is_default" field.
+func (m *SavedViewMutation) SetIsDefault(b bool) {
+	m.is_default = &b
+}
+
+// IsDefault returns the value of the "is_default" field in the mutation.
+func (m *SavedViewMutation) IsDefault() (r bool, exists bool) {
+	v := m.is_default
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldIsDefault returns the old "is_default" field's value of the SavedView entity.
+// If the SavedView object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SavedViewMutation) OldIsDefault(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldIsDefault is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldIsDefault requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldIsDefault: %w", err)
+	}
+	return oldValue.IsDefault, nil
+}
+
+// ResetIsDefault resets all changes to the "is_default" field.
+func (m *SavedViewMutation) ResetIsDefault() {
+	m.is_default = nil
+}
+
+// SetContent sets the "content" field.
+func (m *SavedViewMutation) SetContent(b []byte) {
+	m.content = &b
+}
+
+// Content returns the value of the "content" field in the mutation.
+func (m *SavedViewMutation) Content() (r []byte, exists bool) {
+	v := m.content
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldContent returns the old "content" field's value of the SavedView entity.
+// If the SavedView object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SavedViewMutation) OldContent(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldContent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldContent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldContent: %w", err)
+	}
+	return oldValue.Content, nil
+}
+
+// ResetContent resets all changes to the "content" field.
+func (m *SavedViewMutation) ResetContent() {
+	m.content = nil
+}
+
+// SetCreatorID sets the "creator_id" field.
+func (m *SavedViewMutation) SetCreatorID(i int64) {
+	m.creator_id = &i
+	m.addcreator_id = nil
+}
+
+// CreatorID returns the value of the "creator_id" field in the mutation.
+func (m *SavedViewMutation) CreatorID() (r int64, exists bool) {
+	v := m.creator_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatorID returns the old "creator_id" field's value of the SavedView entity.
+// If the SavedView object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SavedViewMutation) OldCreatorID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatorID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatorID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatorID: %w", err)
+	}
+	return oldValue.CreatorID, nil
+}
+
+// AddCreatorID adds i to the "creator_id" field.
+func (m *SavedViewMutation) AddCreatorID(i int64) {
+	if m.addcreator_id != nil {
+		*m.addcreator_id += i
+	} else {
+		m.addcreator_id = &i
+	}
+}
+
+// AddedCreatorID returns the value that was added to the "creator_id" field in this mutation.
+func (m *SavedViewMutation) AddedCreatorID() (r int64, exists bool) {
+	v := m.addcreator_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatorID resets all changes to the "creator_id" field.
+func (m *SavedViewMutation) ResetCreatorID() {
+	m.creator_id = nil
+	m.addcreator_id = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *SavedViewMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *SavedViewMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the SavedView entity.
+// If the SavedView object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SavedViewMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *SavedViewMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *SavedViewMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *SavedViewMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *SavedViewMutation) SetUpdatedAt(i int64) {
+	m.updated_at = &i
+	m.addupdated_at = nil
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *SavedViewMutation) UpdatedAt() (r int64, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the SavedView entity.
+// If the SavedView object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SavedViewMutation) OldUpdatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// AddUpdatedAt adds i to the "updated_at" field.
+func (m *SavedViewMutation) AddUpdatedAt(i int64) {
+	if m.addupdated_at != nil {
+		*m.addupdated_at += i
+	} else {
+		m.addupdated_at = &i
+	}
+}
+
+// AddedUpdatedAt returns the value that was added to the "updated_at" field in this mutation.
+func (m *SavedViewMutation) AddedUpdatedAt() (r int64, exists bool) {
+	v := m.addupdated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *SavedViewMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+	m.addupdated_at = nil
+}
+
+// Where appends a list predicates to the SavedViewMutation builder.
+func (m *SavedViewMutation) Where(ps ...predicate.SavedView) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the SavedViewMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *SavedViewMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.SavedView, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *SavedViewMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *SavedViewMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (SavedView).
+func (m *SavedViewMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *SavedViewMutation) Fields() []string {
+	fields := make([]string, 0, 11)
+	if m.deployment_id != nil {
+		fields = append(fields, savedview.FieldDeploymentID)
+	}
+	if m.scope != nil {
+		fields = append(fields, savedview.FieldScope)
+	}
+	if m.owner_id != nil {
+		fields = append(fields, savedview.FieldOwnerID)
+	}
+	if m.name != nil {
+		fields = append(fields, savedview.FieldName)
+	}
+	if m.name_key != nil {
+		fields = append(fields, savedview.FieldNameKey)
+	}
+	if m.position != nil {
+		fields = append(fields, savedview.FieldPosition)
+	}
+	if m.is_default != nil {
+		fields = append(fields, savedview.FieldIsDefault)
+	}
+	if m.content != nil {
+		fields = append(fields, savedview.FieldContent)
+	}
+	if m.creator_id != nil {
+		fields = append(fields, savedview.FieldCreatorID)
+	}
+	if m.created_at != nil {
+		fields = append(fields, savedview.FieldCreatedAt)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, savedview.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *SavedViewMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case savedview.FieldDeploymentID:
+		return m.DeploymentID()
+	case savedview.FieldScope:
+		return m.Scope()
+	case savedview.FieldOwnerID:
+		return m.OwnerID()
+	case savedview.FieldName:
+		return m.Name()
+	case savedview.FieldNameKey:
+		return m.NameKey()
+	case savedview.FieldPosition:
+		return m.Position()
+	case savedview.FieldIsDefault:
+		return m.IsDefault()
+	case savedview.FieldContent:
+		return m.Content()
+	case savedview.FieldCreatorID:
+		return m.CreatorID()
+	case savedview.FieldCreatedAt:
+		return m.CreatedAt()
+	case savedview.FieldUpdatedAt:
+		return m.UpdatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *SavedViewMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case savedview.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case savedview.FieldScope:
+		return m.OldScope(ctx)
+	case savedview.FieldOwnerID:
+		return m.OldOwnerID(ctx)
+	case savedview.FieldName:
+		return m.OldName(ctx)
+	case savedview.FieldNameKey:
+		return m.OldNameKey(ctx)
+	case savedview.FieldPosition:
+		return m.OldPosition(ctx)
+	case savedview.FieldIsDefault:
+		return m.OldIsDefault(ctx)
+	case savedview.FieldContent:
+		return m.OldContent(ctx)
+	case savedview.FieldCreatorID:
+		return m.OldCreatorID(ctx)
+	case savedview.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case savedview.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown SavedView field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *SavedViewMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case savedview.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case savedview.FieldScope:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetScope(v)
+		return nil
+	case savedview.FieldOwnerID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetOwnerID(v)
+		return nil
+	case savedview.FieldName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetName(v)
+		return nil
+	case savedview.FieldNameKey:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNameKey(v)
+		return nil
+	case savedview.FieldPosition:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPosition(v)
+		return nil
+	case savedview.FieldIsDefault:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetIsDefault(v)
+		return nil
+	case savedview.FieldContent:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetContent(v)
+		return nil
+	case savedview.FieldCreatorID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatorID(v)
+		return nil
+	case savedview.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case savedview.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown SavedView field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *SavedViewMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, savedview.FieldDeploymentID)
+	}
+	if m.addowner_id != nil {
+		fields = append(fields, savedview.FieldOwnerID)
+	}
+	if m.addposition != nil {
+		fields = append(fields, savedview.FieldPosition)
+	}
+	if m.addcreator_id != nil {
+		fields = append(fields, savedview.FieldCreatorID)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, savedview.FieldCreatedAt)
+	}
+	if m.addupdated_at != nil {
+		fields = append(fields, savedview.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *SavedViewMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case savedview.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case savedview.FieldOwnerID:
+		return m.AddedOwnerID()
+	case savedview.FieldPosition:
+		return m.AddedPosition()
+	case savedview.FieldCreatorID:
+		return m.AddedCreatorID()
+	case savedview.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	case savedview.FieldUpdatedAt:
+		return m.AddedUpdatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *SavedViewMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case savedview.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case savedview.FieldOwnerID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddOwnerID(v)
+		return nil
+	case savedview.FieldPosition:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddPosition(v)
+		return nil
+	case savedview.FieldCreatorID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatorID(v)
+		return nil
+	case savedview.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	case savedview.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown SavedView numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *SavedViewMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *SavedViewMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *SavedViewMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown SavedView nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *SavedViewMutation) ResetField(name string) error {
+	switch name {
+	case savedview.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case savedview.FieldScope:
+		m.ResetScope()
+		return nil
+	case savedview.FieldOwnerID:
+		m.ResetOwnerID()
+		return nil
+	case savedview.FieldName:
+		m.ResetName()
+		return nil
+	case savedview.FieldNameKey:
+		m.ResetNameKey()
+		return nil
+	case savedview.FieldPosition:
+		m.ResetPosition()
+		return nil
+	case savedview.FieldIsDefault:
+		m.ResetIsDefault()
+		return nil
+	case savedview.FieldContent:
+		m.ResetContent()
+		return nil
+	case savedview.FieldCreatorID:
+		m.ResetCreatorID()
+		return nil
+	case savedview.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case savedview.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown SavedView field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *SavedViewMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *SavedViewMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *SavedViewMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *SavedViewMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *SavedViewMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *SavedViewMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *SavedViewMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown SavedView unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *SavedViewMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown SavedView edge %s", name)
+}
+
 // ScanMutation represents an operation that mutates the Scan nodes in the graph.
 type ScanMutation struct {
 	config
@@ -41826,10 +61412,14 @@ type ScanMutation struct {
 	addproject_id         *int64
 	ref                   *string
 	commit                *string
+	commit_time           *int64
+	addcommit_time        *int64
 	status                *string
 	products              *int32
 	addproducts           *int32
 	is_full_scan          *bool
+	pull_request          *int64
+	addpull_request       *int64
 	unique_id             *string
 	results_state         *string
 	scanner               *[]byte
@@ -42143,6 +61733,76 @@ func (m *ScanMutation) ResetCommit() {
 	m.commit = nil
 }
 
+// SetCommitTime sets the "commit_time" field.
+func (m *ScanMutation) SetCommitTime(i int64) {
+	m.commit_time = &i
+	m.addcommit_time = nil
+}
+
+// CommitTime returns the value of the "commit_time" field in the mutation.
+func (m *ScanMutation) CommitTime() (r int64, exists bool) {
+	v := m.commit_time
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCommitTime returns the old "commit_time" field's value of the Scan entity.
+// If the Scan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScanMutation) OldCommitTime(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCommitTime is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCommitTime requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCommitTime: %w", err)
+	}
+	return oldValue.CommitTime, nil
+}
+
+// AddCommitTime adds i to the "commit_time" field.
+func (m *ScanMutation) AddCommitTime(i int64) {
+	if m.addcommit_time != nil {
+		*m.addcommit_time += i
+	} else {
+		m.addcommit_time = &i
+	}
+}
+
+// AddedCommitTime returns the value that was added to the "commit_time" field in this mutation.
+func (m *ScanMutation) AddedCommitTime() (r int64, exists bool) {
+	v := m.addcommit_time
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearCommitTime clears the value of the "commit_time" field.
+func (m *ScanMutation) ClearCommitTime() {
+	m.commit_time = nil
+	m.addcommit_time = nil
+	m.clearedFields[scan.FieldCommitTime] = struct{}{}
+}
+
+// CommitTimeCleared returns if the "commit_time" field was cleared in this mutation.
+func (m *ScanMutation) CommitTimeCleared() bool {
+	_, ok := m.clearedFields[scan.FieldCommitTime]
+	return ok
+}
+
+// ResetCommitTime resets all changes to the "commit_time" field.
+func (m *ScanMutation) ResetCommitTime() {
+	m.commit_time = nil
+	m.addcommit_time = nil
+	delete(m.clearedFields, scan.FieldCommitTime)
+}
+
 // SetStatus sets the "status" field.
 func (m *ScanMutation) SetStatus(s string) {
 	m.status = &s
@@ -42269,6 +61929,76 @@ func (m *ScanMutation) OldIsFullScan(ctx context.Context) (v bool, err error) {
 // ResetIsFullScan resets all changes to the "is_full_scan" field.
 func (m *ScanMutation) ResetIsFullScan() {
 	m.is_full_scan = nil
+}
+
+// SetPullRequest sets the "pull_request" field.
+func (m *ScanMutation) SetPullRequest(i int64) {
+	m.pull_request = &i
+	m.addpull_request = nil
+}
+
+// PullRequest returns the value of the "pull_request" field in the mutation.
+func (m *ScanMutation) PullRequest() (r int64, exists bool) {
+	v := m.pull_request
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPullRequest returns the old "pull_request" field's value of the Scan entity.
+// If the Scan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScanMutation) OldPullRequest(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPullRequest is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPullRequest requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPullRequest: %w", err)
+	}
+	return oldValue.PullRequest, nil
+}
+
+// AddPullRequest adds i to the "pull_request" field.
+func (m *ScanMutation) AddPullRequest(i int64) {
+	if m.addpull_request != nil {
+		*m.addpull_request += i
+	} else {
+		m.addpull_request = &i
+	}
+}
+
+// AddedPullRequest returns the value that was added to the "pull_request" field in this mutation.
+func (m *ScanMutation) AddedPullRequest() (r int64, exists bool) {
+	v := m.addpull_request
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearPullRequest clears the value of the "pull_request" field.
+func (m *ScanMutation) ClearPullRequest() {
+	m.pull_request = nil
+	m.addpull_request = nil
+	m.clearedFields[scan.FieldPullRequest] = struct{}{}
+}
+
+// PullRequestCleared returns if the "pull_request" field was cleared in this mutation.
+func (m *ScanMutation) PullRequestCleared() bool {
+	_, ok := m.clearedFields[scan.FieldPullRequest]
+	return ok
+}
+
+// ResetPullRequest resets all changes to the "pull_request" field.
+func (m *ScanMutation) ResetPullRequest() {
+	m.pull_request = nil
+	m.addpull_request = nil
+	delete(m.clearedFields, scan.FieldPullRequest)
 }
 
 // SetUniqueID sets the "unique_id" field.
@@ -42917,7 +62647,7 @@ func (m *ScanMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ScanMutation) Fields() []string {
-	fields := make([]string, 0, 19)
+	fields := make([]string, 0, 21)
 	if m.deployment_id != nil {
 		fields = append(fields, scan.FieldDeploymentID)
 	}
@@ -42930,6 +62660,9 @@ func (m *ScanMutation) Fields() []string {
 	if m.commit != nil {
 		fields = append(fields, scan.FieldCommit)
 	}
+	if m.commit_time != nil {
+		fields = append(fields, scan.FieldCommitTime)
+	}
 	if m.status != nil {
 		fields = append(fields, scan.FieldStatus)
 	}
@@ -42938,6 +62671,9 @@ func (m *ScanMutation) Fields() []string {
 	}
 	if m.is_full_scan != nil {
 		fields = append(fields, scan.FieldIsFullScan)
+	}
+	if m.pull_request != nil {
+		fields = append(fields, scan.FieldPullRequest)
 	}
 	if m.unique_id != nil {
 		fields = append(fields, scan.FieldUniqueID)
@@ -42991,12 +62727,16 @@ func (m *ScanMutation) Field(name string) (ent.Value, bool) {
 		return m.Ref()
 	case scan.FieldCommit:
 		return m.Commit()
+	case scan.FieldCommitTime:
+		return m.CommitTime()
 	case scan.FieldStatus:
 		return m.Status()
 	case scan.FieldProducts:
 		return m.Products()
 	case scan.FieldIsFullScan:
 		return m.IsFullScan()
+	case scan.FieldPullRequest:
+		return m.PullRequest()
 	case scan.FieldUniqueID:
 		return m.UniqueID()
 	case scan.FieldResultsState:
@@ -43038,12 +62778,16 @@ func (m *ScanMutation) OldField(ctx context.Context, name string) (ent.Value, er
 		return m.OldRef(ctx)
 	case scan.FieldCommit:
 		return m.OldCommit(ctx)
+	case scan.FieldCommitTime:
+		return m.OldCommitTime(ctx)
 	case scan.FieldStatus:
 		return m.OldStatus(ctx)
 	case scan.FieldProducts:
 		return m.OldProducts(ctx)
 	case scan.FieldIsFullScan:
 		return m.OldIsFullScan(ctx)
+	case scan.FieldPullRequest:
+		return m.OldPullRequest(ctx)
 	case scan.FieldUniqueID:
 		return m.OldUniqueID(ctx)
 	case scan.FieldResultsState:
@@ -43105,6 +62849,13 @@ func (m *ScanMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetCommit(v)
 		return nil
+	case scan.FieldCommitTime:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCommitTime(v)
+		return nil
 	case scan.FieldStatus:
 		v, ok := value.(string)
 		if !ok {
@@ -43125,6 +62876,13 @@ func (m *ScanMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetIsFullScan(v)
+		return nil
+	case scan.FieldPullRequest:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPullRequest(v)
 		return nil
 	case scan.FieldUniqueID:
 		v, ok := value.(string)
@@ -43224,8 +62982,14 @@ func (m *ScanMutation) AddedFields() []string {
 	if m.addproject_id != nil {
 		fields = append(fields, scan.FieldProjectID)
 	}
+	if m.addcommit_time != nil {
+		fields = append(fields, scan.FieldCommitTime)
+	}
 	if m.addproducts != nil {
 		fields = append(fields, scan.FieldProducts)
+	}
+	if m.addpull_request != nil {
+		fields = append(fields, scan.FieldPullRequest)
 	}
 	if m.addexit_code != nil {
 		fields = append(fields, scan.FieldExitCode)
@@ -43260,8 +63024,12 @@ func (m *ScanMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedDeploymentID()
 	case scan.FieldProjectID:
 		return m.AddedProjectID()
+	case scan.FieldCommitTime:
+		return m.AddedCommitTime()
 	case scan.FieldProducts:
 		return m.AddedProducts()
+	case scan.FieldPullRequest:
+		return m.AddedPullRequest()
 	case scan.FieldExitCode:
 		return m.AddedExitCode()
 	case scan.FieldTotalCount:
@@ -43299,12 +63067,26 @@ func (m *ScanMutation) AddField(name string, value ent.Value) error {
 		}
 		m.AddProjectID(v)
 		return nil
+	case scan.FieldCommitTime:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCommitTime(v)
+		return nil
 	case scan.FieldProducts:
 		v, ok := value.(int32)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddProducts(v)
+		return nil
+	case scan.FieldPullRequest:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddPullRequest(v)
 		return nil
 	case scan.FieldExitCode:
 		v, ok := value.(int32)
@@ -43363,6 +63145,12 @@ func (m *ScanMutation) AddField(name string, value ent.Value) error {
 // mutation.
 func (m *ScanMutation) ClearedFields() []string {
 	var fields []string
+	if m.FieldCleared(scan.FieldCommitTime) {
+		fields = append(fields, scan.FieldCommitTime)
+	}
+	if m.FieldCleared(scan.FieldPullRequest) {
+		fields = append(fields, scan.FieldPullRequest)
+	}
 	if m.FieldCleared(scan.FieldUniqueID) {
 		fields = append(fields, scan.FieldUniqueID)
 	}
@@ -43386,6 +63174,12 @@ func (m *ScanMutation) FieldCleared(name string) bool {
 // error if the field is not defined in the schema.
 func (m *ScanMutation) ClearField(name string) error {
 	switch name {
+	case scan.FieldCommitTime:
+		m.ClearCommitTime()
+		return nil
+	case scan.FieldPullRequest:
+		m.ClearPullRequest()
+		return nil
 	case scan.FieldUniqueID:
 		m.ClearUniqueID()
 		return nil
@@ -43415,6 +63209,9 @@ func (m *ScanMutation) ResetField(name string) error {
 	case scan.FieldCommit:
 		m.ResetCommit()
 		return nil
+	case scan.FieldCommitTime:
+		m.ResetCommitTime()
+		return nil
 	case scan.FieldStatus:
 		m.ResetStatus()
 		return nil
@@ -43423,6 +63220,9 @@ func (m *ScanMutation) ResetField(name string) error {
 		return nil
 	case scan.FieldIsFullScan:
 		m.ResetIsFullScan()
+		return nil
+	case scan.FieldPullRequest:
+		m.ResetPullRequest()
 		return nil
 	case scan.FieldUniqueID:
 		m.ResetUniqueID()
@@ -43512,6 +63312,689 @@ func (m *ScanMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Scan edge %s", name)
 }
 
+// ScanAnswerMutation represents an operation that mutates the ScanAnswer nodes in the graph.
+type ScanAnswerMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	scan_id          *int64
+	addscan_id       *int64
+	project_id       *int64
+	addproject_id    *int64
+	content          *[]byte
+	at               *int64
+	addat            *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*ScanAnswer, error)
+	predicates       []predicate.ScanAnswer
+}
+
+var _ ent.Mutation = (*ScanAnswerMutation)(nil)
+
+// scananswerOption allows management of the mutation configuration using functional options.
+type scananswerOption func(*ScanAnswerMutation)
+
+// newScanAnswerMutation creates new mutation for the ScanAnswer entity.
+func newScanAnswerMutation(c config, op Op, opts ...scananswerOption) *ScanAnswerMutation {
+	m := &ScanAnswerMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeScanAnswer,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withScanAnswerID sets the ID field of the mutation.
+func withScanAnswerID(id int64) scananswerOption {
+	return func(m *ScanAnswerMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *ScanAnswer
+		)
+		m.oldValue = func(ctx context.Context) (*ScanAnswer, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().ScanAnswer.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withScanAnswer sets the old ScanAnswer of the mutation.
+func withScanAnswer(node *ScanAnswer) scananswerOption {
+	return func(m *ScanAnswerMutation) {
+		m.oldValue = func(context.Context) (*ScanAnswer, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m ScanAnswerMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m ScanAnswerMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of ScanAnswer entities.
+func (m *ScanAnswerMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *ScanAnswerMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *ScanAnswerMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().ScanAnswer.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *ScanAnswerMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *ScanAnswerMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the ScanAnswer entity.
+// If the ScanAnswer object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScanAnswerMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *ScanAnswerMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *ScanAnswerMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *ScanAnswerMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetScanID sets the "scan_id" field.
+func (m *ScanAnswerMutation) SetScanID(i int64) {
+	m.scan_id = &i
+	m.addscan_id = nil
+}
+
+// ScanID returns the value of the "scan_id" field in the mutation.
+func (m *ScanAnswerMutation) ScanID() (r int64, exists bool) {
+	v := m.scan_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldScanID returns the old "scan_id" field's value of the ScanAnswer entity.
+// If the ScanAnswer object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScanAnswerMutation) OldScanID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldScanID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldScanID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldScanID: %w", err)
+	}
+	return oldValue.ScanID, nil
+}
+
+// AddScanID adds i to the "scan_id" field.
+func (m *ScanAnswerMutation) AddScanID(i int64) {
+	if m.addscan_id != nil {
+		*m.addscan_id += i
+	} else {
+		m.addscan_id = &i
+	}
+}
+
+// AddedScanID returns the value that was added to the "scan_id" field in this mutation.
+func (m *ScanAnswerMutation) AddedScanID() (r int64, exists bool) {
+	v := m.addscan_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetScanID resets all changes to the "scan_id" field.
+func (m *ScanAnswerMutation) ResetScanID() {
+	m.scan_id = nil
+	m.addscan_id = nil
+}
+
+// SetProjectID sets the "project_id" field.
+func (m *ScanAnswerMutation) SetProjectID(i int64) {
+	m.project_id = &i
+	m.addproject_id = nil
+}
+
+// ProjectID returns the value of the "project_id" field in the mutation.
+func (m *ScanAnswerMutation) ProjectID() (r int64, exists bool) {
+	v := m.project_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProjectID returns the old "project_id" field's value of the ScanAnswer entity.
+// If the ScanAnswer object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScanAnswerMutation) OldProjectID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProjectID: %w", err)
+	}
+	return oldValue.ProjectID, nil
+}
+
+// AddProjectID adds i to the "project_id" field.
+func (m *ScanAnswerMutation) AddProjectID(i int64) {
+	if m.addproject_id != nil {
+		*m.addproject_id += i
+	} else {
+		m.addproject_id = &i
+	}
+}
+
+// AddedProjectID returns the value that was added to the "project_id" field in this mutation.
+func (m *ScanAnswerMutation) AddedProjectID() (r int64, exists bool) {
+	v := m.addproject_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetProjectID resets all changes to the "project_id" field.
+func (m *ScanAnswerMutation) ResetProjectID() {
+	m.project_id = nil
+	m.addproject_id = nil
+}
+
+// SetContent sets the "content" field.
+func (m *ScanAnswerMutation) SetContent(b []byte) {
+	m.content = &b
+}
+
+// Content returns the value of the "content" field in the mutation.
+func (m *ScanAnswerMutation) Content() (r []byte, exists bool) {
+	v := m.content
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldContent returns the old "content" field's value of the ScanAnswer entity.
+// If the ScanAnswer object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScanAnswerMutation) OldContent(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldContent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldContent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldContent: %w", err)
+	}
+	return oldValue.Content, nil
+}
+
+// ResetContent resets all changes to the "content" field.
+func (m *ScanAnswerMutation) ResetContent() {
+	m.content = nil
+}
+
+// SetAt sets the "at" field.
+func (m *ScanAnswerMutation) SetAt(i int64) {
+	m.at = &i
+	m.addat = nil
+}
+
+// At returns the value of the "at" field in the mutation.
+func (m *ScanAnswerMutation) At() (r int64, exists bool) {
+	v := m.at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAt returns the old "at" field's value of the ScanAnswer entity.
+// If the ScanAnswer object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScanAnswerMutation) OldAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAt: %w", err)
+	}
+	return oldValue.At, nil
+}
+
+// AddAt adds i to the "at" field.
+func (m *ScanAnswerMutation) AddAt(i int64) {
+	if m.addat != nil {
+		*m.addat += i
+	} else {
+		m.addat = &i
+	}
+}
+
+// AddedAt returns the value that was added to the "at" field in this mutation.
+func (m *ScanAnswerMutation) AddedAt() (r int64, exists bool) {
+	v := m.addat
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAt resets all changes to the "at" field.
+func (m *ScanAnswerMutation) ResetAt() {
+	m.at = nil
+	m.addat = nil
+}
+
+// Where appends a list predicates to the ScanAnswerMutation builder.
+func (m *ScanAnswerMutation) Where(ps ...predicate.ScanAnswer) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the ScanAnswerMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *ScanAnswerMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.ScanAnswer, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *ScanAnswerMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *ScanAnswerMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (ScanAnswer).
+func (m *ScanAnswerMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *ScanAnswerMutation) Fields() []string {
+	fields := make([]string, 0, 5)
+	if m.deployment_id != nil {
+		fields = append(fields, scananswer.FieldDeploymentID)
+	}
+	if m.scan_id != nil {
+		fields = append(fields, scananswer.FieldScanID)
+	}
+	if m.project_id != nil {
+		fields = append(fields, scananswer.FieldProjectID)
+	}
+	if m.content != nil {
+		fields = append(fields, scananswer.FieldContent)
+	}
+	if m.at != nil {
+		fields = append(fields, scananswer.FieldAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *ScanAnswerMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case scananswer.FieldDeploymentID:
+		return m.DeploymentID()
+	case scananswer.FieldScanID:
+		return m.ScanID()
+	case scananswer.FieldProjectID:
+		return m.ProjectID()
+	case scananswer.FieldContent:
+		return m.Content()
+	case scananswer.FieldAt:
+		return m.At()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *ScanAnswerMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case scananswer.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case scananswer.FieldScanID:
+		return m.OldScanID(ctx)
+	case scananswer.FieldProjectID:
+		return m.OldProjectID(ctx)
+	case scananswer.FieldContent:
+		return m.OldContent(ctx)
+	case scananswer.FieldAt:
+		return m.OldAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown ScanAnswer field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ScanAnswerMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case scananswer.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case scananswer.FieldScanID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetScanID(v)
+		return nil
+	case scananswer.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProjectID(v)
+		return nil
+	case scananswer.FieldContent:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetContent(v)
+		return nil
+	case scananswer.FieldAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ScanAnswer field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *ScanAnswerMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, scananswer.FieldDeploymentID)
+	}
+	if m.addscan_id != nil {
+		fields = append(fields, scananswer.FieldScanID)
+	}
+	if m.addproject_id != nil {
+		fields = append(fields, scananswer.FieldProjectID)
+	}
+	if m.addat != nil {
+		fields = append(fields, scananswer.FieldAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *ScanAnswerMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case scananswer.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case scananswer.FieldScanID:
+		return m.AddedScanID()
+	case scananswer.FieldProjectID:
+		return m.AddedProjectID()
+	case scananswer.FieldAt:
+		return m.AddedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ScanAnswerMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case scananswer.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case scananswer.FieldScanID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddScanID(v)
+		return nil
+	case scananswer.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddProjectID(v)
+		return nil
+	case scananswer.FieldAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ScanAnswer numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *ScanAnswerMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *ScanAnswerMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *ScanAnswerMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown ScanAnswer nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *ScanAnswerMutation) ResetField(name string) error {
+	switch name {
+	case scananswer.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case scananswer.FieldScanID:
+		m.ResetScanID()
+		return nil
+	case scananswer.FieldProjectID:
+		m.ResetProjectID()
+		return nil
+	case scananswer.FieldContent:
+		m.ResetContent()
+		return nil
+	case scananswer.FieldAt:
+		m.ResetAt()
+		return nil
+	}
+	return fmt.Errorf("unknown ScanAnswer field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *ScanAnswerMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *ScanAnswerMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *ScanAnswerMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *ScanAnswerMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *ScanAnswerMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *ScanAnswerMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *ScanAnswerMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown ScanAnswer unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *ScanAnswerMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown ScanAnswer edge %s", name)
+}
+
 // ScanCoverageMutation represents an operation that mutates the ScanCoverage nodes in the graph.
 type ScanCoverageMutation struct {
 	config
@@ -43528,9 +64011,13 @@ type ScanCoverageMutation struct {
 	tool              *string
 	analysis_category *string
 	is_full_scan      *bool
+	products          *int32
+	addproducts       *int32
 	content           *[]byte
 	at                *int64
 	addat             *int64
+	commit_time       *int64
+	addcommit_time    *int64
 	clearedFields     map[string]struct{}
 	done              bool
 	oldValue          func(context.Context) (*ScanCoverage, error)
@@ -43953,6 +64440,76 @@ func (m *ScanCoverageMutation) ResetIsFullScan() {
 	m.is_full_scan = nil
 }
 
+// SetProducts sets the "products" field.
+func (m *ScanCoverageMutation) SetProducts(i int32) {
+	m.products = &i
+	m.addproducts = nil
+}
+
+// Products returns the value of the "products" field in the mutation.
+func (m *ScanCoverageMutation) Products() (r int32, exists bool) {
+	v := m.products
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProducts returns the old "products" field's value of the ScanCoverage entity.
+// If the ScanCoverage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScanCoverageMutation) OldProducts(ctx context.Context) (v *int32, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProducts is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProducts requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProducts: %w", err)
+	}
+	return oldValue.Products, nil
+}
+
+// AddProducts adds i to the "products" field.
+func (m *ScanCoverageMutation) AddProducts(i int32) {
+	if m.addproducts != nil {
+		*m.addproducts += i
+	} else {
+		m.addproducts = &i
+	}
+}
+
+// AddedProducts returns the value that was added to the "products" field in this mutation.
+func (m *ScanCoverageMutation) AddedProducts() (r int32, exists bool) {
+	v := m.addproducts
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearProducts clears the value of the "products" field.
+func (m *ScanCoverageMutation) ClearProducts() {
+	m.products = nil
+	m.addproducts = nil
+	m.clearedFields[scancoverage.FieldProducts] = struct{}{}
+}
+
+// ProductsCleared returns if the "products" field was cleared in this mutation.
+func (m *ScanCoverageMutation) ProductsCleared() bool {
+	_, ok := m.clearedFields[scancoverage.FieldProducts]
+	return ok
+}
+
+// ResetProducts resets all changes to the "products" field.
+func (m *ScanCoverageMutation) ResetProducts() {
+	m.products = nil
+	m.addproducts = nil
+	delete(m.clearedFields, scancoverage.FieldProducts)
+}
+
 // SetContent sets the "content" field.
 func (m *ScanCoverageMutation) SetContent(b []byte) {
 	m.content = &b
@@ -44045,6 +64602,76 @@ func (m *ScanCoverageMutation) ResetAt() {
 	m.addat = nil
 }
 
+// SetCommitTime sets the "commit_time" field.
+func (m *ScanCoverageMutation) SetCommitTime(i int64) {
+	m.commit_time = &i
+	m.addcommit_time = nil
+}
+
+// CommitTime returns the value of the "commit_time" field in the mutation.
+func (m *ScanCoverageMutation) CommitTime() (r int64, exists bool) {
+	v := m.commit_time
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCommitTime returns the old "commit_time" field's value of the ScanCoverage entity.
+// If the ScanCoverage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScanCoverageMutation) OldCommitTime(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCommitTime is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCommitTime requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCommitTime: %w", err)
+	}
+	return oldValue.CommitTime, nil
+}
+
+// AddCommitTime adds i to the "commit_time" field.
+func (m *ScanCoverageMutation) AddCommitTime(i int64) {
+	if m.addcommit_time != nil {
+		*m.addcommit_time += i
+	} else {
+		m.addcommit_time = &i
+	}
+}
+
+// AddedCommitTime returns the value that was added to the "commit_time" field in this mutation.
+func (m *ScanCoverageMutation) AddedCommitTime() (r int64, exists bool) {
+	v := m.addcommit_time
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearCommitTime clears the value of the "commit_time" field.
+func (m *ScanCoverageMutation) ClearCommitTime() {
+	m.commit_time = nil
+	m.addcommit_time = nil
+	m.clearedFields[scancoverage.FieldCommitTime] = struct{}{}
+}
+
+// CommitTimeCleared returns if the "commit_time" field was cleared in this mutation.
+func (m *ScanCoverageMutation) CommitTimeCleared() bool {
+	_, ok := m.clearedFields[scancoverage.FieldCommitTime]
+	return ok
+}
+
+// ResetCommitTime resets all changes to the "commit_time" field.
+func (m *ScanCoverageMutation) ResetCommitTime() {
+	m.commit_time = nil
+	m.addcommit_time = nil
+	delete(m.clearedFields, scancoverage.FieldCommitTime)
+}
+
 // Where appends a list predicates to the ScanCoverageMutation builder.
 func (m *ScanCoverageMutation) Where(ps ...predicate.ScanCoverage) {
 	m.predicates = append(m.predicates, ps...)
@@ -44079,7 +64706,7 @@ func (m *ScanCoverageMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ScanCoverageMutation) Fields() []string {
-	fields := make([]string, 0, 9)
+	fields := make([]string, 0, 11)
 	if m.deployment_id != nil {
 		fields = append(fields, scancoverage.FieldDeploymentID)
 	}
@@ -44101,11 +64728,17 @@ func (m *ScanCoverageMutation) Fields() []string {
 	if m.is_full_scan != nil {
 		fields = append(fields, scancoverage.FieldIsFullScan)
 	}
+	if m.products != nil {
+		fields = append(fields, scancoverage.FieldProducts)
+	}
 	if m.content != nil {
 		fields = append(fields, scancoverage.FieldContent)
 	}
 	if m.at != nil {
 		fields = append(fields, scancoverage.FieldAt)
+	}
+	if m.commit_time != nil {
+		fields = append(fields, scancoverage.FieldCommitTime)
 	}
 	return fields
 }
@@ -44129,10 +64762,14 @@ func (m *ScanCoverageMutation) Field(name string) (ent.Value, bool) {
 		return m.AnalysisCategory()
 	case scancoverage.FieldIsFullScan:
 		return m.IsFullScan()
+	case scancoverage.FieldProducts:
+		return m.Products()
 	case scancoverage.FieldContent:
 		return m.Content()
 	case scancoverage.FieldAt:
 		return m.At()
+	case scancoverage.FieldCommitTime:
+		return m.CommitTime()
 	}
 	return nil, false
 }
@@ -44156,10 +64793,14 @@ func (m *ScanCoverageMutation) OldField(ctx context.Context, name string) (ent.V
 		return m.OldAnalysisCategory(ctx)
 	case scancoverage.FieldIsFullScan:
 		return m.OldIsFullScan(ctx)
+	case scancoverage.FieldProducts:
+		return m.OldProducts(ctx)
 	case scancoverage.FieldContent:
 		return m.OldContent(ctx)
 	case scancoverage.FieldAt:
 		return m.OldAt(ctx)
+	case scancoverage.FieldCommitTime:
+		return m.OldCommitTime(ctx)
 	}
 	return nil, fmt.Errorf("unknown ScanCoverage field %s", name)
 }
@@ -44218,6 +64859,13 @@ func (m *ScanCoverageMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetIsFullScan(v)
 		return nil
+	case scancoverage.FieldProducts:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProducts(v)
+		return nil
 	case scancoverage.FieldContent:
 		v, ok := value.([]byte)
 		if !ok {
@@ -44231,6 +64879,13 @@ func (m *ScanCoverageMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetAt(v)
+		return nil
+	case scancoverage.FieldCommitTime:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCommitTime(v)
 		return nil
 	}
 	return fmt.Errorf("unknown ScanCoverage field %s", name)
@@ -44249,8 +64904,14 @@ func (m *ScanCoverageMutation) AddedFields() []string {
 	if m.addproject_id != nil {
 		fields = append(fields, scancoverage.FieldProjectID)
 	}
+	if m.addproducts != nil {
+		fields = append(fields, scancoverage.FieldProducts)
+	}
 	if m.addat != nil {
 		fields = append(fields, scancoverage.FieldAt)
+	}
+	if m.addcommit_time != nil {
+		fields = append(fields, scancoverage.FieldCommitTime)
 	}
 	return fields
 }
@@ -44266,8 +64927,12 @@ func (m *ScanCoverageMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedScanID()
 	case scancoverage.FieldProjectID:
 		return m.AddedProjectID()
+	case scancoverage.FieldProducts:
+		return m.AddedProducts()
 	case scancoverage.FieldAt:
 		return m.AddedAt()
+	case scancoverage.FieldCommitTime:
+		return m.AddedCommitTime()
 	}
 	return nil, false
 }
@@ -44298,12 +64963,26 @@ func (m *ScanCoverageMutation) AddField(name string, value ent.Value) error {
 		}
 		m.AddProjectID(v)
 		return nil
+	case scancoverage.FieldProducts:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddProducts(v)
+		return nil
 	case scancoverage.FieldAt:
 		v, ok := value.(int64)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddAt(v)
+		return nil
+	case scancoverage.FieldCommitTime:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCommitTime(v)
 		return nil
 	}
 	return fmt.Errorf("unknown ScanCoverage numeric field %s", name)
@@ -44312,7 +64991,14 @@ func (m *ScanCoverageMutation) AddField(name string, value ent.Value) error {
 // ClearedFields returns all nullable fields that were cleared during this
 // mutation.
 func (m *ScanCoverageMutation) ClearedFields() []string {
-	return nil
+	var fields []string
+	if m.FieldCleared(scancoverage.FieldProducts) {
+		fields = append(fields, scancoverage.FieldProducts)
+	}
+	if m.FieldCleared(scancoverage.FieldCommitTime) {
+		fields = append(fields, scancoverage.FieldCommitTime)
+	}
+	return fields
 }
 
 // FieldCleared returns a boolean indicating if a field with the given name was
@@ -44325,6 +65011,14 @@ func (m *ScanCoverageMutation) FieldCleared(name string) bool {
 // ClearField clears the value of the field with the given name. It returns an
 // error if the field is not defined in the schema.
 func (m *ScanCoverageMutation) ClearField(name string) error {
+	switch name {
+	case scancoverage.FieldProducts:
+		m.ClearProducts()
+		return nil
+	case scancoverage.FieldCommitTime:
+		m.ClearCommitTime()
+		return nil
+	}
 	return fmt.Errorf("unknown ScanCoverage nullable field %s", name)
 }
 
@@ -44353,11 +65047,17 @@ func (m *ScanCoverageMutation) ResetField(name string) error {
 	case scancoverage.FieldIsFullScan:
 		m.ResetIsFullScan()
 		return nil
+	case scancoverage.FieldProducts:
+		m.ResetProducts()
+		return nil
 	case scancoverage.FieldContent:
 		m.ResetContent()
 		return nil
 	case scancoverage.FieldAt:
 		m.ResetAt()
+		return nil
+	case scancoverage.FieldCommitTime:
+		m.ResetCommitTime()
 		return nil
 	}
 	return fmt.Errorf("unknown ScanCoverage field %s", name)
@@ -49280,6 +69980,874 @@ func (m *ScmConfigMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown ScmConfig edge %s", name)
 }
 
+// SessionMutation represents an operation that mutates the Session nodes in the graph.
+type SessionMutation struct {
+	config
+	op              Op
+	typ             string
+	id              *int64
+	hash            *[]byte
+	user_id         *int64
+	adduser_id      *int64
+	method          *string
+	address         *string
+	agent           *string
+	created_at      *int64
+	addcreated_at   *int64
+	last_used_at    *int64
+	addlast_used_at *int64
+	revoked_at      *int64
+	addrevoked_at   *int64
+	clearedFields   map[string]struct{}
+	done            bool
+	oldValue        func(context.Context) (*Session, error)
+	predicates      []predicate.Session
+}
+
+var _ ent.Mutation = (*SessionMutation)(nil)
+
+// sessionOption allows management of the mutation configuration using functional options.
+type sessionOption func(*SessionMutation)
+
+// newSessionMutation creates new mutation for the Session entity.
+func newSessionMutation(c config, op Op, opts ...sessionOption) *SessionMutation {
+	m := &SessionMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeSession,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withSessionID sets the ID field of the mutation.
+func withSessionID(id int64) sessionOption {
+	return func(m *SessionMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *Session
+		)
+		m.oldValue = func(ctx context.Context) (*Session, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().Session.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withSession sets the old Session of the mutation.
+func withSession(node *Session) sessionOption {
+	return func(m *SessionMutation) {
+		m.oldValue = func(context.Context) (*Session, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m SessionMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m SessionMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of Session entities.
+func (m *SessionMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *SessionMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *SessionMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().Session.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetHash sets the "hash" field.
+func (m *SessionMutation) SetHash(b []byte) {
+	m.hash = &b
+}
+
+// Hash returns the value of the "hash" field in the mutation.
+func (m *SessionMutation) Hash() (r []byte, exists bool) {
+	v := m.hash
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldHash returns the old "hash" field's value of the Session entity.
+// If the Session object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SessionMutation) OldHash(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldHash is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldHash requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldHash: %w", err)
+	}
+	return oldValue.Hash, nil
+}
+
+// ResetHash resets all changes to the "hash" field.
+func (m *SessionMutation) ResetHash() {
+	m.hash = nil
+}
+
+// SetUserID sets the "user_id" field.
+func (m *SessionMutation) SetUserID(i int64) {
+	m.user_id = &i
+	m.adduser_id = nil
+}
+
+// UserID returns the value of the "user_id" field in the mutation.
+func (m *SessionMutation) UserID() (r int64, exists bool) {
+	v := m.user_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUserID returns the old "user_id" field's value of the Session entity.
+// If the Session object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SessionMutation) OldUserID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUserID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUserID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUserID: %w", err)
+	}
+	return oldValue.UserID, nil
+}
+
+// AddUserID adds i to the "user_id" field.
+func (m *SessionMutation) AddUserID(i int64) {
+	if m.adduser_id != nil {
+		*m.adduser_id += i
+	} else {
+		m.adduser_id = &i
+	}
+}
+
+// AddedUserID returns the value that was added to the "user_id" field in this mutation.
+func (m *SessionMutation) AddedUserID() (r int64, exists bool) {
+	v := m.adduser_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUserID resets all changes to the "user_id" field.
+func (m *SessionMutation) ResetUserID() {
+	m.user_id = nil
+	m.adduser_id = nil
+}
+
+// SetMethod sets the "method" field.
+func (m *SessionMutation) SetMethod(s string) {
+	m.method = &s
+}
+
+// Method returns the value of the "method" field in the mutation.
+func (m *SessionMutation) Method() (r string, exists bool) {
+	v := m.method
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMethod returns the old "method" field's value of the Session entity.
+// If the Session object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SessionMutation) OldMethod(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMethod is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMethod requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMethod: %w", err)
+	}
+	return oldValue.Method, nil
+}
+
+// ResetMethod resets all changes to the "method" field.
+func (m *SessionMutation) ResetMethod() {
+	m.method = nil
+}
+
+// SetAddress sets the "address" field.
+func (m *SessionMutation) SetAddress(s string) {
+	m.address = &s
+}
+
+// Address returns the value of the "address" field in the mutation.
+func (m *SessionMutation) Address() (r string, exists bool) {
+	v := m.address
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAddress returns the old "address" field's value of the Session entity.
+// If the Session object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SessionMutation) OldAddress(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAddress is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAddress requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAddress: %w", err)
+	}
+	return oldValue.Address, nil
+}
+
+// ResetAddress resets all changes to the "address" field.
+func (m *SessionMutation) ResetAddress() {
+	m.address = nil
+}
+
+// SetAgent sets the "agent" field.
+func (m *SessionMutation) SetAgent(s string) {
+	m.agent = &s
+}
+
+// Agent returns the value of the "agent" field in the mutation.
+func (m *SessionMutation) Agent() (r string, exists bool) {
+	v := m.agent
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAgent returns the old "agent" field's value of the Session entity.
+// If the Session object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SessionMutation) OldAgent(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAgent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAgent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAgent: %w", err)
+	}
+	return oldValue.Agent, nil
+}
+
+// ResetAgent resets all changes to the "agent" field.
+func (m *SessionMutation) ResetAgent() {
+	m.agent = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *SessionMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *SessionMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the Session entity.
+// If the Session object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SessionMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *SessionMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *SessionMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *SessionMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// SetLastUsedAt sets the "last_used_at" field.
+func (m *SessionMutation) SetLastUsedAt(i int64) {
+	m.last_used_at = &i
+	m.addlast_used_at = nil
+}
+
+// LastUsedAt returns the value of the "last_used_at" field in the mutation.
+func (m *SessionMutation) LastUsedAt() (r int64, exists bool) {
+	v := m.last_used_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLastUsedAt returns the old "last_used_at" field's value of the Session entity.
+// If the Session object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SessionMutation) OldLastUsedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLastUsedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLastUsedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLastUsedAt: %w", err)
+	}
+	return oldValue.LastUsedAt, nil
+}
+
+// AddLastUsedAt adds i to the "last_used_at" field.
+func (m *SessionMutation) AddLastUsedAt(i int64) {
+	if m.addlast_used_at != nil {
+		*m.addlast_used_at += i
+	} else {
+		m.addlast_used_at = &i
+	}
+}
+
+// AddedLastUsedAt returns the value that was added to the "last_used_at" field in this mutation.
+func (m *SessionMutation) AddedLastUsedAt() (r int64, exists bool) {
+	v := m.addlast_used_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetLastUsedAt resets all changes to the "last_used_at" field.
+func (m *SessionMutation) ResetLastUsedAt() {
+	m.last_used_at = nil
+	m.addlast_used_at = nil
+}
+
+// SetRevokedAt sets the "revoked_at" field.
+func (m *SessionMutation) SetRevokedAt(i int64) {
+	m.revoked_at = &i
+	m.addrevoked_at = nil
+}
+
+// RevokedAt returns the value of the "revoked_at" field in the mutation.
+func (m *SessionMutation) RevokedAt() (r int64, exists bool) {
+	v := m.revoked_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRevokedAt returns the old "revoked_at" field's value of the Session entity.
+// If the Session object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SessionMutation) OldRevokedAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRevokedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRevokedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRevokedAt: %w", err)
+	}
+	return oldValue.RevokedAt, nil
+}
+
+// AddRevokedAt adds i to the "revoked_at" field.
+func (m *SessionMutation) AddRevokedAt(i int64) {
+	if m.addrevoked_at != nil {
+		*m.addrevoked_at += i
+	} else {
+		m.addrevoked_at = &i
+	}
+}
+
+// AddedRevokedAt returns the value that was added to the "revoked_at" field in this mutation.
+func (m *SessionMutation) AddedRevokedAt() (r int64, exists bool) {
+	v := m.addrevoked_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearRevokedAt clears the value of the "revoked_at" field.
+func (m *SessionMutation) ClearRevokedAt() {
+	m.revoked_at = nil
+	m.addrevoked_at = nil
+	m.clearedFields[session.FieldRevokedAt] = struct{}{}
+}
+
+// RevokedAtCleared returns if the "revoked_at" field was cleared in this mutation.
+func (m *SessionMutation) RevokedAtCleared() bool {
+	_, ok := m.clearedFields[session.FieldRevokedAt]
+	return ok
+}
+
+// ResetRevokedAt resets all changes to the "revoked_at" field.
+func (m *SessionMutation) ResetRevokedAt() {
+	m.revoked_at = nil
+	m.addrevoked_at = nil
+	delete(m.clearedFields, session.FieldRevokedAt)
+}
+
+// Where appends a list predicates to the SessionMutation builder.
+func (m *SessionMutation) Where(ps ...predicate.Session) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the SessionMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *SessionMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.Session, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *SessionMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *SessionMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (Session).
+func (m *SessionMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *SessionMutation) Fields() []string {
+	fields := make([]string, 0, 8)
+	if m.hash != nil {
+		fields = append(fields, session.FieldHash)
+	}
+	if m.user_id != nil {
+		fields = append(fields, session.FieldUserID)
+	}
+	if m.method != nil {
+		fields = append(fields, session.FieldMethod)
+	}
+	if m.address != nil {
+		fields = append(fields, session.FieldAddress)
+	}
+	if m.agent != nil {
+		fields = append(fields, session.FieldAgent)
+	}
+	if m.created_at != nil {
+		fields = append(fields, session.FieldCreatedAt)
+	}
+	if m.last_used_at != nil {
+		fields = append(fields, session.FieldLastUsedAt)
+	}
+	if m.revoked_at != nil {
+		fields = append(fields, session.FieldRevokedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *SessionMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case session.FieldHash:
+		return m.Hash()
+	case session.FieldUserID:
+		return m.UserID()
+	case session.FieldMethod:
+		return m.Method()
+	case session.FieldAddress:
+		return m.Address()
+	case session.FieldAgent:
+		return m.Agent()
+	case session.FieldCreatedAt:
+		return m.CreatedAt()
+	case session.FieldLastUsedAt:
+		return m.LastUsedAt()
+	case session.FieldRevokedAt:
+		return m.RevokedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *SessionMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case session.FieldHash:
+		return m.OldHash(ctx)
+	case session.FieldUserID:
+		return m.OldUserID(ctx)
+	case session.FieldMethod:
+		return m.OldMethod(ctx)
+	case session.FieldAddress:
+		return m.OldAddress(ctx)
+	case session.FieldAgent:
+		return m.OldAgent(ctx)
+	case session.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case session.FieldLastUsedAt:
+		return m.OldLastUsedAt(ctx)
+	case session.FieldRevokedAt:
+		return m.OldRevokedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown Session field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *SessionMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case session.FieldHash:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetHash(v)
+		return nil
+	case session.FieldUserID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUserID(v)
+		return nil
+	case session.FieldMethod:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMethod(v)
+		return nil
+	case session.FieldAddress:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAddress(v)
+		return nil
+	case session.FieldAgent:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAgent(v)
+		return nil
+	case session.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case session.FieldLastUsedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLastUsedAt(v)
+		return nil
+	case session.FieldRevokedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRevokedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Session field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *SessionMutation) AddedFields() []string {
+	var fields []string
+	if m.adduser_id != nil {
+		fields = append(fields, session.FieldUserID)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, session.FieldCreatedAt)
+	}
+	if m.addlast_used_at != nil {
+		fields = append(fields, session.FieldLastUsedAt)
+	}
+	if m.addrevoked_at != nil {
+		fields = append(fields, session.FieldRevokedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *SessionMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case session.FieldUserID:
+		return m.AddedUserID()
+	case session.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	case session.FieldLastUsedAt:
+		return m.AddedLastUsedAt()
+	case session.FieldRevokedAt:
+		return m.AddedRevokedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *SessionMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case session.FieldUserID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUserID(v)
+		return nil
+	case session.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	case session.FieldLastUsedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddLastUsedAt(v)
+		return nil
+	case session.FieldRevokedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRevokedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Session numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *SessionMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(session.FieldRevokedAt) {
+		fields = append(fields, session.FieldRevokedAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *SessionMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *SessionMutation) ClearField(name string) error {
+	switch name {
+	case session.FieldRevokedAt:
+		m.ClearRevokedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown Session nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *SessionMutation) ResetField(name string) error {
+	switch name {
+	case session.FieldHash:
+		m.ResetHash()
+		return nil
+	case session.FieldUserID:
+		m.ResetUserID()
+		return nil
+	case session.FieldMethod:
+		m.ResetMethod()
+		return nil
+	case session.FieldAddress:
+		m.ResetAddress()
+		return nil
+	case session.FieldAgent:
+		m.ResetAgent()
+		return nil
+	case session.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case session.FieldLastUsedAt:
+		m.ResetLastUsedAt()
+		return nil
+	case session.FieldRevokedAt:
+		m.ResetRevokedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown Session field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *SessionMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *SessionMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *SessionMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *SessionMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *SessionMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *SessionMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *SessionMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown Session unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *SessionMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown Session edge %s", name)
+}
+
 // SettingMutation represents an operation that mutates the Setting nodes in the graph.
 type SettingMutation struct {
 	config
@@ -53010,6 +74578,8 @@ type TokenMutation struct {
 	hint                 *string
 	parent_id            *int64
 	addparent_id         *int64
+	project_id           *int64
+	addproject_id        *int64
 	scopes               *[]string
 	appendscopes         []string
 	limited_scopes       *[]string
@@ -53421,6 +74991,76 @@ func (m *TokenMutation) ResetParentID() {
 	m.parent_id = nil
 	m.addparent_id = nil
 	delete(m.clearedFields, token.FieldParentID)
+}
+
+// SetProjectID sets the "project_id" field.
+func (m *TokenMutation) SetProjectID(i int64) {
+	m.project_id = &i
+	m.addproject_id = nil
+}
+
+// ProjectID returns the value of the "project_id" field in the mutation.
+func (m *TokenMutation) ProjectID() (r int64, exists bool) {
+	v := m.project_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProjectID returns the old "project_id" field's value of the Token entity.
+// If the Token object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TokenMutation) OldProjectID(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProjectID: %w", err)
+	}
+	return oldValue.ProjectID, nil
+}
+
+// AddProjectID adds i to the "project_id" field.
+func (m *TokenMutation) AddProjectID(i int64) {
+	if m.addproject_id != nil {
+		*m.addproject_id += i
+	} else {
+		m.addproject_id = &i
+	}
+}
+
+// AddedProjectID returns the value that was added to the "project_id" field in this mutation.
+func (m *TokenMutation) AddedProjectID() (r int64, exists bool) {
+	v := m.addproject_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearProjectID clears the value of the "project_id" field.
+func (m *TokenMutation) ClearProjectID() {
+	m.project_id = nil
+	m.addproject_id = nil
+	m.clearedFields[token.FieldProjectID] = struct{}{}
+}
+
+// ProjectIDCleared returns if the "project_id" field was cleared in this mutation.
+func (m *TokenMutation) ProjectIDCleared() bool {
+	_, ok := m.clearedFields[token.FieldProjectID]
+	return ok
+}
+
+// ResetProjectID resets all changes to the "project_id" field.
+func (m *TokenMutation) ResetProjectID() {
+	m.project_id = nil
+	m.addproject_id = nil
+	delete(m.clearedFields, token.FieldProjectID)
 }
 
 // SetScopes sets the "scopes" field.
@@ -53875,7 +75515,7 @@ func (m *TokenMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *TokenMutation) Fields() []string {
-	fields := make([]string, 0, 13)
+	fields := make([]string, 0, 14)
 	if m.deployment_id != nil {
 		fields = append(fields, token.FieldDeploymentID)
 	}
@@ -53893,6 +75533,9 @@ func (m *TokenMutation) Fields() []string {
 	}
 	if m.parent_id != nil {
 		fields = append(fields, token.FieldParentID)
+	}
+	if m.project_id != nil {
+		fields = append(fields, token.FieldProjectID)
 	}
 	if m.scopes != nil {
 		fields = append(fields, token.FieldScopes)
@@ -53935,6 +75578,8 @@ func (m *TokenMutation) Field(name string) (ent.Value, bool) {
 		return m.Hint()
 	case token.FieldParentID:
 		return m.ParentID()
+	case token.FieldProjectID:
+		return m.ProjectID()
 	case token.FieldScopes:
 		return m.Scopes()
 	case token.FieldLimitedScopes:
@@ -53970,6 +75615,8 @@ func (m *TokenMutation) OldField(ctx context.Context, name string) (ent.Value, e
 		return m.OldHint(ctx)
 	case token.FieldParentID:
 		return m.OldParentID(ctx)
+	case token.FieldProjectID:
+		return m.OldProjectID(ctx)
 	case token.FieldScopes:
 		return m.OldScopes(ctx)
 	case token.FieldLimitedScopes:
@@ -54034,6 +75681,13 @@ func (m *TokenMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetParentID(v)
+		return nil
+	case token.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProjectID(v)
 		return nil
 	case token.FieldScopes:
 		v, ok := value.([]string)
@@ -54101,6 +75755,9 @@ func (m *TokenMutation) AddedFields() []string {
 	if m.addparent_id != nil {
 		fields = append(fields, token.FieldParentID)
 	}
+	if m.addproject_id != nil {
+		fields = append(fields, token.FieldProjectID)
+	}
 	if m.addcreated_at != nil {
 		fields = append(fields, token.FieldCreatedAt)
 	}
@@ -54127,6 +75784,8 @@ func (m *TokenMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedUserID()
 	case token.FieldParentID:
 		return m.AddedParentID()
+	case token.FieldProjectID:
+		return m.AddedProjectID()
 	case token.FieldCreatedAt:
 		return m.AddedCreatedAt()
 	case token.FieldExpiresAt:
@@ -54164,6 +75823,13 @@ func (m *TokenMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddParentID(v)
+		return nil
+	case token.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddProjectID(v)
 		return nil
 	case token.FieldCreatedAt:
 		v, ok := value.(int64)
@@ -54204,6 +75870,9 @@ func (m *TokenMutation) ClearedFields() []string {
 	if m.FieldCleared(token.FieldParentID) {
 		fields = append(fields, token.FieldParentID)
 	}
+	if m.FieldCleared(token.FieldProjectID) {
+		fields = append(fields, token.FieldProjectID)
+	}
 	if m.FieldCleared(token.FieldLimitedScopes) {
 		fields = append(fields, token.FieldLimitedScopes)
 	}
@@ -54232,6 +75901,9 @@ func (m *TokenMutation) ClearField(name string) error {
 	switch name {
 	case token.FieldParentID:
 		m.ClearParentID()
+		return nil
+	case token.FieldProjectID:
+		m.ClearProjectID()
 		return nil
 	case token.FieldLimitedScopes:
 		m.ClearLimitedScopes()
@@ -54270,6 +75942,9 @@ func (m *TokenMutation) ResetField(name string) error {
 		return nil
 	case token.FieldParentID:
 		m.ResetParentID()
+		return nil
+	case token.FieldProjectID:
+		m.ResetProjectID()
 		return nil
 	case token.FieldScopes:
 		m.ResetScopes()
@@ -55079,6 +76754,2256 @@ func (m *TokenRequestMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *TokenRequestMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown TokenRequest edge %s", name)
+}
+
+// TriageChangeMutation represents an operation that mutates the TriageChange nodes in the graph.
+type TriageChangeMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	kind             *string
+	state            *string
+	reason           *string
+	note             *string
+	undoes_id        *int64
+	addundoes_id     *int64
+	actor_kind       *string
+	actor_id         *int64
+	addactor_id      *int64
+	actor_name       *string
+	chosen           *int64
+	addchosen        *int64
+	changed          *int64
+	addchanged       *int64
+	decided_at       *int64
+	adddecided_at    *int64
+	at               *int64
+	addat            *int64
+	undone_by        *int64
+	addundone_by     *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*TriageChange, error)
+	predicates       []predicate.TriageChange
+}
+
+var _ ent.Mutation = (*TriageChangeMutation)(nil)
+
+// triagechangeOption allows management of the mutation configuration using functional options.
+type triagechangeOption func(*TriageChangeMutation)
+
+// newTriageChangeMutation creates new mutation for the TriageChange entity.
+func newTriageChangeMutation(c config, op Op, opts ...triagechangeOption) *TriageChangeMutation {
+	m := &TriageChangeMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeTriageChange,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withTriageChangeID sets the ID field of the mutation.
+func withTriageChangeID(id int64) triagechangeOption {
+	return func(m *TriageChangeMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *TriageChange
+		)
+		m.oldValue = func(ctx context.Context) (*TriageChange, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().TriageChange.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withTriageChange sets the old TriageChange of the mutation.
+func withTriageChange(node *TriageChange) triagechangeOption {
+	return func(m *TriageChangeMutation) {
+		m.oldValue = func(context.Context) (*TriageChange, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m TriageChangeMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m TriageChangeMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of TriageChange entities.
+func (m *TriageChangeMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *TriageChangeMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *TriageChangeMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().TriageChange.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *TriageChangeMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *TriageChangeMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the TriageChange entity.
+// If the TriageChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TriageChangeMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *TriageChangeMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *TriageChangeMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *TriageChangeMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetKind sets the "kind" field.
+func (m *TriageChangeMutation) SetKind(s string) {
+	m.kind = &s
+}
+
+// Kind returns the value of the "kind" field in the mutation.
+func (m *TriageChangeMutation) Kind() (r string, exists bool) {
+	v := m.kind
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldKind returns the old "kind" field's value of the TriageChange entity.
+// If the TriageChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TriageChangeMutation) OldKind(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldKind is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldKind requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldKind: %w", err)
+	}
+	return oldValue.Kind, nil
+}
+
+// ResetKind resets all changes to the "kind" field.
+func (m *TriageChangeMutation) ResetKind() {
+	m.kind = nil
+}
+
+// SetState sets the "state" field.
+func (m *TriageChangeMutation) SetState(s string) {
+	m.state = &s
+}
+
+// State returns the value of the "state" field in the mutation.
+func (m *TriageChangeMutation) State() (r string, exists bool) {
+	v := m.state
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldState returns the old "state" field's value of the TriageChange entity.
+// If the TriageChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TriageChangeMutation) OldState(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldState is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldState requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldState: %w", err)
+	}
+	return oldValue.State, nil
+}
+
+// ResetState resets all changes to the "state" field.
+func (m *TriageChangeMutation) ResetState() {
+	m.state = nil
+}
+
+// SetReason sets the "reason" field.
+func (m *TriageChangeMutation) SetReason(s string) {
+	m.reason = &s
+}
+
+// Reason returns the value of the "reason" field in the mutation.
+func (m *TriageChangeMutation) Reason() (r string, exists bool) {
+	v := m.reason
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReason returns the old "reason" field's value of the TriageChange entity.
+// If the TriageChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TriageChangeMutation) OldReason(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReason is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReason requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReason: %w", err)
+	}
+	return oldValue.Reason, nil
+}
+
+// ResetReason resets all changes to the "reason" field.
+func (m *TriageChangeMutation) ResetReason() {
+	m.reason = nil
+}
+
+// SetNote sets the "note" field.
+func (m *TriageChangeMutation) SetNote(s string) {
+	m.note = &s
+}
+
+// Note returns the value of the "note" field in the mutation.
+func (m *TriageChangeMutation) Note() (r string, exists bool) {
+	v := m.note
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNote returns the old "note" field's value of the TriageChange entity.
+// If the TriageChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TriageChangeMutation) OldNote(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNote is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNote requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNote: %w", err)
+	}
+	return oldValue.Note, nil
+}
+
+// ResetNote resets all changes to the "note" field.
+func (m *TriageChangeMutation) ResetNote() {
+	m.note = nil
+}
+
+// SetUndoesID sets the "undoes_id" field.
+func (m *TriageChangeMutation) SetUndoesID(i int64) {
+	m.undoes_id = &i
+	m.addundoes_id = nil
+}
+
+// UndoesID returns the value of the "undoes_id" field in the mutation.
+func (m *TriageChangeMutation) UndoesID() (r int64, exists bool) {
+	v := m.undoes_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUndoesID returns the old "undoes_id" field's value of the TriageChange entity.
+// If the TriageChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TriageChangeMutation) OldUndoesID(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUndoesID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUndoesID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUndoesID: %w", err)
+	}
+	return oldValue.UndoesID, nil
+}
+
+// AddUndoesID adds i to the "undoes_id" field.
+func (m *TriageChangeMutation) AddUndoesID(i int64) {
+	if m.addundoes_id != nil {
+		*m.addundoes_id += i
+	} else {
+		m.addundoes_id = &i
+	}
+}
+
+// AddedUndoesID returns the value that was added to the "undoes_id" field in this mutation.
+func (m *TriageChangeMutation) AddedUndoesID() (r int64, exists bool) {
+	v := m.addundoes_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearUndoesID clears the value of the "undoes_id" field.
+func (m *TriageChangeMutation) ClearUndoesID() {
+	m.undoes_id = nil
+	m.addundoes_id = nil
+	m.clearedFields[triagechange.FieldUndoesID] = struct{}{}
+}
+
+// UndoesIDCleared returns if the "undoes_id" field was cleared in this mutation.
+func (m *TriageChangeMutation) UndoesIDCleared() bool {
+	_, ok := m.clearedFields[triagechange.FieldUndoesID]
+	return ok
+}
+
+// ResetUndoesID resets all changes to the "undoes_id" field.
+func (m *TriageChangeMutation) ResetUndoesID() {
+	m.undoes_id = nil
+	m.addundoes_id = nil
+	delete(m.clearedFields, triagechange.FieldUndoesID)
+}
+
+// SetActorKind sets the "actor_kind" field.
+func (m *TriageChangeMutation) SetActorKind(s string) {
+	m.actor_kind = &s
+}
+
+// ActorKind returns the value of the "actor_kind" field in the mutation.
+func (m *TriageChangeMutation) ActorKind() (r string, exists bool) {
+	v := m.actor_kind
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActorKind returns the old "actor_kind" field's value of the TriageChange entity.
+// If the TriageChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TriageChangeMutation) OldActorKind(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActorKind is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActorKind requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActorKind: %w", err)
+	}
+	return oldValue.ActorKind, nil
+}
+
+// ResetActorKind resets all changes to the "actor_kind" field.
+func (m *TriageChangeMutation) ResetActorKind() {
+	m.actor_kind = nil
+}
+
+// SetActorID sets the "actor_id" field.
+func (m *TriageChangeMutation) SetActorID(i int64) {
+	m.actor_id = &i
+	m.addactor_id = nil
+}
+
+// ActorID returns the value of the "actor_id" field in the mutation.
+func (m *TriageChangeMutation) ActorID() (r int64, exists bool) {
+	v := m.actor_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActorID returns the old "actor_id" field's value of the TriageChange entity.
+// If the TriageChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TriageChangeMutation) OldActorID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActorID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActorID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActorID: %w", err)
+	}
+	return oldValue.ActorID, nil
+}
+
+// AddActorID adds i to the "actor_id" field.
+func (m *TriageChangeMutation) AddActorID(i int64) {
+	if m.addactor_id != nil {
+		*m.addactor_id += i
+	} else {
+		m.addactor_id = &i
+	}
+}
+
+// AddedActorID returns the value that was added to the "actor_id" field in this mutation.
+func (m *TriageChangeMutation) AddedActorID() (r int64, exists bool) {
+	v := m.addactor_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetActorID resets all changes to the "actor_id" field.
+func (m *TriageChangeMutation) ResetActorID() {
+	m.actor_id = nil
+	m.addactor_id = nil
+}
+
+// SetActorName sets the "actor_name" field.
+func (m *TriageChangeMutation) SetActorName(s string) {
+	m.actor_name = &s
+}
+
+// ActorName returns the value of the "actor_name" field in the mutation.
+func (m *TriageChangeMutation) ActorName() (r string, exists bool) {
+	v := m.actor_name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActorName returns the old "actor_name" field's value of the TriageChange entity.
+// If the TriageChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TriageChangeMutation) OldActorName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActorName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActorName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActorName: %w", err)
+	}
+	return oldValue.ActorName, nil
+}
+
+// ResetActorName resets all changes to the "actor_name" field.
+func (m *TriageChangeMutation) ResetActorName() {
+	m.actor_name = nil
+}
+
+// SetChosen sets the "chosen" field.
+func (m *TriageChangeMutation) SetChosen(i int64) {
+	m.chosen = &i
+	m.addchosen = nil
+}
+
+// Chosen returns the value of the "chosen" field in the mutation.
+func (m *TriageChangeMutation) Chosen() (r int64, exists bool) {
+	v := m.chosen
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldChosen returns the old "chosen" field's value of the TriageChange entity.
+// If the TriageChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TriageChangeMutation) OldChosen(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldChosen is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldChosen requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldChosen: %w", err)
+	}
+	return oldValue.Chosen, nil
+}
+
+// AddChosen adds i to the "chosen" field.
+func (m *TriageChangeMutation) AddChosen(i int64) {
+	if m.addchosen != nil {
+		*m.addchosen += i
+	} else {
+		m.addchosen = &i
+	}
+}
+
+// AddedChosen returns the value that was added to the "chosen" field in this mutation.
+func (m *TriageChangeMutation) AddedChosen() (r int64, exists bool) {
+	v := m.addchosen
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetChosen resets all changes to the "chosen" field.
+func (m *TriageChangeMutation) ResetChosen() {
+	m.chosen = nil
+	m.addchosen = nil
+}
+
+// SetChanged sets the "changed" field.
+func (m *TriageChangeMutation) SetChanged(i int64) {
+	m.changed = &i
+	m.addchanged = nil
+}
+
+// Changed returns the value of the "changed" field in the mutation.
+func (m *TriageChangeMutation) Changed() (r int64, exists bool) {
+	v := m.changed
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldChanged returns the old "changed" field's value of the TriageChange entity.
+// If the TriageChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TriageChangeMutation) OldChanged(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldChanged is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldChanged requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldChanged: %w", err)
+	}
+	return oldValue.Changed, nil
+}
+
+// AddChanged adds i to the "changed" field.
+func (m *TriageChangeMutation) AddChanged(i int64) {
+	if m.addchanged != nil {
+		*m.addchanged += i
+	} else {
+		m.addchanged = &i
+	}
+}
+
+// AddedChanged returns the value that was added to the "changed" field in this mutation.
+func (m *TriageChangeMutation) AddedChanged() (r int64, exists bool) {
+	v := m.addchanged
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetChanged resets all changes to the "changed" field.
+func (m *TriageChangeMutation) ResetChanged() {
+	m.changed = nil
+	m.addchanged = nil
+}
+
+// SetDecidedAt sets the "decided_at" field.
+func (m *TriageChangeMutation) SetDecidedAt(i int64) {
+	m.decided_at = &i
+	m.adddecided_at = nil
+}
+
+// DecidedAt returns the value of the "decided_at" field in the mutation.
+func (m *TriageChangeMutation) DecidedAt() (r int64, exists bool) {
+	v := m.decided_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDecidedAt returns the old "decided_at" field's value of the TriageChange entity.
+// If the TriageChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TriageChangeMutation) OldDecidedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDecidedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDecidedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDecidedAt: %w", err)
+	}
+	return oldValue.DecidedAt, nil
+}
+
+// AddDecidedAt adds i to the "decided_at" field.
+func (m *TriageChangeMutation) AddDecidedAt(i int64) {
+	if m.adddecided_at != nil {
+		*m.adddecided_at += i
+	} else {
+		m.adddecided_at = &i
+	}
+}
+
+// AddedDecidedAt returns the value that was added to the "decided_at" field in this mutation.
+func (m *TriageChangeMutation) AddedDecidedAt() (r int64, exists bool) {
+	v := m.adddecided_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDecidedAt resets all changes to the "decided_at" field.
+func (m *TriageChangeMutation) ResetDecidedAt() {
+	m.decided_at = nil
+	m.adddecided_at = nil
+}
+
+// SetAt sets the "at" field.
+func (m *TriageChangeMutation) SetAt(i int64) {
+	m.at = &i
+	m.addat = nil
+}
+
+// At returns the value of the "at" field in the mutation.
+func (m *TriageChangeMutation) At() (r int64, exists bool) {
+	v := m.at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAt returns the old "at" field's value of the TriageChange entity.
+// If the TriageChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TriageChangeMutation) OldAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAt: %w", err)
+	}
+	return oldValue.At, nil
+}
+
+// AddAt adds i to the "at" field.
+func (m *TriageChangeMutation) AddAt(i int64) {
+	if m.addat != nil {
+		*m.addat += i
+	} else {
+		m.addat = &i
+	}
+}
+
+// AddedAt returns the value that was added to the "at" field in this mutation.
+func (m *TriageChangeMutation) AddedAt() (r int64, exists bool) {
+	v := m.addat
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAt resets all changes to the "at" field.
+func (m *TriageChangeMutation) ResetAt() {
+	m.at = nil
+	m.addat = nil
+}
+
+// SetUndoneBy sets the "undone_by" field.
+func (m *TriageChangeMutation) SetUndoneBy(i int64) {
+	m.undone_by = &i
+	m.addundone_by = nil
+}
+
+// UndoneBy returns the value of the "undone_by" field in the mutation.
+func (m *TriageChangeMutation) UndoneBy() (r int64, exists bool) {
+	v := m.undone_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUndoneBy returns the old "undone_by" field's value of the TriageChange entity.
+// If the TriageChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TriageChangeMutation) OldUndoneBy(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUndoneBy is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUndoneBy requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUndoneBy: %w", err)
+	}
+	return oldValue.UndoneBy, nil
+}
+
+// AddUndoneBy adds i to the "undone_by" field.
+func (m *TriageChangeMutation) AddUndoneBy(i int64) {
+	if m.addundone_by != nil {
+		*m.addundone_by += i
+	} else {
+		m.addundone_by = &i
+	}
+}
+
+// AddedUndoneBy returns the value that was added to the "undone_by" field in this mutation.
+func (m *TriageChangeMutation) AddedUndoneBy() (r int64, exists bool) {
+	v := m.addundone_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearUndoneBy clears the value of the "undone_by" field.
+func (m *TriageChangeMutation) ClearUndoneBy() {
+	m.undone_by = nil
+	m.addundone_by = nil
+	m.clearedFields[triagechange.FieldUndoneBy] = struct{}{}
+}
+
+// UndoneByCleared returns if the "undone_by" field was cleared in this mutation.
+func (m *TriageChangeMutation) UndoneByCleared() bool {
+	_, ok := m.clearedFields[triagechange.FieldUndoneBy]
+	return ok
+}
+
+// ResetUndoneBy resets all changes to the "undone_by" field.
+func (m *TriageChangeMutation) ResetUndoneBy() {
+	m.undone_by = nil
+	m.addundone_by = nil
+	delete(m.clearedFields, triagechange.FieldUndoneBy)
+}
+
+// Where appends a list predicates to the TriageChangeMutation builder.
+func (m *TriageChangeMutation) Where(ps ...predicate.TriageChange) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the TriageChangeMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *TriageChangeMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.TriageChange, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *TriageChangeMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *TriageChangeMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (TriageChange).
+func (m *TriageChangeMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *TriageChangeMutation) Fields() []string {
+	fields := make([]string, 0, 14)
+	if m.deployment_id != nil {
+		fields = append(fields, triagechange.FieldDeploymentID)
+	}
+	if m.kind != nil {
+		fields = append(fields, triagechange.FieldKind)
+	}
+	if m.state != nil {
+		fields = append(fields, triagechange.FieldState)
+	}
+	if m.reason != nil {
+		fields = append(fields, triagechange.FieldReason)
+	}
+	if m.note != nil {
+		fields = append(fields, triagechange.FieldNote)
+	}
+	if m.undoes_id != nil {
+		fields = append(fields, triagechange.FieldUndoesID)
+	}
+	if m.actor_kind != nil {
+		fields = append(fields, triagechange.FieldActorKind)
+	}
+	if m.actor_id != nil {
+		fields = append(fields, triagechange.FieldActorID)
+	}
+	if m.actor_name != nil {
+		fields = append(fields, triagechange.FieldActorName)
+	}
+	if m.chosen != nil {
+		fields = append(fields, triagechange.FieldChosen)
+	}
+	if m.changed != nil {
+		fields = append(fields, triagechange.FieldChanged)
+	}
+	if m.decided_at != nil {
+		fields = append(fields, triagechange.FieldDecidedAt)
+	}
+	if m.at != nil {
+		fields = append(fields, triagechange.FieldAt)
+	}
+	if m.undone_by != nil {
+		fields = append(fields, triagechange.FieldUndoneBy)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *TriageChangeMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case triagechange.FieldDeploymentID:
+		return m.DeploymentID()
+	case triagechange.FieldKind:
+		return m.Kind()
+	case triagechange.FieldState:
+		return m.State()
+	case triagechange.FieldReason:
+		return m.Reason()
+	case triagechange.FieldNote:
+		return m.Note()
+	case triagechange.FieldUndoesID:
+		return m.UndoesID()
+	case triagechange.FieldActorKind:
+		return m.ActorKind()
+	case triagechange.FieldActorID:
+		return m.ActorID()
+	case triagechange.FieldActorName:
+		return m.ActorName()
+	case triagechange.FieldChosen:
+		return m.Chosen()
+	case triagechange.FieldChanged:
+		return m.Changed()
+	case triagechange.FieldDecidedAt:
+		return m.DecidedAt()
+	case triagechange.FieldAt:
+		return m.At()
+	case triagechange.FieldUndoneBy:
+		return m.UndoneBy()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *TriageChangeMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case triagechange.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case triagechange.FieldKind:
+		return m.OldKind(ctx)
+	case triagechange.FieldState:
+		return m.OldState(ctx)
+	case triagechange.FieldReason:
+		return m.OldReason(ctx)
+	case triagechange.FieldNote:
+		return m.OldNote(ctx)
+	case triagechange.FieldUndoesID:
+		return m.OldUndoesID(ctx)
+	case triagechange.FieldActorKind:
+		return m.OldActorKind(ctx)
+	case triagechange.FieldActorID:
+		return m.OldActorID(ctx)
+	case triagechange.FieldActorName:
+		return m.OldActorName(ctx)
+	case triagechange.FieldChosen:
+		return m.OldChosen(ctx)
+	case triagechange.FieldChanged:
+		return m.OldChanged(ctx)
+	case triagechange.FieldDecidedAt:
+		return m.OldDecidedAt(ctx)
+	case triagechange.FieldAt:
+		return m.OldAt(ctx)
+	case triagechange.FieldUndoneBy:
+		return m.OldUndoneBy(ctx)
+	}
+	return nil, fmt.Errorf("unknown TriageChange field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *TriageChangeMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case triagechange.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case triagechange.FieldKind:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetKind(v)
+		return nil
+	case triagechange.FieldState:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetState(v)
+		return nil
+	case triagechange.FieldReason:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReason(v)
+		return nil
+	case triagechange.FieldNote:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNote(v)
+		return nil
+	case triagechange.FieldUndoesID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUndoesID(v)
+		return nil
+	case triagechange.FieldActorKind:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActorKind(v)
+		return nil
+	case triagechange.FieldActorID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActorID(v)
+		return nil
+	case triagechange.FieldActorName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActorName(v)
+		return nil
+	case triagechange.FieldChosen:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetChosen(v)
+		return nil
+	case triagechange.FieldChanged:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetChanged(v)
+		return nil
+	case triagechange.FieldDecidedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDecidedAt(v)
+		return nil
+	case triagechange.FieldAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAt(v)
+		return nil
+	case triagechange.FieldUndoneBy:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUndoneBy(v)
+		return nil
+	}
+	return fmt.Errorf("unknown TriageChange field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *TriageChangeMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, triagechange.FieldDeploymentID)
+	}
+	if m.addundoes_id != nil {
+		fields = append(fields, triagechange.FieldUndoesID)
+	}
+	if m.addactor_id != nil {
+		fields = append(fields, triagechange.FieldActorID)
+	}
+	if m.addchosen != nil {
+		fields = append(fields, triagechange.FieldChosen)
+	}
+	if m.addchanged != nil {
+		fields = append(fields, triagechange.FieldChanged)
+	}
+	if m.adddecided_at != nil {
+		fields = append(fields, triagechange.FieldDecidedAt)
+	}
+	if m.addat != nil {
+		fields = append(fields, triagechange.FieldAt)
+	}
+	if m.addundone_by != nil {
+		fields = append(fields, triagechange.FieldUndoneBy)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *TriageChangeMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case triagechange.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case triagechange.FieldUndoesID:
+		return m.AddedUndoesID()
+	case triagechange.FieldActorID:
+		return m.AddedActorID()
+	case triagechange.FieldChosen:
+		return m.AddedChosen()
+	case triagechange.FieldChanged:
+		return m.AddedChanged()
+	case triagechange.FieldDecidedAt:
+		return m.AddedDecidedAt()
+	case triagechange.FieldAt:
+		return m.AddedAt()
+	case triagechange.FieldUndoneBy:
+		return m.AddedUndoneBy()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *TriageChangeMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case triagechange.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case triagechange.FieldUndoesID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUndoesID(v)
+		return nil
+	case triagechange.FieldActorID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddActorID(v)
+		return nil
+	case triagechange.FieldChosen:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddChosen(v)
+		return nil
+	case triagechange.FieldChanged:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddChanged(v)
+		return nil
+	case triagechange.FieldDecidedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDecidedAt(v)
+		return nil
+	case triagechange.FieldAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAt(v)
+		return nil
+	case triagechange.FieldUndoneBy:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUndoneBy(v)
+		return nil
+	}
+	return fmt.Errorf("unknown TriageChange numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *TriageChangeMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(triagechange.FieldUndoesID) {
+		fields = append(fields, triagechange.FieldUndoesID)
+	}
+	if m.FieldCleared(triagechange.FieldUndoneBy) {
+		fields = append(fields, triagechange.FieldUndoneBy)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *TriageChangeMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *TriageChangeMutation) ClearField(name string) error {
+	switch name {
+	case triagechange.FieldUndoesID:
+		m.ClearUndoesID()
+		return nil
+	case triagechange.FieldUndoneBy:
+		m.ClearUndoneBy()
+		return nil
+	}
+	return fmt.Errorf("unknown TriageChange nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *TriageChangeMutation) ResetField(name string) error {
+	switch name {
+	case triagechange.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case triagechange.FieldKind:
+		m.ResetKind()
+		return nil
+	case triagechange.FieldState:
+		m.ResetState()
+		return nil
+	case triagechange.FieldReason:
+		m.ResetReason()
+		return nil
+	case triagechange.FieldNote:
+		m.ResetNote()
+		return nil
+	case triagechange.FieldUndoesID:
+		m.ResetUndoesID()
+		return nil
+	case triagechange.FieldActorKind:
+		m.ResetActorKind()
+		return nil
+	case triagechange.FieldActorID:
+		m.ResetActorID()
+		return nil
+	case triagechange.FieldActorName:
+		m.ResetActorName()
+		return nil
+	case triagechange.FieldChosen:
+		m.ResetChosen()
+		return nil
+	case triagechange.FieldChanged:
+		m.ResetChanged()
+		return nil
+	case triagechange.FieldDecidedAt:
+		m.ResetDecidedAt()
+		return nil
+	case triagechange.FieldAt:
+		m.ResetAt()
+		return nil
+	case triagechange.FieldUndoneBy:
+		m.ResetUndoneBy()
+		return nil
+	}
+	return fmt.Errorf("unknown TriageChange field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *TriageChangeMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *TriageChangeMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *TriageChangeMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *TriageChangeMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *TriageChangeMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *TriageChangeMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *TriageChangeMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown TriageChange unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *TriageChangeMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown TriageChange edge %s", name)
+}
+
+// TriageChangeFindingMutation represents an operation that mutates the TriageChangeFinding nodes in the graph.
+type TriageChangeFindingMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	change_id        *int64
+	addchange_id     *int64
+	finding_id       *int64
+	addfinding_id    *int64
+	chosen           *bool
+	triage_state     *string
+	triage_reason    *string
+	triage_comment   *string
+	triaged_at       *int64
+	addtriaged_at    *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*TriageChangeFinding, error)
+	predicates       []predicate.TriageChangeFinding
+}
+
+var _ ent.Mutation = (*TriageChangeFindingMutation)(nil)
+
+// triagechangefindingOption allows management of the mutation configuration using functional options.
+type triagechangefindingOption func(*TriageChangeFindingMutation)
+
+// newTriageChangeFindingMutation creates new mutation for the TriageChangeFinding entity.
+func newTriageChangeFindingMutation(c config, op Op, opts ...triagechangefindingOption) *TriageChangeFindingMutation {
+	m := &TriageChangeFindingMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeTriageChangeFinding,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withTriageChangeFindingID sets the ID field of the mutation.
+func withTriageChangeFindingID(id int64) triagechangefindingOption {
+	return func(m *TriageChangeFindingMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *TriageChangeFinding
+		)
+		m.oldValue = func(ctx context.Context) (*TriageChangeFinding, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().TriageChangeFinding.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withTriageChangeFinding sets the old TriageChangeFinding of the mutation.
+func withTriageChangeFinding(node *TriageChangeFinding) triagechangefindingOption {
+	return func(m *TriageChangeFindingMutation) {
+		m.oldValue = func(context.Context) (*TriageChangeFinding, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m TriageChangeFindingMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m TriageChangeFindingMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of TriageChangeFinding entities.
+func (m *TriageChangeFindingMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *TriageChangeFindingMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *TriageChangeFindingMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().TriageChangeFinding.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *TriageChangeFindingMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *TriageChangeFindingMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the TriageChangeFinding entity.
+// If the TriageChangeFinding object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TriageChangeFindingMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *TriageChangeFindingMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *TriageChangeFindingMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *TriageChangeFindingMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetChangeID sets the "change_id" field.
+func (m *TriageChangeFindingMutation) SetChangeID(i int64) {
+	m.change_id = &i
+	m.addchange_id = nil
+}
+
+// ChangeID returns the value of the "change_id" field in the mutation.
+func (m *TriageChangeFindingMutation) ChangeID() (r int64, exists bool) {
+	v := m.change_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldChangeID returns the old "change_id" field's value of the TriageChangeFinding entity.
+// If the TriageChangeFinding object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TriageChangeFindingMutation) OldChangeID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldChangeID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldChangeID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldChangeID: %w", err)
+	}
+	return oldValue.ChangeID, nil
+}
+
+// AddChangeID adds i to the "change_id" field.
+func (m *TriageChangeFindingMutation) AddChangeID(i int64) {
+	if m.addchange_id != nil {
+		*m.addchange_id += i
+	} else {
+		m.addchange_id = &i
+	}
+}
+
+// AddedChangeID returns the value that was added to the "change_id" field in this mutation.
+func (m *TriageChangeFindingMutation) AddedChangeID() (r int64, exists bool) {
+	v := m.addchange_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetChangeID resets all changes to the "change_id" field.
+func (m *TriageChangeFindingMutation) ResetChangeID() {
+	m.change_id = nil
+	m.addchange_id = nil
+}
+
+// SetFindingID sets the "finding_id" field.
+func (m *TriageChangeFindingMutation) SetFindingID(i int64) {
+	m.finding_id = &i
+	m.addfinding_id = nil
+}
+
+// FindingID returns the value of the "finding_id" field in the mutation.
+func (m *TriageChangeFindingMutation) FindingID() (r int64, exists bool) {
+	v := m.finding_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFindingID returns the old "finding_id" field's value of the TriageChangeFinding entity.
+// If the TriageChangeFinding object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TriageChangeFindingMutation) OldFindingID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFindingID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFindingID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFindingID: %w", err)
+	}
+	return oldValue.FindingID, nil
+}
+
+// AddFindingID adds i to the "finding_id" field.
+func (m *TriageChangeFindingMutation) AddFindingID(i int64) {
+	if m.addfinding_id != nil {
+		*m.addfinding_id += i
+	} else {
+		m.addfinding_id = &i
+	}
+}
+
+// AddedFindingID returns the value that was added to the "finding_id" field in this mutation.
+func (m *TriageChangeFindingMutation) AddedFindingID() (r int64, exists bool) {
+	v := m.addfinding_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetFindingID resets all changes to the "finding_id" field.
+func (m *TriageChangeFindingMutation) ResetFindingID() {
+	m.finding_id = nil
+	m.addfinding_id = nil
+}
+
+// SetChosen sets the "chosen" field.
+func (m *TriageChangeFindingMutation) SetChosen(b bool) {
+	m.chosen = &b
+}
+
+// Chosen returns the value of the "chosen" field in the mutation.
+func (m *TriageChangeFindingMutation) Chosen() (r bool, exists bool) {
+	v := m.chosen
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldChosen returns the old "chosen" field's value of the TriageChangeFinding entity.
+// If the TriageChangeFinding object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TriageChangeFindingMutation) OldChosen(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldChosen is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldChosen requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldChosen: %w", err)
+	}
+	return oldValue.Chosen, nil
+}
+
+// ResetChosen resets all changes to the "chosen" field.
+func (m *TriageChangeFindingMutation) ResetChosen() {
+	m.chosen = nil
+}
+
+// SetTriageState sets the "triage_state" field.
+func (m *TriageChangeFindingMutation) SetTriageState(s string) {
+	m.triage_state = &s
+}
+
+// TriageState returns the value of the "triage_state" field in the mutation.
+func (m *TriageChangeFindingMutation) TriageState() (r string, exists bool) {
+	v := m.triage_state
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTriageState returns the old "triage_state" field's value of the TriageChangeFinding entity.
+// If the TriageChangeFinding object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TriageChangeFindingMutation) OldTriageState(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTriageState is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTriageState requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTriageState: %w", err)
+	}
+	return oldValue.TriageState, nil
+}
+
+// ResetTriageState resets all changes to the "triage_state" field.
+func (m *TriageChangeFindingMutation) ResetTriageState() {
+	m.triage_state = nil
+}
+
+// SetTriageReason sets the "triage_reason" field.
+func (m *TriageChangeFindingMutation) SetTriageReason(s string) {
+	m.triage_reason = &s
+}
+
+// TriageReason returns the value of the "triage_reason" field in the mutation.
+func (m *TriageChangeFindingMutation) TriageReason() (r string, exists bool) {
+	v := m.triage_reason
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTriageReason returns the old "triage_reason" field's value of the TriageChangeFinding entity.
+// If the TriageChangeFinding object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TriageChangeFindingMutation) OldTriageReason(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTriageReason is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTriageReason requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTriageReason: %w", err)
+	}
+	return oldValue.TriageReason, nil
+}
+
+// ClearTriageReason clears the value of the "triage_reason" field.
+func (m *TriageChangeFindingMutation) ClearTriageReason() {
+	m.triage_reason = nil
+	m.clearedFields[triagechangefinding.FieldTriageReason] = struct{}{}
+}
+
+// TriageReasonCleared returns if the "triage_reason" field was cleared in this mutation.
+func (m *TriageChangeFindingMutation) TriageReasonCleared() bool {
+	_, ok := m.clearedFields[triagechangefinding.FieldTriageReason]
+	return ok
+}
+
+// ResetTriageReason resets all changes to the "triage_reason" field.
+func (m *TriageChangeFindingMutation) ResetTriageReason() {
+	m.triage_reason = nil
+	delete(m.clearedFields, triagechangefinding.FieldTriageReason)
+}
+
+// SetTriageComment sets the "triage_comment" field.
+func (m *TriageChangeFindingMutation) SetTriageComment(s string) {
+	m.triage_comment = &s
+}
+
+// TriageComment returns the value of the "triage_comment" field in the mutation.
+func (m *TriageChangeFindingMutation) TriageComment() (r string, exists bool) {
+	v := m.triage_comment
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTriageComment returns the old "triage_comment" field's value of the TriageChangeFinding entity.
+// If the TriageChangeFinding object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TriageChangeFindingMutation) OldTriageComment(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTriageComment is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTriageComment requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTriageComment: %w", err)
+	}
+	return oldValue.TriageComment, nil
+}
+
+// ClearTriageComment clears the value of the "triage_comment" field.
+func (m *TriageChangeFindingMutation) ClearTriageComment() {
+	m.triage_comment = nil
+	m.clearedFields[triagechangefinding.FieldTriageComment] = struct{}{}
+}
+
+// TriageCommentCleared returns if the "triage_comment" field was cleared in this mutation.
+func (m *TriageChangeFindingMutation) TriageCommentCleared() bool {
+	_, ok := m.clearedFields[triagechangefinding.FieldTriageComment]
+	return ok
+}
+
+// ResetTriageComment resets all changes to the "triage_comment" field.
+func (m *TriageChangeFindingMutation) ResetTriageComment() {
+	m.triage_comment = nil
+	delete(m.clearedFields, triagechangefinding.FieldTriageComment)
+}
+
+// SetTriagedAt sets the "triaged_at" field.
+func (m *TriageChangeFindingMutation) SetTriagedAt(i int64) {
+	m.triaged_at = &i
+	m.addtriaged_at = nil
+}
+
+// TriagedAt returns the value of the "triaged_at" field in the mutation.
+func (m *TriageChangeFindingMutation) TriagedAt() (r int64, exists bool) {
+	v := m.triaged_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTriagedAt returns the old "triaged_at" field's value of the TriageChangeFinding entity.
+// If the TriageChangeFinding object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TriageChangeFindingMutation) OldTriagedAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTriagedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTriagedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTriagedAt: %w", err)
+	}
+	return oldValue.TriagedAt, nil
+}
+
+// AddTriagedAt adds i to the "triaged_at" field.
+func (m *TriageChangeFindingMutation) AddTriagedAt(i int64) {
+	if m.addtriaged_at != nil {
+		*m.addtriaged_at += i
+	} else {
+		m.addtriaged_at = &i
+	}
+}
+
+// AddedTriagedAt returns the value that was added to the "triaged_at" field in this mutation.
+func (m *TriageChangeFindingMutation) AddedTriagedAt() (r int64, exists bool) {
+	v := m.addtriaged_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearTriagedAt clears the value of the "triaged_at" field.
+func (m *TriageChangeFindingMutation) ClearTriagedAt() {
+	m.triaged_at = nil
+	m.addtriaged_at = nil
+	m.clearedFields[triagechangefinding.FieldTriagedAt] = struct{}{}
+}
+
+// TriagedAtCleared returns if the "triaged_at" field was cleared in this mutation.
+func (m *TriageChangeFindingMutation) TriagedAtCleared() bool {
+	_, ok := m.clearedFields[triagechangefinding.FieldTriagedAt]
+	return ok
+}
+
+// ResetTriagedAt resets all changes to the "triaged_at" field.
+func (m *TriageChangeFindingMutation) ResetTriagedAt() {
+	m.triaged_at = nil
+	m.addtriaged_at = nil
+	delete(m.clearedFields, triagechangefinding.FieldTriagedAt)
+}
+
+// Where appends a list predicates to the TriageChangeFindingMutation builder.
+func (m *TriageChangeFindingMutation) Where(ps ...predicate.TriageChangeFinding) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the TriageChangeFindingMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *TriageChangeFindingMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.TriageChangeFinding, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *TriageChangeFindingMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *TriageChangeFindingMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (TriageChangeFinding).
+func (m *TriageChangeFindingMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *TriageChangeFindingMutation) Fields() []string {
+	fields := make([]string, 0, 8)
+	if m.deployment_id != nil {
+		fields = append(fields, triagechangefinding.FieldDeploymentID)
+	}
+	if m.change_id != nil {
+		fields = append(fields, triagechangefinding.FieldChangeID)
+	}
+	if m.finding_id != nil {
+		fields = append(fields, triagechangefinding.FieldFindingID)
+	}
+	if m.chosen != nil {
+		fields = append(fields, triagechangefinding.FieldChosen)
+	}
+	if m.triage_state != nil {
+		fields = append(fields, triagechangefinding.FieldTriageState)
+	}
+	if m.triage_reason != nil {
+		fields = append(fields, triagechangefinding.FieldTriageReason)
+	}
+	if m.triage_comment != nil {
+		fields = append(fields, triagechangefinding.FieldTriageComment)
+	}
+	if m.triaged_at != nil {
+		fields = append(fields, triagechangefinding.FieldTriagedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *TriageChangeFindingMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case triagechangefinding.FieldDeploymentID:
+		return m.DeploymentID()
+	case triagechangefinding.FieldChangeID:
+		return m.ChangeID()
+	case triagechangefinding.FieldFindingID:
+		return m.FindingID()
+	case triagechangefinding.FieldChosen:
+		return m.Chosen()
+	case triagechangefinding.FieldTriageState:
+		return m.TriageState()
+	case triagechangefinding.FieldTriageReason:
+		return m.TriageReason()
+	case triagechangefinding.FieldTriageComment:
+		return m.TriageComment()
+	case triagechangefinding.FieldTriagedAt:
+		return m.TriagedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *TriageChangeFindingMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case triagechangefinding.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case triagechangefinding.FieldChangeID:
+		return m.OldChangeID(ctx)
+	case triagechangefinding.FieldFindingID:
+		return m.OldFindingID(ctx)
+	case triagechangefinding.FieldChosen:
+		return m.OldChosen(ctx)
+	case triagechangefinding.FieldTriageState:
+		return m.OldTriageState(ctx)
+	case triagechangefinding.FieldTriageReason:
+		return m.OldTriageReason(ctx)
+	case triagechangefinding.FieldTriageComment:
+		return m.OldTriageComment(ctx)
+	case triagechangefinding.FieldTriagedAt:
+		return m.OldTriagedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown TriageChangeFinding field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *TriageChangeFindingMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case triagechangefinding.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case triagechangefinding.FieldChangeID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetChangeID(v)
+		return nil
+	case triagechangefinding.FieldFindingID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFindingID(v)
+		return nil
+	case triagechangefinding.FieldChosen:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetChosen(v)
+		return nil
+	case triagechangefinding.FieldTriageState:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTriageState(v)
+		return nil
+	case triagechangefinding.FieldTriageReason:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTriageReason(v)
+		return nil
+	case triagechangefinding.FieldTriageComment:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTriageComment(v)
+		return nil
+	case triagechangefinding.FieldTriagedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTriagedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown TriageChangeFinding field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *TriageChangeFindingMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, triagechangefinding.FieldDeploymentID)
+	}
+	if m.addchange_id != nil {
+		fields = append(fields, triagechangefinding.FieldChangeID)
+	}
+	if m.addfinding_id != nil {
+		fields = append(fields, triagechangefinding.FieldFindingID)
+	}
+	if m.addtriaged_at != nil {
+		fields = append(fields, triagechangefinding.FieldTriagedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *TriageChangeFindingMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case triagechangefinding.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case triagechangefinding.FieldChangeID:
+		return m.AddedChangeID()
+	case triagechangefinding.FieldFindingID:
+		return m.AddedFindingID()
+	case triagechangefinding.FieldTriagedAt:
+		return m.AddedTriagedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *TriageChangeFindingMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case triagechangefinding.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case triagechangefinding.FieldChangeID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddChangeID(v)
+		return nil
+	case triagechangefinding.FieldFindingID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddFindingID(v)
+		return nil
+	case triagechangefinding.FieldTriagedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddTriagedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown TriageChangeFinding numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *TriageChangeFindingMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(triagechangefinding.FieldTriageReason) {
+		fields = append(fields, triagechangefinding.FieldTriageReason)
+	}
+	if m.FieldCleared(triagechangefinding.FieldTriageComment) {
+		fields = append(fields, triagechangefinding.FieldTriageComment)
+	}
+	if m.FieldCleared(triagechangefinding.FieldTriagedAt) {
+		fields = append(fields, triagechangefinding.FieldTriagedAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *TriageChangeFindingMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *TriageChangeFindingMutation) ClearField(name string) error {
+	switch name {
+	case triagechangefinding.FieldTriageReason:
+		m.ClearTriageReason()
+		return nil
+	case triagechangefinding.FieldTriageComment:
+		m.ClearTriageComment()
+		return nil
+	case triagechangefinding.FieldTriagedAt:
+		m.ClearTriagedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown TriageChangeFinding nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *TriageChangeFindingMutation) ResetField(name string) error {
+	switch name {
+	case triagechangefinding.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case triagechangefinding.FieldChangeID:
+		m.ResetChangeID()
+		return nil
+	case triagechangefinding.FieldFindingID:
+		m.ResetFindingID()
+		return nil
+	case triagechangefinding.FieldChosen:
+		m.ResetChosen()
+		return nil
+	case triagechangefinding.FieldTriageState:
+		m.ResetTriageState()
+		return nil
+	case triagechangefinding.FieldTriageReason:
+		m.ResetTriageReason()
+		return nil
+	case triagechangefinding.FieldTriageComment:
+		m.ResetTriageComment()
+		return nil
+	case triagechangefinding.FieldTriagedAt:
+		m.ResetTriagedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown TriageChangeFinding field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *TriageChangeFindingMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *TriageChangeFindingMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *TriageChangeFindingMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *TriageChangeFindingMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *TriageChangeFindingMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *TriageChangeFindingMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *TriageChangeFindingMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown TriageChangeFinding unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *TriageChangeFindingMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown TriageChangeFinding edge %s", name)
 }
 
 // UserMutation represents an operation that mutates the User nodes in the graph.

@@ -35,6 +35,20 @@ type NotificationRule struct {
 	UseNetworkBroker bool `json:"use_network_broker,omitempty"`
 	// SendScanCompletion holds the value of the "send_scan_completion" field.
 	SendScanCompletion bool `json:"send_scan_completion,omitempty"`
+	// SendHeldCloses holds the value of the "send_held_closes" field.
+	SendHeldCloses bool `json:"send_held_closes,omitempty"`
+	// SendRuleAlerts holds the value of the "send_rule_alerts" field.
+	SendRuleAlerts bool `json:"send_rule_alerts,omitempty"`
+	// SendFreshness holds the value of the "send_freshness" field.
+	SendFreshness bool `json:"send_freshness,omitempty"`
+	// SendFindings holds the value of the "send_findings" field.
+	SendFindings bool `json:"send_findings,omitempty"`
+	// palisade.reporting.v1.ReportSchedule; empty: none
+	SendReport []byte `json:"send_report,omitempty"`
+	// of an enabled rule with a report
+	NextReportAt *int64 `json:"next_report_at,omitempty"`
+	// LastReportAt holds the value of the "last_report_at" field.
+	LastReportAt *int64 `json:"last_report_at,omitempty"`
 	// for e-mail: addresses that the mail server refused, with its response
 	RefusedRecipients map[string]string `json:"refused_recipients,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
@@ -49,11 +63,11 @@ func (*NotificationRule) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case notificationrule.FieldConfig, notificationrule.FieldSecrets, notificationrule.FieldPolicySlugs, notificationrule.FieldRefusedRecipients:
+		case notificationrule.FieldConfig, notificationrule.FieldSecrets, notificationrule.FieldPolicySlugs, notificationrule.FieldSendReport, notificationrule.FieldRefusedRecipients:
 			values[i] = new([]byte)
-		case notificationrule.FieldIsEnabled, notificationrule.FieldUseNetworkBroker, notificationrule.FieldSendScanCompletion:
+		case notificationrule.FieldIsEnabled, notificationrule.FieldUseNetworkBroker, notificationrule.FieldSendScanCompletion, notificationrule.FieldSendHeldCloses, notificationrule.FieldSendRuleAlerts, notificationrule.FieldSendFreshness, notificationrule.FieldSendFindings:
 			values[i] = new(sql.NullBool)
-		case notificationrule.FieldID, notificationrule.FieldDeploymentID, notificationrule.FieldCreatedAt, notificationrule.FieldUpdatedAt:
+		case notificationrule.FieldID, notificationrule.FieldDeploymentID, notificationrule.FieldNextReportAt, notificationrule.FieldLastReportAt, notificationrule.FieldCreatedAt, notificationrule.FieldUpdatedAt:
 			values[i] = new(sql.NullInt64)
 		case notificationrule.FieldChannel, notificationrule.FieldName:
 			values[i] = new(sql.NullString)
@@ -136,6 +150,50 @@ func (_m *NotificationRule) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.SendScanCompletion = value.Bool
 			}
+		case notificationrule.FieldSendHeldCloses:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field send_held_closes", values[i])
+			} else if value.Valid {
+				_m.SendHeldCloses = value.Bool
+			}
+		case notificationrule.FieldSendRuleAlerts:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field send_rule_alerts", values[i])
+			} else if value.Valid {
+				_m.SendRuleAlerts = value.Bool
+			}
+		case notificationrule.FieldSendFreshness:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field send_freshness", values[i])
+			} else if value.Valid {
+				_m.SendFreshness = value.Bool
+			}
+		case notificationrule.FieldSendFindings:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field send_findings", values[i])
+			} else if value.Valid {
+				_m.SendFindings = value.Bool
+			}
+		case notificationrule.FieldSendReport:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field send_report", values[i])
+			} else if value != nil {
+				_m.SendReport = *value
+			}
+		case notificationrule.FieldNextReportAt:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field next_report_at", values[i])
+			} else if value.Valid {
+				_m.NextReportAt = new(int64)
+				*_m.NextReportAt = value.Int64
+			}
+		case notificationrule.FieldLastReportAt:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field last_report_at", values[i])
+			} else if value.Valid {
+				_m.LastReportAt = new(int64)
+				*_m.LastReportAt = value.Int64
+			}
 		case notificationrule.FieldRefusedRecipients:
 			if value, ok := values[i].(*[]byte); !ok {
 				return fmt.Errorf("unexpected type %T for field refused_recipients", values[i])
@@ -217,6 +275,31 @@ func (_m *NotificationRule) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("send_scan_completion=")
 	builder.WriteString(fmt.Sprintf("%v", _m.SendScanCompletion))
+	builder.WriteString(", ")
+	builder.WriteString("send_held_closes=")
+	builder.WriteString(fmt.Sprintf("%v", _m.SendHeldCloses))
+	builder.WriteString(", ")
+	builder.WriteString("send_rule_alerts=")
+	builder.WriteString(fmt.Sprintf("%v", _m.SendRuleAlerts))
+	builder.WriteString(", ")
+	builder.WriteString("send_freshness=")
+	builder.WriteString(fmt.Sprintf("%v", _m.SendFreshness))
+	builder.WriteString(", ")
+	builder.WriteString("send_findings=")
+	builder.WriteString(fmt.Sprintf("%v", _m.SendFindings))
+	builder.WriteString(", ")
+	builder.WriteString("send_report=")
+	builder.WriteString(fmt.Sprintf("%v", _m.SendReport))
+	builder.WriteString(", ")
+	if v := _m.NextReportAt; v != nil {
+		builder.WriteString("next_report_at=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.LastReportAt; v != nil {
+		builder.WriteString("last_report_at=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteString(", ")
 	builder.WriteString("refused_recipients=")
 	builder.WriteString(fmt.Sprintf("%v", _m.RefusedRecipients))

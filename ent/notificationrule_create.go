@@ -99,6 +99,96 @@ func (_c *NotificationRuleCreate) SetNillableSendScanCompletion(v *bool) *Notifi
 	return _c
 }
 
+// SetSendHeldCloses sets the "send_held_closes" field.
+func (_c *NotificationRuleCreate) SetSendHeldCloses(v bool) *NotificationRuleCreate {
+	_c.mutation.SetSendHeldCloses(v)
+	return _c
+}
+
+// SetNillableSendHeldCloses sets the "send_held_closes" field if the given value is not nil.
+func (_c *NotificationRuleCreate) SetNillableSendHeldCloses(v *bool) *NotificationRuleCreate {
+	if v != nil {
+		_c.SetSendHeldCloses(*v)
+	}
+	return _c
+}
+
+// SetSendRuleAlerts sets the "send_rule_alerts" field.
+func (_c *NotificationRuleCreate) SetSendRuleAlerts(v bool) *NotificationRuleCreate {
+	_c.mutation.SetSendRuleAlerts(v)
+	return _c
+}
+
+// SetNillableSendRuleAlerts sets the "send_rule_alerts" field if the given value is not nil.
+func (_c *NotificationRuleCreate) SetNillableSendRuleAlerts(v *bool) *NotificationRuleCreate {
+	if v != nil {
+		_c.SetSendRuleAlerts(*v)
+	}
+	return _c
+}
+
+// SetSendFreshness sets the "send_freshness" field.
+func (_c *NotificationRuleCreate) SetSendFreshness(v bool) *NotificationRuleCreate {
+	_c.mutation.SetSendFreshness(v)
+	return _c
+}
+
+// SetNillableSendFreshness sets the "send_freshness" field if the given value is not nil.
+func (_c *NotificationRuleCreate) SetNillableSendFreshness(v *bool) *NotificationRuleCreate {
+	if v != nil {
+		_c.SetSendFreshness(*v)
+	}
+	return _c
+}
+
+// SetSendFindings sets the "send_findings" field.
+func (_c *NotificationRuleCreate) SetSendFindings(v bool) *NotificationRuleCreate {
+	_c.mutation.SetSendFindings(v)
+	return _c
+}
+
+// SetNillableSendFindings sets the "send_findings" field if the given value is not nil.
+func (_c *NotificationRuleCreate) SetNillableSendFindings(v *bool) *NotificationRuleCreate {
+	if v != nil {
+		_c.SetSendFindings(*v)
+	}
+	return _c
+}
+
+// SetSendReport sets the "send_report" field.
+func (_c *NotificationRuleCreate) SetSendReport(v []byte) *NotificationRuleCreate {
+	_c.mutation.SetSendReport(v)
+	return _c
+}
+
+// SetNextReportAt sets the "next_report_at" field.
+func (_c *NotificationRuleCreate) SetNextReportAt(v int64) *NotificationRuleCreate {
+	_c.mutation.SetNextReportAt(v)
+	return _c
+}
+
+// SetNillableNextReportAt sets the "next_report_at" field if the given value is not nil.
+func (_c *NotificationRuleCreate) SetNillableNextReportAt(v *int64) *NotificationRuleCreate {
+	if v != nil {
+		_c.SetNextReportAt(*v)
+	}
+	return _c
+}
+
+// SetLastReportAt sets the "last_report_at" field.
+func (_c *NotificationRuleCreate) SetLastReportAt(v int64) *NotificationRuleCreate {
+	_c.mutation.SetLastReportAt(v)
+	return _c
+}
+
+// SetNillableLastReportAt sets the "last_report_at" field if the given value is not nil.
+func (_c *NotificationRuleCreate) SetNillableLastReportAt(v *int64) *NotificationRuleCreate {
+	if v != nil {
+		_c.SetLastReportAt(*v)
+	}
+	return _c
+}
+
 // SetRefusedRecipients sets the "refused_recipients" field.
 func (_c *NotificationRuleCreate) SetRefusedRecipients(v map[string]string) *NotificationRuleCreate {
 	_c.mutation.SetRefusedRecipients(v)
@@ -172,6 +262,22 @@ func (_c *NotificationRuleCreate) defaults() error {
 		v := notificationrule.DefaultSendScanCompletion
 		_c.mutation.SetSendScanCompletion(v)
 	}
+	if _, ok := _c.mutation.SendHeldCloses(); !ok {
+		v := notificationrule.DefaultSendHeldCloses
+		_c.mutation.SetSendHeldCloses(v)
+	}
+	if _, ok := _c.mutation.SendRuleAlerts(); !ok {
+		v := notificationrule.DefaultSendRuleAlerts
+		_c.mutation.SetSendRuleAlerts(v)
+	}
+	if _, ok := _c.mutation.SendFreshness(); !ok {
+		v := notificationrule.DefaultSendFreshness
+		_c.mutation.SetSendFreshness(v)
+	}
+	if _, ok := _c.mutation.SendFindings(); !ok {
+		v := notificationrule.DefaultSendFindings
+		_c.mutation.SetSendFindings(v)
+	}
 	return nil
 }
 
@@ -200,6 +306,18 @@ func (_c *NotificationRuleCreate) check() error {
 	}
 	if _, ok := _c.mutation.SendScanCompletion(); !ok {
 		return &ValidationError{Name: "send_scan_completion", err: errors.New(`ent: missing required field "NotificationRule.send_scan_completion"`)}
+	}
+	if _, ok := _c.mutation.SendHeldCloses(); !ok {
+		return &ValidationError{Name: "send_held_closes", err: errors.New(`ent: missing required field "NotificationRule.send_held_closes"`)}
+	}
+	if _, ok := _c.mutation.SendRuleAlerts(); !ok {
+		return &ValidationError{Name: "send_rule_alerts", err: errors.New(`ent: missing required field "NotificationRule.send_rule_alerts"`)}
+	}
+	if _, ok := _c.mutation.SendFreshness(); !ok {
+		return &ValidationError{Name: "send_freshness", err: errors.New(`ent: missing required field "NotificationRule.send_freshness"`)}
+	}
+	if _, ok := _c.mutation.SendFindings(); !ok {
+		return &ValidationError{Name: "send_findings", err: errors.New(`ent: missing required field "NotificationRule.send_findings"`)}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`ent: missing required field "NotificationRule.created_at"`)}
@@ -275,6 +393,34 @@ func (_c *NotificationRuleCreate) createSpec() (*NotificationRule, *sqlgraph.Cre
 	if value, ok := _c.mutation.SendScanCompletion(); ok {
 		_spec.SetField(notificationrule.FieldSendScanCompletion, field.TypeBool, value)
 		_node.SendScanCompletion = value
+	}
+	if value, ok := _c.mutation.SendHeldCloses(); ok {
+		_spec.SetField(notificationrule.FieldSendHeldCloses, field.TypeBool, value)
+		_node.SendHeldCloses = value
+	}
+	if value, ok := _c.mutation.SendRuleAlerts(); ok {
+		_spec.SetField(notificationrule.FieldSendRuleAlerts, field.TypeBool, value)
+		_node.SendRuleAlerts = value
+	}
+	if value, ok := _c.mutation.SendFreshness(); ok {
+		_spec.SetField(notificationrule.FieldSendFreshness, field.TypeBool, value)
+		_node.SendFreshness = value
+	}
+	if value, ok := _c.mutation.SendFindings(); ok {
+		_spec.SetField(notificationrule.FieldSendFindings, field.TypeBool, value)
+		_node.SendFindings = value
+	}
+	if value, ok := _c.mutation.SendReport(); ok {
+		_spec.SetField(notificationrule.FieldSendReport, field.TypeBytes, value)
+		_node.SendReport = value
+	}
+	if value, ok := _c.mutation.NextReportAt(); ok {
+		_spec.SetField(notificationrule.FieldNextReportAt, field.TypeInt64, value)
+		_node.NextReportAt = &value
+	}
+	if value, ok := _c.mutation.LastReportAt(); ok {
+		_spec.SetField(notificationrule.FieldLastReportAt, field.TypeInt64, value)
+		_node.LastReportAt = &value
 	}
 	if value, ok := _c.mutation.RefusedRecipients(); ok {
 		_spec.SetField(notificationrule.FieldRefusedRecipients, field.TypeJSON, value)
@@ -439,6 +585,120 @@ func (u *NotificationRuleUpsert) SetSendScanCompletion(v bool) *NotificationRule
 // UpdateSendScanCompletion sets the "send_scan_completion" field to the value that was provided on create.
 func (u *NotificationRuleUpsert) UpdateSendScanCompletion() *NotificationRuleUpsert {
 	u.SetExcluded(notificationrule.FieldSendScanCompletion)
+	return u
+}
+
+// SetSendHeldCloses sets the "send_held_closes" field.
+func (u *NotificationRuleUpsert) SetSendHeldCloses(v bool) *NotificationRuleUpsert {
+	u.Set(notificationrule.FieldSendHeldCloses, v)
+	return u
+}
+
+// UpdateSendHeldCloses sets the "send_held_closes" field to the value that was provided on create.
+func (u *NotificationRuleUpsert) UpdateSendHeldCloses() *NotificationRuleUpsert {
+	u.SetExcluded(notificationrule.FieldSendHeldCloses)
+	return u
+}
+
+// SetSendRuleAlerts sets the "send_rule_alerts" field.
+func (u *NotificationRuleUpsert) SetSendRuleAlerts(v bool) *NotificationRuleUpsert {
+	u.Set(notificationrule.FieldSendRuleAlerts, v)
+	return u
+}
+
+// UpdateSendRuleAlerts sets the "send_rule_alerts" field to the value that was provided on create.
+func (u *NotificationRuleUpsert) UpdateSendRuleAlerts() *NotificationRuleUpsert {
+	u.SetExcluded(notificationrule.FieldSendRuleAlerts)
+	return u
+}
+
+// SetSendFreshness sets the "send_freshness" field.
+func (u *NotificationRuleUpsert) SetSendFreshness(v bool) *NotificationRuleUpsert {
+	u.Set(notificationrule.FieldSendFreshness, v)
+	return u
+}
+
+// UpdateSendFreshness sets the "send_freshness" field to the value that was provided on create.
+func (u *NotificationRuleUpsert) UpdateSendFreshness() *NotificationRuleUpsert {
+	u.SetExcluded(notificationrule.FieldSendFreshness)
+	return u
+}
+
+// SetSendFindings sets the "send_findings" field.
+func (u *NotificationRuleUpsert) SetSendFindings(v bool) *NotificationRuleUpsert {
+	u.Set(notificationrule.FieldSendFindings, v)
+	return u
+}
+
+// UpdateSendFindings sets the "send_findings" field to the value that was provided on create.
+func (u *NotificationRuleUpsert) UpdateSendFindings() *NotificationRuleUpsert {
+	u.SetExcluded(notificationrule.FieldSendFindings)
+	return u
+}
+
+// SetSendReport sets the "send_report" field.
+func (u *NotificationRuleUpsert) SetSendReport(v []byte) *NotificationRuleUpsert {
+	u.Set(notificationrule.FieldSendReport, v)
+	return u
+}
+
+// UpdateSendReport sets the "send_report" field to the value that was provided on create.
+func (u *NotificationRuleUpsert) UpdateSendReport() *NotificationRuleUpsert {
+	u.SetExcluded(notificationrule.FieldSendReport)
+	return u
+}
+
+// ClearSendReport clears the value of the "send_report" field.
+func (u *NotificationRuleUpsert) ClearSendReport() *NotificationRuleUpsert {
+	u.SetNull(notificationrule.FieldSendReport)
+	return u
+}
+
+// SetNextReportAt sets the "next_report_at" field.
+func (u *NotificationRuleUpsert) SetNextReportAt(v int64) *NotificationRuleUpsert {
+	u.Set(notificationrule.FieldNextReportAt, v)
+	return u
+}
+
+// UpdateNextReportAt sets the "next_report_at" field to the value that was provided on create.
+func (u *NotificationRuleUpsert) UpdateNextReportAt() *NotificationRuleUpsert {
+	u.SetExcluded(notificationrule.FieldNextReportAt)
+	return u
+}
+
+// AddNextReportAt adds v to the "next_report_at" field.
+func (u *NotificationRuleUpsert) AddNextReportAt(v int64) *NotificationRuleUpsert {
+	u.Add(notificationrule.FieldNextReportAt, v)
+	return u
+}
+
+// ClearNextReportAt clears the value of the "next_report_at" field.
+func (u *NotificationRuleUpsert) ClearNextReportAt() *NotificationRuleUpsert {
+	u.SetNull(notificationrule.FieldNextReportAt)
+	return u
+}
+
+// SetLastReportAt sets the "last_report_at" field.
+func (u *NotificationRuleUpsert) SetLastReportAt(v int64) *NotificationRuleUpsert {
+	u.Set(notificationrule.FieldLastReportAt, v)
+	return u
+}
+
+// UpdateLastReportAt sets the "last_report_at" field to the value that was provided on create.
+func (u *NotificationRuleUpsert) UpdateLastReportAt() *NotificationRuleUpsert {
+	u.SetExcluded(notificationrule.FieldLastReportAt)
+	return u
+}
+
+// AddLastReportAt adds v to the "last_report_at" field.
+func (u *NotificationRuleUpsert) AddLastReportAt(v int64) *NotificationRuleUpsert {
+	u.Add(notificationrule.FieldLastReportAt, v)
+	return u
+}
+
+// ClearLastReportAt clears the value of the "last_report_at" field.
+func (u *NotificationRuleUpsert) ClearLastReportAt() *NotificationRuleUpsert {
+	u.SetNull(notificationrule.FieldLastReportAt)
 	return u
 }
 
@@ -648,6 +908,139 @@ func (u *NotificationRuleUpsertOne) SetSendScanCompletion(v bool) *NotificationR
 func (u *NotificationRuleUpsertOne) UpdateSendScanCompletion() *NotificationRuleUpsertOne {
 	return u.Update(func(s *NotificationRuleUpsert) {
 		s.UpdateSendScanCompletion()
+	})
+}
+
+// SetSendHeldCloses sets the "send_held_closes" field.
+func (u *NotificationRuleUpsertOne) SetSendHeldCloses(v bool) *NotificationRuleUpsertOne {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.SetSendHeldCloses(v)
+	})
+}
+
+// UpdateSendHeldCloses sets the "send_held_closes" field to the value that was provided on create.
+func (u *NotificationRuleUpsertOne) UpdateSendHeldCloses() *NotificationRuleUpsertOne {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.UpdateSendHeldCloses()
+	})
+}
+
+// SetSendRuleAlerts sets the "send_rule_alerts" field.
+func (u *NotificationRuleUpsertOne) SetSendRuleAlerts(v bool) *NotificationRuleUpsertOne {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.SetSendRuleAlerts(v)
+	})
+}
+
+// UpdateSendRuleAlerts sets the "send_rule_alerts" field to the value that was provided on create.
+func (u *NotificationRuleUpsertOne) UpdateSendRuleAlerts() *NotificationRuleUpsertOne {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.UpdateSendRuleAlerts()
+	})
+}
+
+// SetSendFreshness sets the "send_freshness" field.
+func (u *NotificationRuleUpsertOne) SetSendFreshness(v bool) *NotificationRuleUpsertOne {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.SetSendFreshness(v)
+	})
+}
+
+// UpdateSendFreshness sets the "send_freshness" field to the value that was provided on create.
+func (u *NotificationRuleUpsertOne) UpdateSendFreshness() *NotificationRuleUpsertOne {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.UpdateSendFreshness()
+	})
+}
+
+// SetSendFindings sets the "send_findings" field.
+func (u *NotificationRuleUpsertOne) SetSendFindings(v bool) *NotificationRuleUpsertOne {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.SetSendFindings(v)
+	})
+}
+
+// UpdateSendFindings sets the "send_findings" field to the value that was provided on create.
+func (u *NotificationRuleUpsertOne) UpdateSendFindings() *NotificationRuleUpsertOne {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.UpdateSendFindings()
+	})
+}
+
+// SetSendReport sets the "send_report" field.
+func (u *NotificationRuleUpsertOne) SetSendReport(v []byte) *NotificationRuleUpsertOne {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.SetSendReport(v)
+	})
+}
+
+// UpdateSendReport sets the "send_report" field to the value that was provided on create.
+func (u *NotificationRuleUpsertOne) UpdateSendReport() *NotificationRuleUpsertOne {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.UpdateSendReport()
+	})
+}
+
+// ClearSendReport clears the value of the "send_report" field.
+func (u *NotificationRuleUpsertOne) ClearSendReport() *NotificationRuleUpsertOne {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.ClearSendReport()
+	})
+}
+
+// SetNextReportAt sets the "next_report_at" field.
+func (u *NotificationRuleUpsertOne) SetNextReportAt(v int64) *NotificationRuleUpsertOne {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.SetNextReportAt(v)
+	})
+}
+
+// AddNextReportAt adds v to the "next_report_at" field.
+func (u *NotificationRuleUpsertOne) AddNextReportAt(v int64) *NotificationRuleUpsertOne {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.AddNextReportAt(v)
+	})
+}
+
+// UpdateNextReportAt sets the "next_report_at" field to the value that was provided on create.
+func (u *NotificationRuleUpsertOne) UpdateNextReportAt() *NotificationRuleUpsertOne {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.UpdateNextReportAt()
+	})
+}
+
+// ClearNextReportAt clears the value of the "next_report_at" field.
+func (u *NotificationRuleUpsertOne) ClearNextReportAt() *NotificationRuleUpsertOne {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.ClearNextReportAt()
+	})
+}
+
+// SetLastReportAt sets the "last_report_at" field.
+func (u *NotificationRuleUpsertOne) SetLastReportAt(v int64) *NotificationRuleUpsertOne {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.SetLastReportAt(v)
+	})
+}
+
+// AddLastReportAt adds v to the "last_report_at" field.
+func (u *NotificationRuleUpsertOne) AddLastReportAt(v int64) *NotificationRuleUpsertOne {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.AddLastReportAt(v)
+	})
+}
+
+// UpdateLastReportAt sets the "last_report_at" field to the value that was provided on create.
+func (u *NotificationRuleUpsertOne) UpdateLastReportAt() *NotificationRuleUpsertOne {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.UpdateLastReportAt()
+	})
+}
+
+// ClearLastReportAt clears the value of the "last_report_at" field.
+func (u *NotificationRuleUpsertOne) ClearLastReportAt() *NotificationRuleUpsertOne {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.ClearLastReportAt()
 	})
 }
 
@@ -1029,6 +1422,139 @@ func (u *NotificationRuleUpsertBulk) SetSendScanCompletion(v bool) *Notification
 func (u *NotificationRuleUpsertBulk) UpdateSendScanCompletion() *NotificationRuleUpsertBulk {
 	return u.Update(func(s *NotificationRuleUpsert) {
 		s.UpdateSendScanCompletion()
+	})
+}
+
+// SetSendHeldCloses sets the "send_held_closes" field.
+func (u *NotificationRuleUpsertBulk) SetSendHeldCloses(v bool) *NotificationRuleUpsertBulk {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.SetSendHeldCloses(v)
+	})
+}
+
+// UpdateSendHeldCloses sets the "send_held_closes" field to the value that was provided on create.
+func (u *NotificationRuleUpsertBulk) UpdateSendHeldCloses() *NotificationRuleUpsertBulk {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.UpdateSendHeldCloses()
+	})
+}
+
+// SetSendRuleAlerts sets the "send_rule_alerts" field.
+func (u *NotificationRuleUpsertBulk) SetSendRuleAlerts(v bool) *NotificationRuleUpsertBulk {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.SetSendRuleAlerts(v)
+	})
+}
+
+// UpdateSendRuleAlerts sets the "send_rule_alerts" field to the value that was provided on create.
+func (u *NotificationRuleUpsertBulk) UpdateSendRuleAlerts() *NotificationRuleUpsertBulk {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.UpdateSendRuleAlerts()
+	})
+}
+
+// SetSendFreshness sets the "send_freshness" field.
+func (u *NotificationRuleUpsertBulk) SetSendFreshness(v bool) *NotificationRuleUpsertBulk {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.SetSendFreshness(v)
+	})
+}
+
+// UpdateSendFreshness sets the "send_freshness" field to the value that was provided on create.
+func (u *NotificationRuleUpsertBulk) UpdateSendFreshness() *NotificationRuleUpsertBulk {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.UpdateSendFreshness()
+	})
+}
+
+// SetSendFindings sets the "send_findings" field.
+func (u *NotificationRuleUpsertBulk) SetSendFindings(v bool) *NotificationRuleUpsertBulk {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.SetSendFindings(v)
+	})
+}
+
+// UpdateSendFindings sets the "send_findings" field to the value that was provided on create.
+func (u *NotificationRuleUpsertBulk) UpdateSendFindings() *NotificationRuleUpsertBulk {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.UpdateSendFindings()
+	})
+}
+
+// SetSendReport sets the "send_report" field.
+func (u *NotificationRuleUpsertBulk) SetSendReport(v []byte) *NotificationRuleUpsertBulk {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.SetSendReport(v)
+	})
+}
+
+// UpdateSendReport sets the "send_report" field to the value that was provided on create.
+func (u *NotificationRuleUpsertBulk) UpdateSendReport() *NotificationRuleUpsertBulk {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.UpdateSendReport()
+	})
+}
+
+// ClearSendReport clears the value of the "send_report" field.
+func (u *NotificationRuleUpsertBulk) ClearSendReport() *NotificationRuleUpsertBulk {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.ClearSendReport()
+	})
+}
+
+// SetNextReportAt sets the "next_report_at" field.
+func (u *NotificationRuleUpsertBulk) SetNextReportAt(v int64) *NotificationRuleUpsertBulk {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.SetNextReportAt(v)
+	})
+}
+
+// AddNextReportAt adds v to the "next_report_at" field.
+func (u *NotificationRuleUpsertBulk) AddNextReportAt(v int64) *NotificationRuleUpsertBulk {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.AddNextReportAt(v)
+	})
+}
+
+// UpdateNextReportAt sets the "next_report_at" field to the value that was provided on create.
+func (u *NotificationRuleUpsertBulk) UpdateNextReportAt() *NotificationRuleUpsertBulk {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.UpdateNextReportAt()
+	})
+}
+
+// ClearNextReportAt clears the value of the "next_report_at" field.
+func (u *NotificationRuleUpsertBulk) ClearNextReportAt() *NotificationRuleUpsertBulk {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.ClearNextReportAt()
+	})
+}
+
+// SetLastReportAt sets the "last_report_at" field.
+func (u *NotificationRuleUpsertBulk) SetLastReportAt(v int64) *NotificationRuleUpsertBulk {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.SetLastReportAt(v)
+	})
+}
+
+// AddLastReportAt adds v to the "last_report_at" field.
+func (u *NotificationRuleUpsertBulk) AddLastReportAt(v int64) *NotificationRuleUpsertBulk {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.AddLastReportAt(v)
+	})
+}
+
+// UpdateLastReportAt sets the "last_report_at" field to the value that was provided on create.
+func (u *NotificationRuleUpsertBulk) UpdateLastReportAt() *NotificationRuleUpsertBulk {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.UpdateLastReportAt()
+	})
+}
+
+// ClearLastReportAt clears the value of the "last_report_at" field.
+func (u *NotificationRuleUpsertBulk) ClearLastReportAt() *NotificationRuleUpsertBulk {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.ClearLastReportAt()
 	})
 }
 

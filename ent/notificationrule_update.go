@@ -129,6 +129,128 @@ func (_u *NotificationRuleUpdate) SetNillableSendScanCompletion(v *bool) *Notifi
 	return _u
 }
 
+// SetSendHeldCloses sets the "send_held_closes" field.
+func (_u *NotificationRuleUpdate) SetSendHeldCloses(v bool) *NotificationRuleUpdate {
+	_u.mutation.SetSendHeldCloses(v)
+	return _u
+}
+
+// SetNillableSendHeldCloses sets the "send_held_closes" field if the given value is not nil.
+func (_u *NotificationRuleUpdate) SetNillableSendHeldCloses(v *bool) *NotificationRuleUpdate {
+	if v != nil {
+		_u.SetSendHeldCloses(*v)
+	}
+	return _u
+}
+
+// SetSendRuleAlerts sets the "send_rule_alerts" field.
+func (_u *NotificationRuleUpdate) SetSendRuleAlerts(v bool) *NotificationRuleUpdate {
+	_u.mutation.SetSendRuleAlerts(v)
+	return _u
+}
+
+// SetNillableSendRuleAlerts sets the "send_rule_alerts" field if the given value is not nil.
+func (_u *NotificationRuleUpdate) SetNillableSendRuleAlerts(v *bool) *NotificationRuleUpdate {
+	if v != nil {
+		_u.SetSendRuleAlerts(*v)
+	}
+	return _u
+}
+
+// SetSendFreshness sets the "send_freshness" field.
+func (_u *NotificationRuleUpdate) SetSendFreshness(v bool) *NotificationRuleUpdate {
+	_u.mutation.SetSendFreshness(v)
+	return _u
+}
+
+// SetNillableSendFreshness sets the "send_freshness" field if the given value is not nil.
+func (_u *NotificationRuleUpdate) SetNillableSendFreshness(v *bool) *NotificationRuleUpdate {
+	if v != nil {
+		_u.SetSendFreshness(*v)
+	}
+	return _u
+}
+
+// SetSendFindings sets the "send_findings" field.
+func (_u *NotificationRuleUpdate) SetSendFindings(v bool) *NotificationRuleUpdate {
+	_u.mutation.SetSendFindings(v)
+	return _u
+}
+
+// SetNillableSendFindings sets the "send_findings" field if the given value is not nil.
+func (_u *NotificationRuleUpdate) SetNillableSendFindings(v *bool) *NotificationRuleUpdate {
+	if v != nil {
+		_u.SetSendFindings(*v)
+	}
+	return _u
+}
+
+// SetSendReport sets the "send_report" field.
+func (_u *NotificationRuleUpdate) SetSendReport(v []byte) *NotificationRuleUpdate {
+	_u.mutation.SetSendReport(v)
+	return _u
+}
+
+// ClearSendReport clears the value of the "send_report" field.
+func (_u *NotificationRuleUpdate) ClearSendReport() *NotificationRuleUpdate {
+	_u.mutation.ClearSendReport()
+	return _u
+}
+
+// SetNextReportAt sets the "next_report_at" field.
+func (_u *NotificationRuleUpdate) SetNextReportAt(v int64) *NotificationRuleUpdate {
+	_u.mutation.ResetNextReportAt()
+	_u.mutation.SetNextReportAt(v)
+	return _u
+}
+
+// SetNillableNextReportAt sets the "next_report_at" field if the given value is not nil.
+func (_u *NotificationRuleUpdate) SetNillableNextReportAt(v *int64) *NotificationRuleUpdate {
+	if v != nil {
+		_u.SetNextReportAt(*v)
+	}
+	return _u
+}
+
+// AddNextReportAt adds value to the "next_report_at" field.
+func (_u *NotificationRuleUpdate) AddNextReportAt(v int64) *NotificationRuleUpdate {
+	_u.mutation.AddNextReportAt(v)
+	return _u
+}
+
+// ClearNextReportAt clears the value of the "next_report_at" field.
+func (_u *NotificationRuleUpdate) ClearNextReportAt() *NotificationRuleUpdate {
+	_u.mutation.ClearNextReportAt()
+	return _u
+}
+
+// SetLastReportAt sets the "last_report_at" field.
+func (_u *NotificationRuleUpdate) SetLastReportAt(v int64) *NotificationRuleUpdate {
+	_u.mutation.ResetLastReportAt()
+	_u.mutation.SetLastReportAt(v)
+	return _u
+}
+
+// SetNillableLastReportAt sets the "last_report_at" field if the given value is not nil.
+func (_u *NotificationRuleUpdate) SetNillableLastReportAt(v *int64) *NotificationRuleUpdate {
+	if v != nil {
+		_u.SetLastReportAt(*v)
+	}
+	return _u
+}
+
+// AddLastReportAt adds value to the "last_report_at" field.
+func (_u *NotificationRuleUpdate) AddLastReportAt(v int64) *NotificationRuleUpdate {
+	_u.mutation.AddLastReportAt(v)
+	return _u
+}
+
+// ClearLastReportAt clears the value of the "last_report_at" field.
+func (_u *NotificationRuleUpdate) ClearLastReportAt() *NotificationRuleUpdate {
+	_u.mutation.ClearLastReportAt()
+	return _u
+}
+
 // SetRefusedRecipients sets the "refused_recipients" field.
 func (_u *NotificationRuleUpdate) SetRefusedRecipients(v map[string]string) *NotificationRuleUpdate {
 	_u.mutation.SetRefusedRecipients(v)
@@ -240,6 +362,42 @@ func (_u *NotificationRuleUpdate) sqlSave(ctx context.Context) (_node int, err e
 	}
 	if value, ok := _u.mutation.SendScanCompletion(); ok {
 		_spec.SetField(notificationrule.FieldSendScanCompletion, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.SendHeldCloses(); ok {
+		_spec.SetField(notificationrule.FieldSendHeldCloses, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.SendRuleAlerts(); ok {
+		_spec.SetField(notificationrule.FieldSendRuleAlerts, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.SendFreshness(); ok {
+		_spec.SetField(notificationrule.FieldSendFreshness, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.SendFindings(); ok {
+		_spec.SetField(notificationrule.FieldSendFindings, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.SendReport(); ok {
+		_spec.SetField(notificationrule.FieldSendReport, field.TypeBytes, value)
+	}
+	if _u.mutation.SendReportCleared() {
+		_spec.ClearField(notificationrule.FieldSendReport, field.TypeBytes)
+	}
+	if value, ok := _u.mutation.NextReportAt(); ok {
+		_spec.SetField(notificationrule.FieldNextReportAt, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedNextReportAt(); ok {
+		_spec.AddField(notificationrule.FieldNextReportAt, field.TypeInt64, value)
+	}
+	if _u.mutation.NextReportAtCleared() {
+		_spec.ClearField(notificationrule.FieldNextReportAt, field.TypeInt64)
+	}
+	if value, ok := _u.mutation.LastReportAt(); ok {
+		_spec.SetField(notificationrule.FieldLastReportAt, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedLastReportAt(); ok {
+		_spec.AddField(notificationrule.FieldLastReportAt, field.TypeInt64, value)
+	}
+	if _u.mutation.LastReportAtCleared() {
+		_spec.ClearField(notificationrule.FieldLastReportAt, field.TypeInt64)
 	}
 	if value, ok := _u.mutation.RefusedRecipients(); ok {
 		_spec.SetField(notificationrule.FieldRefusedRecipients, field.TypeJSON, value)
@@ -372,6 +530,128 @@ func (_u *NotificationRuleUpdateOne) SetNillableSendScanCompletion(v *bool) *Not
 	if v != nil {
 		_u.SetSendScanCompletion(*v)
 	}
+	return _u
+}
+
+// SetSendHeldCloses sets the "send_held_closes" field.
+func (_u *NotificationRuleUpdateOne) SetSendHeldCloses(v bool) *NotificationRuleUpdateOne {
+	_u.mutation.SetSendHeldCloses(v)
+	return _u
+}
+
+// SetNillableSendHeldCloses sets the "send_held_closes" field if the given value is not nil.
+func (_u *NotificationRuleUpdateOne) SetNillableSendHeldCloses(v *bool) *NotificationRuleUpdateOne {
+	if v != nil {
+		_u.SetSendHeldCloses(*v)
+	}
+	return _u
+}
+
+// SetSendRuleAlerts sets the "send_rule_alerts" field.
+func (_u *NotificationRuleUpdateOne) SetSendRuleAlerts(v bool) *NotificationRuleUpdateOne {
+	_u.mutation.SetSendRuleAlerts(v)
+	return _u
+}
+
+// SetNillableSendRuleAlerts sets the "send_rule_alerts" field if the given value is not nil.
+func (_u *NotificationRuleUpdateOne) SetNillableSendRuleAlerts(v *bool) *NotificationRuleUpdateOne {
+	if v != nil {
+		_u.SetSendRuleAlerts(*v)
+	}
+	return _u
+}
+
+// SetSendFreshness sets the "send_freshness" field.
+func (_u *NotificationRuleUpdateOne) SetSendFreshness(v bool) *NotificationRuleUpdateOne {
+	_u.mutation.SetSendFreshness(v)
+	return _u
+}
+
+// SetNillableSendFreshness sets the "send_freshness" field if the given value is not nil.
+func (_u *NotificationRuleUpdateOne) SetNillableSendFreshness(v *bool) *NotificationRuleUpdateOne {
+	if v != nil {
+		_u.SetSendFreshness(*v)
+	}
+	return _u
+}
+
+// SetSendFindings sets the "send_findings" field.
+func (_u *NotificationRuleUpdateOne) SetSendFindings(v bool) *NotificationRuleUpdateOne {
+	_u.mutation.SetSendFindings(v)
+	return _u
+}
+
+// SetNillableSendFindings sets the "send_findings" field if the given value is not nil.
+func (_u *NotificationRuleUpdateOne) SetNillableSendFindings(v *bool) *NotificationRuleUpdateOne {
+	if v != nil {
+		_u.SetSendFindings(*v)
+	}
+	return _u
+}
+
+// SetSendReport sets the "send_report" field.
+func (_u *NotificationRuleUpdateOne) SetSendReport(v []byte) *NotificationRuleUpdateOne {
+	_u.mutation.SetSendReport(v)
+	return _u
+}
+
+// ClearSendReport clears the value of the "send_report" field.
+func (_u *NotificationRuleUpdateOne) ClearSendReport() *NotificationRuleUpdateOne {
+	_u.mutation.ClearSendReport()
+	return _u
+}
+
+// SetNextReportAt sets the "next_report_at" field.
+func (_u *NotificationRuleUpdateOne) SetNextReportAt(v int64) *NotificationRuleUpdateOne {
+	_u.mutation.ResetNextReportAt()
+	_u.mutation.SetNextReportAt(v)
+	return _u
+}
+
+// SetNillableNextReportAt sets the "next_report_at" field if the given value is not nil.
+func (_u *NotificationRuleUpdateOne) SetNillableNextReportAt(v *int64) *NotificationRuleUpdateOne {
+	if v != nil {
+		_u.SetNextReportAt(*v)
+	}
+	return _u
+}
+
+// AddNextReportAt adds value to the "next_report_at" field.
+func (_u *NotificationRuleUpdateOne) AddNextReportAt(v int64) *NotificationRuleUpdateOne {
+	_u.mutation.AddNextReportAt(v)
+	return _u
+}
+
+// ClearNextReportAt clears the value of the "next_report_at" field.
+func (_u *NotificationRuleUpdateOne) ClearNextReportAt() *NotificationRuleUpdateOne {
+	_u.mutation.ClearNextReportAt()
+	return _u
+}
+
+// SetLastReportAt sets the "last_report_at" field.
+func (_u *NotificationRuleUpdateOne) SetLastReportAt(v int64) *NotificationRuleUpdateOne {
+	_u.mutation.ResetLastReportAt()
+	_u.mutation.SetLastReportAt(v)
+	return _u
+}
+
+// SetNillableLastReportAt sets the "last_report_at" field if the given value is not nil.
+func (_u *NotificationRuleUpdateOne) SetNillableLastReportAt(v *int64) *NotificationRuleUpdateOne {
+	if v != nil {
+		_u.SetLastReportAt(*v)
+	}
+	return _u
+}
+
+// AddLastReportAt adds value to the "last_report_at" field.
+func (_u *NotificationRuleUpdateOne) AddLastReportAt(v int64) *NotificationRuleUpdateOne {
+	_u.mutation.AddLastReportAt(v)
+	return _u
+}
+
+// ClearLastReportAt clears the value of the "last_report_at" field.
+func (_u *NotificationRuleUpdateOne) ClearLastReportAt() *NotificationRuleUpdateOne {
+	_u.mutation.ClearLastReportAt()
 	return _u
 }
 
@@ -516,6 +796,42 @@ func (_u *NotificationRuleUpdateOne) sqlSave(ctx context.Context) (_node *Notifi
 	}
 	if value, ok := _u.mutation.SendScanCompletion(); ok {
 		_spec.SetField(notificationrule.FieldSendScanCompletion, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.SendHeldCloses(); ok {
+		_spec.SetField(notificationrule.FieldSendHeldCloses, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.SendRuleAlerts(); ok {
+		_spec.SetField(notificationrule.FieldSendRuleAlerts, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.SendFreshness(); ok {
+		_spec.SetField(notificationrule.FieldSendFreshness, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.SendFindings(); ok {
+		_spec.SetField(notificationrule.FieldSendFindings, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.SendReport(); ok {
+		_spec.SetField(notificationrule.FieldSendReport, field.TypeBytes, value)
+	}
+	if _u.mutation.SendReportCleared() {
+		_spec.ClearField(notificationrule.FieldSendReport, field.TypeBytes)
+	}
+	if value, ok := _u.mutation.NextReportAt(); ok {
+		_spec.SetField(notificationrule.FieldNextReportAt, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedNextReportAt(); ok {
+		_spec.AddField(notificationrule.FieldNextReportAt, field.TypeInt64, value)
+	}
+	if _u.mutation.NextReportAtCleared() {
+		_spec.ClearField(notificationrule.FieldNextReportAt, field.TypeInt64)
+	}
+	if value, ok := _u.mutation.LastReportAt(); ok {
+		_spec.SetField(notificationrule.FieldLastReportAt, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedLastReportAt(); ok {
+		_spec.AddField(notificationrule.FieldLastReportAt, field.TypeInt64, value)
+	}
+	if _u.mutation.LastReportAtCleared() {
+		_spec.ClearField(notificationrule.FieldLastReportAt, field.TypeInt64)
 	}
 	if value, ok := _u.mutation.RefusedRecipients(); ok {
 		_spec.SetField(notificationrule.FieldRefusedRecipients, field.TypeJSON, value)

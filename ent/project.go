@@ -3,6 +3,7 @@
 package ent
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -40,6 +41,8 @@ type Project struct {
 	ManagedDiffScan bool `json:"managed_diff_scan,omitempty"`
 	// ManagedFullScan holds the value of the "managed_full_scan" field.
 	ManagedFullScan bool `json:"managed_full_scan,omitempty"`
+	// AiFullScan holds the value of the "ai_full_scan" field.
+	AiFullScan bool `json:"ai_full_scan,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt int64 `json:"created_at,omitempty"`
 	// the team-limited user whose upload created it
@@ -47,7 +50,15 @@ type Project struct {
 	// LatestScanAt holds the value of the "latest_scan_at" field.
 	LatestScanAt *int64 `json:"latest_scan_at,omitempty"`
 	// ArchivedAt holds the value of the "archived_at" field.
-	ArchivedAt   *int64 `json:"archived_at,omitempty"`
+	ArchivedAt *int64 `json:"archived_at,omitempty"`
+	// paths that scans leave out, as patterns of a .gitignore file
+	IgnoredFiles []string `json:"ignored_files,omitempty"`
+	// further patterns, by product: sast, sca, secrets
+	ProductIgnoredFiles map[string][]string `json:"product_ignored_files,omitempty"`
+	// random part of the badge's URL; NULL: no badge
+	BadgeKey *string `json:"-"`
+	// palisade.scans.v1.CloseLimits; empty: those of the deployment
+	CloseLimits  []byte `json:"close_limits,omitempty"`
 	selectValues sql.SelectValues
 }
 
@@ -56,11 +67,13 @@ func (*Project) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case project.FieldManagedDiffScan, project.FieldManagedFullScan:
+		case project.FieldIgnoredFiles, project.FieldProductIgnoredFiles, project.FieldCloseLimits:
+			values[i] = new([]byte)
+		case project.FieldManagedDiffScan, project.FieldManagedFullScan, project.FieldAiFullScan:
 			values[i] = new(sql.NullBool)
 		case project.FieldID, project.FieldDeploymentID, project.FieldCreatedAt, project.FieldCreatorID, project.FieldLatestScanAt, project.FieldArchivedAt:
 			values[i] = new(sql.NullInt64)
-		case project.FieldName, project.FieldNameKey, project.FieldURL, project.FieldRepositoryURL, project.FieldBoundBy, project.FieldDefaultBranch, project.FieldPrimaryBranch, project.FieldVisibility, project.FieldScmType:
+		case project.FieldName, project.FieldNameKey, project.FieldURL, project.FieldRepositoryURL, project.FieldBoundBy, project.FieldDefaultBranch, project.FieldPrimaryBranch, project.FieldVisibility, project.FieldScmType, project.FieldBadgeKey:
 			values[i] = new(sql.NullString)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -155,6 +168,12 @@ func (_m *Project) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.ManagedFullScan = value.Bool
 			}
+		case project.FieldAiFullScan:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field ai_full_scan", values[i])
+			} else if value.Valid {
+				_m.AiFullScan = value.Bool
+			}
 		case project.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -181,6 +200,35 @@ func (_m *Project) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.ArchivedAt = new(int64)
 				*_m.ArchivedAt = value.Int64
+			}
+		case project.FieldIgnoredFiles:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field ignored_files", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.IgnoredFiles); err != nil {
+					return fmt.Errorf("unmarshal field ignored_files: %w", err)
+				}
+			}
+		case project.FieldProductIgnoredFiles:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field product_ignored_files", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.ProductIgnoredFiles); err != nil {
+					return fmt.Errorf("unmarshal field product_ignored_files: %w", err)
+				}
+			}
+		case project.FieldBadgeKey:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field badge_key", values[i])
+			} else if value.Valid {
+				_m.BadgeKey = new(string)
+				*_m.BadgeKey = value.String
+			}
+		case project.FieldCloseLimits:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field close_limits", values[i])
+			} else if value != nil {
+				_m.CloseLimits = *value
 			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
@@ -254,6 +302,9 @@ func (_m *Project) String() string {
 	builder.WriteString("managed_full_scan=")
 	builder.WriteString(fmt.Sprintf("%v", _m.ManagedFullScan))
 	builder.WriteString(", ")
+	builder.WriteString("ai_full_scan=")
+	builder.WriteString(fmt.Sprintf("%v", _m.AiFullScan))
+	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(fmt.Sprintf("%v", _m.CreatedAt))
 	builder.WriteString(", ")
@@ -271,6 +322,17 @@ func (_m *Project) String() string {
 		builder.WriteString("archived_at=")
 		builder.WriteString(fmt.Sprintf("%v", *v))
 	}
+	builder.WriteString(", ")
+	builder.WriteString("ignored_files=")
+	builder.WriteString(fmt.Sprintf("%v", _m.IgnoredFiles))
+	builder.WriteString(", ")
+	builder.WriteString("product_ignored_files=")
+	builder.WriteString(fmt.Sprintf("%v", _m.ProductIgnoredFiles))
+	builder.WriteString(", ")
+	builder.WriteString("badge_key=<sensitive>")
+	builder.WriteString(", ")
+	builder.WriteString("close_limits=")
+	builder.WriteString(fmt.Sprintf("%v", _m.CloseLimits))
 	builder.WriteByte(')')
 	return builder.String()
 }

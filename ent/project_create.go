@@ -165,6 +165,20 @@ func (_c *ProjectCreate) SetNillableManagedFullScan(v *bool) *ProjectCreate {
 	return _c
 }
 
+// SetAiFullScan sets the "ai_full_scan" field.
+func (_c *ProjectCreate) SetAiFullScan(v bool) *ProjectCreate {
+	_c.mutation.SetAiFullScan(v)
+	return _c
+}
+
+// SetNillableAiFullScan sets the "ai_full_scan" field if the given value is not nil.
+func (_c *ProjectCreate) SetNillableAiFullScan(v *bool) *ProjectCreate {
+	if v != nil {
+		_c.SetAiFullScan(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *ProjectCreate) SetCreatedAt(v int64) *ProjectCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -210,6 +224,38 @@ func (_c *ProjectCreate) SetNillableArchivedAt(v *int64) *ProjectCreate {
 	if v != nil {
 		_c.SetArchivedAt(*v)
 	}
+	return _c
+}
+
+// SetIgnoredFiles sets the "ignored_files" field.
+func (_c *ProjectCreate) SetIgnoredFiles(v []string) *ProjectCreate {
+	_c.mutation.SetIgnoredFiles(v)
+	return _c
+}
+
+// SetProductIgnoredFiles sets the "product_ignored_files" field.
+func (_c *ProjectCreate) SetProductIgnoredFiles(v map[string][]string) *ProjectCreate {
+	_c.mutation.SetProductIgnoredFiles(v)
+	return _c
+}
+
+// SetBadgeKey sets the "badge_key" field.
+func (_c *ProjectCreate) SetBadgeKey(v string) *ProjectCreate {
+	_c.mutation.SetBadgeKey(v)
+	return _c
+}
+
+// SetNillableBadgeKey sets the "badge_key" field if the given value is not nil.
+func (_c *ProjectCreate) SetNillableBadgeKey(v *string) *ProjectCreate {
+	if v != nil {
+		_c.SetBadgeKey(*v)
+	}
+	return _c
+}
+
+// SetCloseLimits sets the "close_limits" field.
+func (_c *ProjectCreate) SetCloseLimits(v []byte) *ProjectCreate {
+	_c.mutation.SetCloseLimits(v)
 	return _c
 }
 
@@ -292,6 +338,10 @@ func (_c *ProjectCreate) defaults() error {
 		v := project.DefaultManagedFullScan
 		_c.mutation.SetManagedFullScan(v)
 	}
+	if _, ok := _c.mutation.AiFullScan(); !ok {
+		v := project.DefaultAiFullScan
+		_c.mutation.SetAiFullScan(v)
+	}
 	return nil
 }
 
@@ -342,6 +392,9 @@ func (_c *ProjectCreate) check() error {
 	}
 	if _, ok := _c.mutation.ManagedFullScan(); !ok {
 		return &ValidationError{Name: "managed_full_scan", err: errors.New(`ent: missing required field "Project.managed_full_scan"`)}
+	}
+	if _, ok := _c.mutation.AiFullScan(); !ok {
+		return &ValidationError{Name: "ai_full_scan", err: errors.New(`ent: missing required field "Project.ai_full_scan"`)}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`ent: missing required field "Project.created_at"`)}
@@ -427,6 +480,10 @@ func (_c *ProjectCreate) createSpec() (*Project, *sqlgraph.CreateSpec) {
 		_spec.SetField(project.FieldManagedFullScan, field.TypeBool, value)
 		_node.ManagedFullScan = value
 	}
+	if value, ok := _c.mutation.AiFullScan(); ok {
+		_spec.SetField(project.FieldAiFullScan, field.TypeBool, value)
+		_node.AiFullScan = value
+	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(project.FieldCreatedAt, field.TypeInt64, value)
 		_node.CreatedAt = value
@@ -442,6 +499,22 @@ func (_c *ProjectCreate) createSpec() (*Project, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.ArchivedAt(); ok {
 		_spec.SetField(project.FieldArchivedAt, field.TypeInt64, value)
 		_node.ArchivedAt = &value
+	}
+	if value, ok := _c.mutation.IgnoredFiles(); ok {
+		_spec.SetField(project.FieldIgnoredFiles, field.TypeJSON, value)
+		_node.IgnoredFiles = value
+	}
+	if value, ok := _c.mutation.ProductIgnoredFiles(); ok {
+		_spec.SetField(project.FieldProductIgnoredFiles, field.TypeJSON, value)
+		_node.ProductIgnoredFiles = value
+	}
+	if value, ok := _c.mutation.BadgeKey(); ok {
+		_spec.SetField(project.FieldBadgeKey, field.TypeString, value)
+		_node.BadgeKey = &value
+	}
+	if value, ok := _c.mutation.CloseLimits(); ok {
+		_spec.SetField(project.FieldCloseLimits, field.TypeBytes, value)
+		_node.CloseLimits = value
 	}
 	return _node, _spec
 }
@@ -627,6 +700,18 @@ func (u *ProjectUpsert) UpdateManagedFullScan() *ProjectUpsert {
 	return u
 }
 
+// SetAiFullScan sets the "ai_full_scan" field.
+func (u *ProjectUpsert) SetAiFullScan(v bool) *ProjectUpsert {
+	u.Set(project.FieldAiFullScan, v)
+	return u
+}
+
+// UpdateAiFullScan sets the "ai_full_scan" field to the value that was provided on create.
+func (u *ProjectUpsert) UpdateAiFullScan() *ProjectUpsert {
+	u.SetExcluded(project.FieldAiFullScan)
+	return u
+}
+
 // SetLatestScanAt sets the "latest_scan_at" field.
 func (u *ProjectUpsert) SetLatestScanAt(v int64) *ProjectUpsert {
 	u.Set(project.FieldLatestScanAt, v)
@@ -672,6 +757,78 @@ func (u *ProjectUpsert) AddArchivedAt(v int64) *ProjectUpsert {
 // ClearArchivedAt clears the value of the "archived_at" field.
 func (u *ProjectUpsert) ClearArchivedAt() *ProjectUpsert {
 	u.SetNull(project.FieldArchivedAt)
+	return u
+}
+
+// SetIgnoredFiles sets the "ignored_files" field.
+func (u *ProjectUpsert) SetIgnoredFiles(v []string) *ProjectUpsert {
+	u.Set(project.FieldIgnoredFiles, v)
+	return u
+}
+
+// UpdateIgnoredFiles sets the "ignored_files" field to the value that was provided on create.
+func (u *ProjectUpsert) UpdateIgnoredFiles() *ProjectUpsert {
+	u.SetExcluded(project.FieldIgnoredFiles)
+	return u
+}
+
+// ClearIgnoredFiles clears the value of the "ignored_files" field.
+func (u *ProjectUpsert) ClearIgnoredFiles() *ProjectUpsert {
+	u.SetNull(project.FieldIgnoredFiles)
+	return u
+}
+
+// SetProductIgnoredFiles sets the "product_ignored_files" field.
+func (u *ProjectUpsert) SetProductIgnoredFiles(v map[string][]string) *ProjectUpsert {
+	u.Set(project.FieldProductIgnoredFiles, v)
+	return u
+}
+
+// UpdateProductIgnoredFiles sets the "product_ignored_files" field to the value that was provided on create.
+func (u *ProjectUpsert) UpdateProductIgnoredFiles() *ProjectUpsert {
+	u.SetExcluded(project.FieldProductIgnoredFiles)
+	return u
+}
+
+// ClearProductIgnoredFiles clears the value of the "product_ignored_files" field.
+func (u *ProjectUpsert) ClearProductIgnoredFiles() *ProjectUpsert {
+	u.SetNull(project.FieldProductIgnoredFiles)
+	return u
+}
+
+// SetBadgeKey sets the "badge_key" field.
+func (u *ProjectUpsert) SetBadgeKey(v string) *ProjectUpsert {
+	u.Set(project.FieldBadgeKey, v)
+	return u
+}
+
+// UpdateBadgeKey sets the "badge_key" field to the value that was provided on create.
+func (u *ProjectUpsert) UpdateBadgeKey() *ProjectUpsert {
+	u.SetExcluded(project.FieldBadgeKey)
+	return u
+}
+
+// ClearBadgeKey clears the value of the "badge_key" field.
+func (u *ProjectUpsert) ClearBadgeKey() *ProjectUpsert {
+	u.SetNull(project.FieldBadgeKey)
+	return u
+}
+
+// SetCloseLimits sets the "close_limits" field.
+func (u *ProjectUpsert) SetCloseLimits(v []byte) *ProjectUpsert {
+	u.Set(project.FieldCloseLimits, v)
+	return u
+}
+
+// UpdateCloseLimits sets the "close_limits" field to the value that was provided on create.
+func (u *ProjectUpsert) UpdateCloseLimits() *ProjectUpsert {
+	u.SetExcluded(project.FieldCloseLimits)
+	return u
+}
+
+// ClearCloseLimits clears the value of the "close_limits" field.
+func (u *ProjectUpsert) ClearCloseLimits() *ProjectUpsert {
+	u.SetNull(project.FieldCloseLimits)
 	return u
 }
 
@@ -886,6 +1043,20 @@ func (u *ProjectUpsertOne) UpdateManagedFullScan() *ProjectUpsertOne {
 	})
 }
 
+// SetAiFullScan sets the "ai_full_scan" field.
+func (u *ProjectUpsertOne) SetAiFullScan(v bool) *ProjectUpsertOne {
+	return u.Update(func(s *ProjectUpsert) {
+		s.SetAiFullScan(v)
+	})
+}
+
+// UpdateAiFullScan sets the "ai_full_scan" field to the value that was provided on create.
+func (u *ProjectUpsertOne) UpdateAiFullScan() *ProjectUpsertOne {
+	return u.Update(func(s *ProjectUpsert) {
+		s.UpdateAiFullScan()
+	})
+}
+
 // SetLatestScanAt sets the "latest_scan_at" field.
 func (u *ProjectUpsertOne) SetLatestScanAt(v int64) *ProjectUpsertOne {
 	return u.Update(func(s *ProjectUpsert) {
@@ -939,6 +1110,90 @@ func (u *ProjectUpsertOne) UpdateArchivedAt() *ProjectUpsertOne {
 func (u *ProjectUpsertOne) ClearArchivedAt() *ProjectUpsertOne {
 	return u.Update(func(s *ProjectUpsert) {
 		s.ClearArchivedAt()
+	})
+}
+
+// SetIgnoredFiles sets the "ignored_files" field.
+func (u *ProjectUpsertOne) SetIgnoredFiles(v []string) *ProjectUpsertOne {
+	return u.Update(func(s *ProjectUpsert) {
+		s.SetIgnoredFiles(v)
+	})
+}
+
+// UpdateIgnoredFiles sets the "ignored_files" field to the value that was provided on create.
+func (u *ProjectUpsertOne) UpdateIgnoredFiles() *ProjectUpsertOne {
+	return u.Update(func(s *ProjectUpsert) {
+		s.UpdateIgnoredFiles()
+	})
+}
+
+// ClearIgnoredFiles clears the value of the "ignored_files" field.
+func (u *ProjectUpsertOne) ClearIgnoredFiles() *ProjectUpsertOne {
+	return u.Update(func(s *ProjectUpsert) {
+		s.ClearIgnoredFiles()
+	})
+}
+
+// SetProductIgnoredFiles sets the "product_ignored_files" field.
+func (u *ProjectUpsertOne) SetProductIgnoredFiles(v map[string][]string) *ProjectUpsertOne {
+	return u.Update(func(s *ProjectUpsert) {
+		s.SetProductIgnoredFiles(v)
+	})
+}
+
+// UpdateProductIgnoredFiles sets the "product_ignored_files" field to the value that was provided on create.
+func (u *ProjectUpsertOne) UpdateProductIgnoredFiles() *ProjectUpsertOne {
+	return u.Update(func(s *ProjectUpsert) {
+		s.UpdateProductIgnoredFiles()
+	})
+}
+
+// ClearProductIgnoredFiles clears the value of the "product_ignored_files" field.
+func (u *ProjectUpsertOne) ClearProductIgnoredFiles() *ProjectUpsertOne {
+	return u.Update(func(s *ProjectUpsert) {
+		s.ClearProductIgnoredFiles()
+	})
+}
+
+// SetBadgeKey sets the "badge_key" field.
+func (u *ProjectUpsertOne) SetBadgeKey(v string) *ProjectUpsertOne {
+	return u.Update(func(s *ProjectUpsert) {
+		s.SetBadgeKey(v)
+	})
+}
+
+// UpdateBadgeKey sets the "badge_key" field to the value that was provided on create.
+func (u *ProjectUpsertOne) UpdateBadgeKey() *ProjectUpsertOne {
+	return u.Update(func(s *ProjectUpsert) {
+		s.UpdateBadgeKey()
+	})
+}
+
+// ClearBadgeKey clears the value of the "badge_key" field.
+func (u *ProjectUpsertOne) ClearBadgeKey() *ProjectUpsertOne {
+	return u.Update(func(s *ProjectUpsert) {
+		s.ClearBadgeKey()
+	})
+}
+
+// SetCloseLimits sets the "close_limits" field.
+func (u *ProjectUpsertOne) SetCloseLimits(v []byte) *ProjectUpsertOne {
+	return u.Update(func(s *ProjectUpsert) {
+		s.SetCloseLimits(v)
+	})
+}
+
+// UpdateCloseLimits sets the "close_limits" field to the value that was provided on create.
+func (u *ProjectUpsertOne) UpdateCloseLimits() *ProjectUpsertOne {
+	return u.Update(func(s *ProjectUpsert) {
+		s.UpdateCloseLimits()
+	})
+}
+
+// ClearCloseLimits clears the value of the "close_limits" field.
+func (u *ProjectUpsertOne) ClearCloseLimits() *ProjectUpsertOne {
+	return u.Update(func(s *ProjectUpsert) {
+		s.ClearCloseLimits()
 	})
 }
 
@@ -1319,6 +1574,20 @@ func (u *ProjectUpsertBulk) UpdateManagedFullScan() *ProjectUpsertBulk {
 	})
 }
 
+// SetAiFullScan sets the "ai_full_scan" field.
+func (u *ProjectUpsertBulk) SetAiFullScan(v bool) *ProjectUpsertBulk {
+	return u.Update(func(s *ProjectUpsert) {
+		s.SetAiFullScan(v)
+	})
+}
+
+// UpdateAiFullScan sets the "ai_full_scan" field to the value that was provided on create.
+func (u *ProjectUpsertBulk) UpdateAiFullScan() *ProjectUpsertBulk {
+	return u.Update(func(s *ProjectUpsert) {
+		s.UpdateAiFullScan()
+	})
+}
+
 // SetLatestScanAt sets the "latest_scan_at" field.
 func (u *ProjectUpsertBulk) SetLatestScanAt(v int64) *ProjectUpsertBulk {
 	return u.Update(func(s *ProjectUpsert) {
@@ -1372,6 +1641,90 @@ func (u *ProjectUpsertBulk) UpdateArchivedAt() *ProjectUpsertBulk {
 func (u *ProjectUpsertBulk) ClearArchivedAt() *ProjectUpsertBulk {
 	return u.Update(func(s *ProjectUpsert) {
 		s.ClearArchivedAt()
+	})
+}
+
+// SetIgnoredFiles sets the "ignored_files" field.
+func (u *ProjectUpsertBulk) SetIgnoredFiles(v []string) *ProjectUpsertBulk {
+	return u.Update(func(s *ProjectUpsert) {
+		s.SetIgnoredFiles(v)
+	})
+}
+
+// UpdateIgnoredFiles sets the "ignored_files" field to the value that was provided on create.
+func (u *ProjectUpsertBulk) UpdateIgnoredFiles() *ProjectUpsertBulk {
+	return u.Update(func(s *ProjectUpsert) {
+		s.UpdateIgnoredFiles()
+	})
+}
+
+// ClearIgnoredFiles clears the value of the "ignored_files" field.
+func (u *ProjectUpsertBulk) ClearIgnoredFiles() *ProjectUpsertBulk {
+	return u.Update(func(s *ProjectUpsert) {
+		s.ClearIgnoredFiles()
+	})
+}
+
+// SetProductIgnoredFiles sets the "product_ignored_files" field.
+func (u *ProjectUpsertBulk) SetProductIgnoredFiles(v map[string][]string) *ProjectUpsertBulk {
+	return u.Update(func(s *ProjectUpsert) {
+		s.SetProductIgnoredFiles(v)
+	})
+}
+
+// UpdateProductIgnoredFiles sets the "product_ignored_files" field to the value that was provided on create.
+func (u *ProjectUpsertBulk) UpdateProductIgnoredFiles() *ProjectUpsertBulk {
+	return u.Update(func(s *ProjectUpsert) {
+		s.UpdateProductIgnoredFiles()
+	})
+}
+
+// ClearProductIgnoredFiles clears the value of the "product_ignored_files" field.
+func (u *ProjectUpsertBulk) ClearProductIgnoredFiles() *ProjectUpsertBulk {
+	return u.Update(func(s *ProjectUpsert) {
+		s.ClearProductIgnoredFiles()
+	})
+}
+
+// SetBadgeKey sets the "badge_key" field.
+func (u *ProjectUpsertBulk) SetBadgeKey(v string) *ProjectUpsertBulk {
+	return u.Update(func(s *ProjectUpsert) {
+		s.SetBadgeKey(v)
+	})
+}
+
+// UpdateBadgeKey sets the "badge_key" field to the value that was provided on create.
+func (u *ProjectUpsertBulk) UpdateBadgeKey() *ProjectUpsertBulk {
+	return u.Update(func(s *ProjectUpsert) {
+		s.UpdateBadgeKey()
+	})
+}
+
+// ClearBadgeKey clears the value of the "badge_key" field.
+func (u *ProjectUpsertBulk) ClearBadgeKey() *ProjectUpsertBulk {
+	return u.Update(func(s *ProjectUpsert) {
+		s.ClearBadgeKey()
+	})
+}
+
+// SetCloseLimits sets the "close_limits" field.
+func (u *ProjectUpsertBulk) SetCloseLimits(v []byte) *ProjectUpsertBulk {
+	return u.Update(func(s *ProjectUpsert) {
+		s.SetCloseLimits(v)
+	})
+}
+
+// UpdateCloseLimits sets the "close_limits" field to the value that was provided on create.
+func (u *ProjectUpsertBulk) UpdateCloseLimits() *ProjectUpsertBulk {
+	return u.Update(func(s *ProjectUpsert) {
+		s.UpdateCloseLimits()
+	})
+}
+
+// ClearCloseLimits clears the value of the "close_limits" field.
+func (u *ProjectUpsertBulk) ClearCloseLimits() *ProjectUpsertBulk {
+	return u.Update(func(s *ProjectUpsert) {
+		s.ClearCloseLimits()
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
+	"entgo.io/ent/dialect/sql/sqljson"
 	"entgo.io/ent/schema/field"
 	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/project"
@@ -182,6 +183,20 @@ func (_u *ProjectUpdate) SetNillableManagedFullScan(v *bool) *ProjectUpdate {
 	return _u
 }
 
+// SetAiFullScan sets the "ai_full_scan" field.
+func (_u *ProjectUpdate) SetAiFullScan(v bool) *ProjectUpdate {
+	_u.mutation.SetAiFullScan(v)
+	return _u
+}
+
+// SetNillableAiFullScan sets the "ai_full_scan" field if the given value is not nil.
+func (_u *ProjectUpdate) SetNillableAiFullScan(v *bool) *ProjectUpdate {
+	if v != nil {
+		_u.SetAiFullScan(*v)
+	}
+	return _u
+}
+
 // SetLatestScanAt sets the "latest_scan_at" field.
 func (_u *ProjectUpdate) SetLatestScanAt(v int64) *ProjectUpdate {
 	_u.mutation.ResetLatestScanAt()
@@ -233,6 +248,68 @@ func (_u *ProjectUpdate) AddArchivedAt(v int64) *ProjectUpdate {
 // ClearArchivedAt clears the value of the "archived_at" field.
 func (_u *ProjectUpdate) ClearArchivedAt() *ProjectUpdate {
 	_u.mutation.ClearArchivedAt()
+	return _u
+}
+
+// SetIgnoredFiles sets the "ignored_files" field.
+func (_u *ProjectUpdate) SetIgnoredFiles(v []string) *ProjectUpdate {
+	_u.mutation.SetIgnoredFiles(v)
+	return _u
+}
+
+// AppendIgnoredFiles appends value to the "ignored_files" field.
+func (_u *ProjectUpdate) AppendIgnoredFiles(v []string) *ProjectUpdate {
+	_u.mutation.AppendIgnoredFiles(v)
+	return _u
+}
+
+// ClearIgnoredFiles clears the value of the "ignored_files" field.
+func (_u *ProjectUpdate) ClearIgnoredFiles() *ProjectUpdate {
+	_u.mutation.ClearIgnoredFiles()
+	return _u
+}
+
+// SetProductIgnoredFiles sets the "product_ignored_files" field.
+func (_u *ProjectUpdate) SetProductIgnoredFiles(v map[string][]string) *ProjectUpdate {
+	_u.mutation.SetProductIgnoredFiles(v)
+	return _u
+}
+
+// ClearProductIgnoredFiles clears the value of the "product_ignored_files" field.
+func (_u *ProjectUpdate) ClearProductIgnoredFiles() *ProjectUpdate {
+	_u.mutation.ClearProductIgnoredFiles()
+	return _u
+}
+
+// SetBadgeKey sets the "badge_key" field.
+func (_u *ProjectUpdate) SetBadgeKey(v string) *ProjectUpdate {
+	_u.mutation.SetBadgeKey(v)
+	return _u
+}
+
+// SetNillableBadgeKey sets the "badge_key" field if the given value is not nil.
+func (_u *ProjectUpdate) SetNillableBadgeKey(v *string) *ProjectUpdate {
+	if v != nil {
+		_u.SetBadgeKey(*v)
+	}
+	return _u
+}
+
+// ClearBadgeKey clears the value of the "badge_key" field.
+func (_u *ProjectUpdate) ClearBadgeKey() *ProjectUpdate {
+	_u.mutation.ClearBadgeKey()
+	return _u
+}
+
+// SetCloseLimits sets the "close_limits" field.
+func (_u *ProjectUpdate) SetCloseLimits(v []byte) *ProjectUpdate {
+	_u.mutation.SetCloseLimits(v)
+	return _u
+}
+
+// ClearCloseLimits clears the value of the "close_limits" field.
+func (_u *ProjectUpdate) ClearCloseLimits() *ProjectUpdate {
+	_u.mutation.ClearCloseLimits()
 	return _u
 }
 
@@ -334,6 +411,9 @@ func (_u *ProjectUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.ManagedFullScan(); ok {
 		_spec.SetField(project.FieldManagedFullScan, field.TypeBool, value)
 	}
+	if value, ok := _u.mutation.AiFullScan(); ok {
+		_spec.SetField(project.FieldAiFullScan, field.TypeBool, value)
+	}
 	if _u.mutation.CreatorIDCleared() {
 		_spec.ClearField(project.FieldCreatorID, field.TypeInt64)
 	}
@@ -354,6 +434,35 @@ func (_u *ProjectUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.ArchivedAtCleared() {
 		_spec.ClearField(project.FieldArchivedAt, field.TypeInt64)
+	}
+	if value, ok := _u.mutation.IgnoredFiles(); ok {
+		_spec.SetField(project.FieldIgnoredFiles, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedIgnoredFiles(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, project.FieldIgnoredFiles, value)
+		})
+	}
+	if _u.mutation.IgnoredFilesCleared() {
+		_spec.ClearField(project.FieldIgnoredFiles, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.ProductIgnoredFiles(); ok {
+		_spec.SetField(project.FieldProductIgnoredFiles, field.TypeJSON, value)
+	}
+	if _u.mutation.ProductIgnoredFilesCleared() {
+		_spec.ClearField(project.FieldProductIgnoredFiles, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.BadgeKey(); ok {
+		_spec.SetField(project.FieldBadgeKey, field.TypeString, value)
+	}
+	if _u.mutation.BadgeKeyCleared() {
+		_spec.ClearField(project.FieldBadgeKey, field.TypeString)
+	}
+	if value, ok := _u.mutation.CloseLimits(); ok {
+		_spec.SetField(project.FieldCloseLimits, field.TypeBytes, value)
+	}
+	if _u.mutation.CloseLimitsCleared() {
+		_spec.ClearField(project.FieldCloseLimits, field.TypeBytes)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
@@ -531,6 +640,20 @@ func (_u *ProjectUpdateOne) SetNillableManagedFullScan(v *bool) *ProjectUpdateOn
 	return _u
 }
 
+// SetAiFullScan sets the "ai_full_scan" field.
+func (_u *ProjectUpdateOne) SetAiFullScan(v bool) *ProjectUpdateOne {
+	_u.mutation.SetAiFullScan(v)
+	return _u
+}
+
+// SetNillableAiFullScan sets the "ai_full_scan" field if the given value is not nil.
+func (_u *ProjectUpdateOne) SetNillableAiFullScan(v *bool) *ProjectUpdateOne {
+	if v != nil {
+		_u.SetAiFullScan(*v)
+	}
+	return _u
+}
+
 // SetLatestScanAt sets the "latest_scan_at" field.
 func (_u *ProjectUpdateOne) SetLatestScanAt(v int64) *ProjectUpdateOne {
 	_u.mutation.ResetLatestScanAt()
@@ -582,6 +705,68 @@ func (_u *ProjectUpdateOne) AddArchivedAt(v int64) *ProjectUpdateOne {
 // ClearArchivedAt clears the value of the "archived_at" field.
 func (_u *ProjectUpdateOne) ClearArchivedAt() *ProjectUpdateOne {
 	_u.mutation.ClearArchivedAt()
+	return _u
+}
+
+// SetIgnoredFiles sets the "ignored_files" field.
+func (_u *ProjectUpdateOne) SetIgnoredFiles(v []string) *ProjectUpdateOne {
+	_u.mutation.SetIgnoredFiles(v)
+	return _u
+}
+
+// AppendIgnoredFiles appends value to the "ignored_files" field.
+func (_u *ProjectUpdateOne) AppendIgnoredFiles(v []string) *ProjectUpdateOne {
+	_u.mutation.AppendIgnoredFiles(v)
+	return _u
+}
+
+// ClearIgnoredFiles clears the value of the "ignored_files" field.
+func (_u *ProjectUpdateOne) ClearIgnoredFiles() *ProjectUpdateOne {
+	_u.mutation.ClearIgnoredFiles()
+	return _u
+}
+
+// SetProductIgnoredFiles sets the "product_ignored_files" field.
+func (_u *ProjectUpdateOne) SetProductIgnoredFiles(v map[string][]string) *ProjectUpdateOne {
+	_u.mutation.SetProductIgnoredFiles(v)
+	return _u
+}
+
+// ClearProductIgnoredFiles clears the value of the "product_ignored_files" field.
+func (_u *ProjectUpdateOne) ClearProductIgnoredFiles() *ProjectUpdateOne {
+	_u.mutation.ClearProductIgnoredFiles()
+	return _u
+}
+
+// SetBadgeKey sets the "badge_key" field.
+func (_u *ProjectUpdateOne) SetBadgeKey(v string) *ProjectUpdateOne {
+	_u.mutation.SetBadgeKey(v)
+	return _u
+}
+
+// SetNillableBadgeKey sets the "badge_key" field if the given value is not nil.
+func (_u *ProjectUpdateOne) SetNillableBadgeKey(v *string) *ProjectUpdateOne {
+	if v != nil {
+		_u.SetBadgeKey(*v)
+	}
+	return _u
+}
+
+// ClearBadgeKey clears the value of the "badge_key" field.
+func (_u *ProjectUpdateOne) ClearBadgeKey() *ProjectUpdateOne {
+	_u.mutation.ClearBadgeKey()
+	return _u
+}
+
+// SetCloseLimits sets the "close_limits" field.
+func (_u *ProjectUpdateOne) SetCloseLimits(v []byte) *ProjectUpdateOne {
+	_u.mutation.SetCloseLimits(v)
+	return _u
+}
+
+// ClearCloseLimits clears the value of the "close_limits" field.
+func (_u *ProjectUpdateOne) ClearCloseLimits() *ProjectUpdateOne {
+	_u.mutation.ClearCloseLimits()
 	return _u
 }
 
@@ -713,6 +898,9 @@ func (_u *ProjectUpdateOne) sqlSave(ctx context.Context) (_node *Project, err er
 	if value, ok := _u.mutation.ManagedFullScan(); ok {
 		_spec.SetField(project.FieldManagedFullScan, field.TypeBool, value)
 	}
+	if value, ok := _u.mutation.AiFullScan(); ok {
+		_spec.SetField(project.FieldAiFullScan, field.TypeBool, value)
+	}
 	if _u.mutation.CreatorIDCleared() {
 		_spec.ClearField(project.FieldCreatorID, field.TypeInt64)
 	}
@@ -733,6 +921,35 @@ func (_u *ProjectUpdateOne) sqlSave(ctx context.Context) (_node *Project, err er
 	}
 	if _u.mutation.ArchivedAtCleared() {
 		_spec.ClearField(project.FieldArchivedAt, field.TypeInt64)
+	}
+	if value, ok := _u.mutation.IgnoredFiles(); ok {
+		_spec.SetField(project.FieldIgnoredFiles, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedIgnoredFiles(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, project.FieldIgnoredFiles, value)
+		})
+	}
+	if _u.mutation.IgnoredFilesCleared() {
+		_spec.ClearField(project.FieldIgnoredFiles, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.ProductIgnoredFiles(); ok {
+		_spec.SetField(project.FieldProductIgnoredFiles, field.TypeJSON, value)
+	}
+	if _u.mutation.ProductIgnoredFilesCleared() {
+		_spec.ClearField(project.FieldProductIgnoredFiles, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.BadgeKey(); ok {
+		_spec.SetField(project.FieldBadgeKey, field.TypeString, value)
+	}
+	if _u.mutation.BadgeKeyCleared() {
+		_spec.ClearField(project.FieldBadgeKey, field.TypeString)
+	}
+	if value, ok := _u.mutation.CloseLimits(); ok {
+		_spec.SetField(project.FieldCloseLimits, field.TypeBytes, value)
+	}
+	if _u.mutation.CloseLimitsCleared() {
+		_spec.ClearField(project.FieldCloseLimits, field.TypeBytes)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &Project{config: _u.config}

@@ -24,8 +24,10 @@ type RemediationPolicy struct {
 	Position int32 `json:"position,omitempty"`
 	// Active holds the value of the "active" field.
 	Active bool `json:"active,omitempty"`
-	// palisade.policies.v1.RemediationPolicy
+	// palisade.policies.v1.RemediationPolicy in the words of the vocabulary
 	Content []byte `json:"content,omitempty"`
+	// the same in the words of the request; empty: no other words
+	Given []byte `json:"given,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt int64 `json:"created_at,omitempty"`
 	// UpdatedAt holds the value of the "updated_at" field.
@@ -38,7 +40,7 @@ func (*RemediationPolicy) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case remediationpolicy.FieldContent:
+		case remediationpolicy.FieldContent, remediationpolicy.FieldGiven:
 			values[i] = new([]byte)
 		case remediationpolicy.FieldActive:
 			values[i] = new(sql.NullBool)
@@ -96,6 +98,12 @@ func (_m *RemediationPolicy) assignValues(columns []string, values []any) error 
 				return fmt.Errorf("unexpected type %T for field content", values[i])
 			} else if value != nil {
 				_m.Content = *value
+			}
+		case remediationpolicy.FieldGiven:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field given", values[i])
+			} else if value != nil {
+				_m.Given = *value
 			}
 		case remediationpolicy.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -159,6 +167,9 @@ func (_m *RemediationPolicy) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("content=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Content))
+	builder.WriteString(", ")
+	builder.WriteString("given=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Given))
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(fmt.Sprintf("%v", _m.CreatedAt))

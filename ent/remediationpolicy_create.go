@@ -51,6 +51,12 @@ func (_c *RemediationPolicyCreate) SetContent(v []byte) *RemediationPolicyCreate
 	return _c
 }
 
+// SetGiven sets the "given" field.
+func (_c *RemediationPolicyCreate) SetGiven(v []byte) *RemediationPolicyCreate {
+	_c.mutation.SetGiven(v)
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *RemediationPolicyCreate) SetCreatedAt(v int64) *RemediationPolicyCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -177,6 +183,10 @@ func (_c *RemediationPolicyCreate) createSpec() (*RemediationPolicy, *sqlgraph.C
 		_spec.SetField(remediationpolicy.FieldContent, field.TypeBytes, value)
 		_node.Content = value
 	}
+	if value, ok := _c.mutation.Given(); ok {
+		_spec.SetField(remediationpolicy.FieldGiven, field.TypeBytes, value)
+		_node.Given = value
+	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(remediationpolicy.FieldCreatedAt, field.TypeInt64, value)
 		_node.CreatedAt = value
@@ -276,6 +286,24 @@ func (u *RemediationPolicyUpsert) SetContent(v []byte) *RemediationPolicyUpsert 
 // UpdateContent sets the "content" field to the value that was provided on create.
 func (u *RemediationPolicyUpsert) UpdateContent() *RemediationPolicyUpsert {
 	u.SetExcluded(remediationpolicy.FieldContent)
+	return u
+}
+
+// SetGiven sets the "given" field.
+func (u *RemediationPolicyUpsert) SetGiven(v []byte) *RemediationPolicyUpsert {
+	u.Set(remediationpolicy.FieldGiven, v)
+	return u
+}
+
+// UpdateGiven sets the "given" field to the value that was provided on create.
+func (u *RemediationPolicyUpsert) UpdateGiven() *RemediationPolicyUpsert {
+	u.SetExcluded(remediationpolicy.FieldGiven)
+	return u
+}
+
+// ClearGiven clears the value of the "given" field.
+func (u *RemediationPolicyUpsert) ClearGiven() *RemediationPolicyUpsert {
+	u.SetNull(remediationpolicy.FieldGiven)
 	return u
 }
 
@@ -400,6 +428,27 @@ func (u *RemediationPolicyUpsertOne) SetContent(v []byte) *RemediationPolicyUpse
 func (u *RemediationPolicyUpsertOne) UpdateContent() *RemediationPolicyUpsertOne {
 	return u.Update(func(s *RemediationPolicyUpsert) {
 		s.UpdateContent()
+	})
+}
+
+// SetGiven sets the "given" field.
+func (u *RemediationPolicyUpsertOne) SetGiven(v []byte) *RemediationPolicyUpsertOne {
+	return u.Update(func(s *RemediationPolicyUpsert) {
+		s.SetGiven(v)
+	})
+}
+
+// UpdateGiven sets the "given" field to the value that was provided on create.
+func (u *RemediationPolicyUpsertOne) UpdateGiven() *RemediationPolicyUpsertOne {
+	return u.Update(func(s *RemediationPolicyUpsert) {
+		s.UpdateGiven()
+	})
+}
+
+// ClearGiven clears the value of the "given" field.
+func (u *RemediationPolicyUpsertOne) ClearGiven() *RemediationPolicyUpsertOne {
+	return u.Update(func(s *RemediationPolicyUpsert) {
+		s.ClearGiven()
 	})
 }
 
@@ -692,6 +741,27 @@ func (u *RemediationPolicyUpsertBulk) SetContent(v []byte) *RemediationPolicyUps
 func (u *RemediationPolicyUpsertBulk) UpdateContent() *RemediationPolicyUpsertBulk {
 	return u.Update(func(s *RemediationPolicyUpsert) {
 		s.UpdateContent()
+	})
+}
+
+// SetGiven sets the "given" field.
+func (u *RemediationPolicyUpsertBulk) SetGiven(v []byte) *RemediationPolicyUpsertBulk {
+	return u.Update(func(s *RemediationPolicyUpsert) {
+		s.SetGiven(v)
+	})
+}
+
+// UpdateGiven sets the "given" field to the value that was provided on create.
+func (u *RemediationPolicyUpsertBulk) UpdateGiven() *RemediationPolicyUpsertBulk {
+	return u.Update(func(s *RemediationPolicyUpsert) {
+		s.UpdateGiven()
+	})
+}
+
+// ClearGiven clears the value of the "given" field.
+func (u *RemediationPolicyUpsertBulk) ClearGiven() *RemediationPolicyUpsertBulk {
+	return u.Update(func(s *RemediationPolicyUpsert) {
+		s.ClearGiven()
 	})
 }
 

@@ -69,6 +69,18 @@ func (_u *RemediationPolicyUpdate) SetContent(v []byte) *RemediationPolicyUpdate
 	return _u
 }
 
+// SetGiven sets the "given" field.
+func (_u *RemediationPolicyUpdate) SetGiven(v []byte) *RemediationPolicyUpdate {
+	_u.mutation.SetGiven(v)
+	return _u
+}
+
+// ClearGiven clears the value of the "given" field.
+func (_u *RemediationPolicyUpdate) ClearGiven() *RemediationPolicyUpdate {
+	_u.mutation.ClearGiven()
+	return _u
+}
+
 // SetUpdatedAt sets the "updated_at" field.
 func (_u *RemediationPolicyUpdate) SetUpdatedAt(v int64) *RemediationPolicyUpdate {
 	_u.mutation.ResetUpdatedAt()
@@ -149,6 +161,12 @@ func (_u *RemediationPolicyUpdate) sqlSave(ctx context.Context) (_node int, err 
 	if value, ok := _u.mutation.Content(); ok {
 		_spec.SetField(remediationpolicy.FieldContent, field.TypeBytes, value)
 	}
+	if value, ok := _u.mutation.Given(); ok {
+		_spec.SetField(remediationpolicy.FieldGiven, field.TypeBytes, value)
+	}
+	if _u.mutation.GivenCleared() {
+		_spec.ClearField(remediationpolicy.FieldGiven, field.TypeBytes)
+	}
 	if value, ok := _u.mutation.UpdatedAt(); ok {
 		_spec.SetField(remediationpolicy.FieldUpdatedAt, field.TypeInt64, value)
 	}
@@ -215,6 +233,18 @@ func (_u *RemediationPolicyUpdateOne) SetNillableActive(v *bool) *RemediationPol
 // SetContent sets the "content" field.
 func (_u *RemediationPolicyUpdateOne) SetContent(v []byte) *RemediationPolicyUpdateOne {
 	_u.mutation.SetContent(v)
+	return _u
+}
+
+// SetGiven sets the "given" field.
+func (_u *RemediationPolicyUpdateOne) SetGiven(v []byte) *RemediationPolicyUpdateOne {
+	_u.mutation.SetGiven(v)
+	return _u
+}
+
+// ClearGiven clears the value of the "given" field.
+func (_u *RemediationPolicyUpdateOne) ClearGiven() *RemediationPolicyUpdateOne {
+	_u.mutation.ClearGiven()
 	return _u
 }
 
@@ -327,6 +357,12 @@ func (_u *RemediationPolicyUpdateOne) sqlSave(ctx context.Context) (_node *Remed
 	}
 	if value, ok := _u.mutation.Content(); ok {
 		_spec.SetField(remediationpolicy.FieldContent, field.TypeBytes, value)
+	}
+	if value, ok := _u.mutation.Given(); ok {
+		_spec.SetField(remediationpolicy.FieldGiven, field.TypeBytes, value)
+	}
+	if _u.mutation.GivenCleared() {
+		_spec.ClearField(remediationpolicy.FieldGiven, field.TypeBytes)
 	}
 	if value, ok := _u.mutation.UpdatedAt(); ok {
 		_spec.SetField(remediationpolicy.FieldUpdatedAt, field.TypeInt64, value)

@@ -27,7 +27,11 @@ type Rule struct {
 	// low, medium, high
 	Confidence string `json:"confidence,omitempty"`
 	// palisade.findings.v1.FindingRule
-	Content      []byte `json:"content,omitempty"`
+	Content []byte `json:"content,omitempty"`
+	// kind of secret that it finds; as in content
+	SecretType *string `json:"secret_type,omitempty"`
+	// custom, community, pro_rules; null if the scanner did not say
+	Origin       *string `json:"origin,omitempty"`
 	selectValues sql.SelectValues
 }
 
@@ -40,7 +44,7 @@ func (*Rule) scanValues(columns []string) ([]any, error) {
 			values[i] = new([]byte)
 		case rule.FieldID, rule.FieldDeploymentID:
 			values[i] = new(sql.NullInt64)
-		case rule.FieldTool, rule.FieldName, rule.FieldCategory, rule.FieldConfidence:
+		case rule.FieldTool, rule.FieldName, rule.FieldCategory, rule.FieldConfidence, rule.FieldSecretType, rule.FieldOrigin:
 			values[i] = new(sql.NullString)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -99,6 +103,20 @@ func (_m *Rule) assignValues(columns []string, values []any) error {
 			} else if value != nil {
 				_m.Content = *value
 			}
+		case rule.FieldSecretType:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field secret_type", values[i])
+			} else if value.Valid {
+				_m.SecretType = new(string)
+				*_m.SecretType = value.String
+			}
+		case rule.FieldOrigin:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field origin", values[i])
+			} else if value.Valid {
+				_m.Origin = new(string)
+				*_m.Origin = value.String
+			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -152,6 +170,16 @@ func (_m *Rule) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("content=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Content))
+	builder.WriteString(", ")
+	if v := _m.SecretType; v != nil {
+		builder.WriteString("secret_type=")
+		builder.WriteString(*v)
+	}
+	builder.WriteString(", ")
+	if v := _m.Origin; v != nil {
+		builder.WriteString("origin=")
+		builder.WriteString(*v)
+	}
 	builder.WriteByte(')')
 	return builder.String()
 }

@@ -57,6 +57,34 @@ func (_c *RuleCreate) SetContent(v []byte) *RuleCreate {
 	return _c
 }
 
+// SetSecretType sets the "secret_type" field.
+func (_c *RuleCreate) SetSecretType(v string) *RuleCreate {
+	_c.mutation.SetSecretType(v)
+	return _c
+}
+
+// SetNillableSecretType sets the "secret_type" field if the given value is not nil.
+func (_c *RuleCreate) SetNillableSecretType(v *string) *RuleCreate {
+	if v != nil {
+		_c.SetSecretType(*v)
+	}
+	return _c
+}
+
+// SetOrigin sets the "origin" field.
+func (_c *RuleCreate) SetOrigin(v string) *RuleCreate {
+	_c.mutation.SetOrigin(v)
+	return _c
+}
+
+// SetNillableOrigin sets the "origin" field if the given value is not nil.
+func (_c *RuleCreate) SetNillableOrigin(v *string) *RuleCreate {
+	if v != nil {
+		_c.SetOrigin(*v)
+	}
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *RuleCreate) SetID(v int64) *RuleCreate {
 	_c.mutation.SetID(v)
@@ -172,6 +200,14 @@ func (_c *RuleCreate) createSpec() (*Rule, *sqlgraph.CreateSpec) {
 		_spec.SetField(rule.FieldContent, field.TypeBytes, value)
 		_node.Content = value
 	}
+	if value, ok := _c.mutation.SecretType(); ok {
+		_spec.SetField(rule.FieldSecretType, field.TypeString, value)
+		_node.SecretType = &value
+	}
+	if value, ok := _c.mutation.Origin(); ok {
+		_spec.SetField(rule.FieldOrigin, field.TypeString, value)
+		_node.Origin = &value
+	}
 	return _node, _spec
 }
 
@@ -257,6 +293,42 @@ func (u *RuleUpsert) SetContent(v []byte) *RuleUpsert {
 // UpdateContent sets the "content" field to the value that was provided on create.
 func (u *RuleUpsert) UpdateContent() *RuleUpsert {
 	u.SetExcluded(rule.FieldContent)
+	return u
+}
+
+// SetSecretType sets the "secret_type" field.
+func (u *RuleUpsert) SetSecretType(v string) *RuleUpsert {
+	u.Set(rule.FieldSecretType, v)
+	return u
+}
+
+// UpdateSecretType sets the "secret_type" field to the value that was provided on create.
+func (u *RuleUpsert) UpdateSecretType() *RuleUpsert {
+	u.SetExcluded(rule.FieldSecretType)
+	return u
+}
+
+// ClearSecretType clears the value of the "secret_type" field.
+func (u *RuleUpsert) ClearSecretType() *RuleUpsert {
+	u.SetNull(rule.FieldSecretType)
+	return u
+}
+
+// SetOrigin sets the "origin" field.
+func (u *RuleUpsert) SetOrigin(v string) *RuleUpsert {
+	u.Set(rule.FieldOrigin, v)
+	return u
+}
+
+// UpdateOrigin sets the "origin" field to the value that was provided on create.
+func (u *RuleUpsert) UpdateOrigin() *RuleUpsert {
+	u.SetExcluded(rule.FieldOrigin)
+	return u
+}
+
+// ClearOrigin clears the value of the "origin" field.
+func (u *RuleUpsert) ClearOrigin() *RuleUpsert {
+	u.SetNull(rule.FieldOrigin)
 	return u
 }
 
@@ -356,6 +428,48 @@ func (u *RuleUpsertOne) SetContent(v []byte) *RuleUpsertOne {
 func (u *RuleUpsertOne) UpdateContent() *RuleUpsertOne {
 	return u.Update(func(s *RuleUpsert) {
 		s.UpdateContent()
+	})
+}
+
+// SetSecretType sets the "secret_type" field.
+func (u *RuleUpsertOne) SetSecretType(v string) *RuleUpsertOne {
+	return u.Update(func(s *RuleUpsert) {
+		s.SetSecretType(v)
+	})
+}
+
+// UpdateSecretType sets the "secret_type" field to the value that was provided on create.
+func (u *RuleUpsertOne) UpdateSecretType() *RuleUpsertOne {
+	return u.Update(func(s *RuleUpsert) {
+		s.UpdateSecretType()
+	})
+}
+
+// ClearSecretType clears the value of the "secret_type" field.
+func (u *RuleUpsertOne) ClearSecretType() *RuleUpsertOne {
+	return u.Update(func(s *RuleUpsert) {
+		s.ClearSecretType()
+	})
+}
+
+// SetOrigin sets the "origin" field.
+func (u *RuleUpsertOne) SetOrigin(v string) *RuleUpsertOne {
+	return u.Update(func(s *RuleUpsert) {
+		s.SetOrigin(v)
+	})
+}
+
+// UpdateOrigin sets the "origin" field to the value that was provided on create.
+func (u *RuleUpsertOne) UpdateOrigin() *RuleUpsertOne {
+	return u.Update(func(s *RuleUpsert) {
+		s.UpdateOrigin()
+	})
+}
+
+// ClearOrigin clears the value of the "origin" field.
+func (u *RuleUpsertOne) ClearOrigin() *RuleUpsertOne {
+	return u.Update(func(s *RuleUpsert) {
+		s.ClearOrigin()
 	})
 }
 
@@ -620,6 +734,48 @@ func (u *RuleUpsertBulk) SetContent(v []byte) *RuleUpsertBulk {
 func (u *RuleUpsertBulk) UpdateContent() *RuleUpsertBulk {
 	return u.Update(func(s *RuleUpsert) {
 		s.UpdateContent()
+	})
+}
+
+// SetSecretType sets the "secret_type" field.
+func (u *RuleUpsertBulk) SetSecretType(v string) *RuleUpsertBulk {
+	return u.Update(func(s *RuleUpsert) {
+		s.SetSecretType(v)
+	})
+}
+
+// UpdateSecretType sets the "secret_type" field to the value that was provided on create.
+func (u *RuleUpsertBulk) UpdateSecretType() *RuleUpsertBulk {
+	return u.Update(func(s *RuleUpsert) {
+		s.UpdateSecretType()
+	})
+}
+
+// ClearSecretType clears the value of the "secret_type" field.
+func (u *RuleUpsertBulk) ClearSecretType() *RuleUpsertBulk {
+	return u.Update(func(s *RuleUpsert) {
+		s.ClearSecretType()
+	})
+}
+
+// SetOrigin sets the "origin" field.
+func (u *RuleUpsertBulk) SetOrigin(v string) *RuleUpsertBulk {
+	return u.Update(func(s *RuleUpsert) {
+		s.SetOrigin(v)
+	})
+}
+
+// UpdateOrigin sets the "origin" field to the value that was provided on create.
+func (u *RuleUpsertBulk) UpdateOrigin() *RuleUpsertBulk {
+	return u.Update(func(s *RuleUpsert) {
+		s.UpdateOrigin()
+	})
+}
+
+// ClearOrigin clears the value of the "origin" field.
+func (u *RuleUpsertBulk) ClearOrigin() *RuleUpsertBulk {
+	return u.Update(func(s *RuleUpsert) {
+		s.ClearOrigin()
 	})
 }
 

@@ -62,6 +62,46 @@ func (_u *RuleUpdate) SetContent(v []byte) *RuleUpdate {
 	return _u
 }
 
+// SetSecretType sets the "secret_type" field.
+func (_u *RuleUpdate) SetSecretType(v string) *RuleUpdate {
+	_u.mutation.SetSecretType(v)
+	return _u
+}
+
+// SetNillableSecretType sets the "secret_type" field if the given value is not nil.
+func (_u *RuleUpdate) SetNillableSecretType(v *string) *RuleUpdate {
+	if v != nil {
+		_u.SetSecretType(*v)
+	}
+	return _u
+}
+
+// ClearSecretType clears the value of the "secret_type" field.
+func (_u *RuleUpdate) ClearSecretType() *RuleUpdate {
+	_u.mutation.ClearSecretType()
+	return _u
+}
+
+// SetOrigin sets the "origin" field.
+func (_u *RuleUpdate) SetOrigin(v string) *RuleUpdate {
+	_u.mutation.SetOrigin(v)
+	return _u
+}
+
+// SetNillableOrigin sets the "origin" field if the given value is not nil.
+func (_u *RuleUpdate) SetNillableOrigin(v *string) *RuleUpdate {
+	if v != nil {
+		_u.SetOrigin(*v)
+	}
+	return _u
+}
+
+// ClearOrigin clears the value of the "origin" field.
+func (_u *RuleUpdate) ClearOrigin() *RuleUpdate {
+	_u.mutation.ClearOrigin()
+	return _u
+}
+
 // Mutation returns the RuleMutation object of the builder.
 func (_u *RuleUpdate) Mutation() *RuleMutation {
 	return _u.mutation
@@ -118,6 +158,18 @@ func (_u *RuleUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.Content(); ok {
 		_spec.SetField(rule.FieldContent, field.TypeBytes, value)
 	}
+	if value, ok := _u.mutation.SecretType(); ok {
+		_spec.SetField(rule.FieldSecretType, field.TypeString, value)
+	}
+	if _u.mutation.SecretTypeCleared() {
+		_spec.ClearField(rule.FieldSecretType, field.TypeString)
+	}
+	if value, ok := _u.mutation.Origin(); ok {
+		_spec.SetField(rule.FieldOrigin, field.TypeString, value)
+	}
+	if _u.mutation.OriginCleared() {
+		_spec.ClearField(rule.FieldOrigin, field.TypeString)
+	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -171,6 +223,46 @@ func (_u *RuleUpdateOne) SetNillableConfidence(v *string) *RuleUpdateOne {
 // SetContent sets the "content" field.
 func (_u *RuleUpdateOne) SetContent(v []byte) *RuleUpdateOne {
 	_u.mutation.SetContent(v)
+	return _u
+}
+
+// SetSecretType sets the "secret_type" field.
+func (_u *RuleUpdateOne) SetSecretType(v string) *RuleUpdateOne {
+	_u.mutation.SetSecretType(v)
+	return _u
+}
+
+// SetNillableSecretType sets the "secret_type" field if the given value is not nil.
+func (_u *RuleUpdateOne) SetNillableSecretType(v *string) *RuleUpdateOne {
+	if v != nil {
+		_u.SetSecretType(*v)
+	}
+	return _u
+}
+
+// ClearSecretType clears the value of the "secret_type" field.
+func (_u *RuleUpdateOne) ClearSecretType() *RuleUpdateOne {
+	_u.mutation.ClearSecretType()
+	return _u
+}
+
+// SetOrigin sets the "origin" field.
+func (_u *RuleUpdateOne) SetOrigin(v string) *RuleUpdateOne {
+	_u.mutation.SetOrigin(v)
+	return _u
+}
+
+// SetNillableOrigin sets the "origin" field if the given value is not nil.
+func (_u *RuleUpdateOne) SetNillableOrigin(v *string) *RuleUpdateOne {
+	if v != nil {
+		_u.SetOrigin(*v)
+	}
+	return _u
+}
+
+// ClearOrigin clears the value of the "origin" field.
+func (_u *RuleUpdateOne) ClearOrigin() *RuleUpdateOne {
+	_u.mutation.ClearOrigin()
 	return _u
 }
 
@@ -259,6 +351,18 @@ func (_u *RuleUpdateOne) sqlSave(ctx context.Context) (_node *Rule, err error) {
 	}
 	if value, ok := _u.mutation.Content(); ok {
 		_spec.SetField(rule.FieldContent, field.TypeBytes, value)
+	}
+	if value, ok := _u.mutation.SecretType(); ok {
+		_spec.SetField(rule.FieldSecretType, field.TypeString, value)
+	}
+	if _u.mutation.SecretTypeCleared() {
+		_spec.ClearField(rule.FieldSecretType, field.TypeString)
+	}
+	if value, ok := _u.mutation.Origin(); ok {
+		_spec.SetField(rule.FieldOrigin, field.TypeString, value)
+	}
+	if _u.mutation.OriginCleared() {
+		_spec.ClearField(rule.FieldOrigin, field.TypeString)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &Rule{config: _u.config}

@@ -35,6 +35,16 @@ type RuleDocument struct {
 	Visibility string `json:"visibility,omitempty"`
 	// version of its newest document, from 1
 	Version int32 `json:"version,omitempty"`
+	// a scan ran this version, or a person released it: reports do not quarantine it; 0: none
+	ProvenVersion int32 `json:"proven_version,omitempty"`
+	// scans do not get this version, because it breaks scanners; 0: none
+	QuarantinedVersion int32 `json:"quarantined_version,omitempty"`
+	// what the scanner said
+	QuarantineReason string `json:"quarantine_reason,omitempty"`
+	// the scan that reported it
+	QuarantineScanID int64 `json:"quarantine_scan_id,omitempty"`
+	// QuarantinedAt holds the value of the "quarantined_at" field.
+	QuarantinedAt *int64 `json:"quarantined_at,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt int64 `json:"created_at,omitempty"`
 	// UpdatedAt holds the value of the "updated_at" field.
@@ -49,9 +59,9 @@ func (*RuleDocument) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case ruledocument.FieldLanguages:
 			values[i] = new([]byte)
-		case ruledocument.FieldID, ruledocument.FieldDeploymentID, ruledocument.FieldVersion, ruledocument.FieldCreatedAt, ruledocument.FieldUpdatedAt:
+		case ruledocument.FieldID, ruledocument.FieldDeploymentID, ruledocument.FieldVersion, ruledocument.FieldProvenVersion, ruledocument.FieldQuarantinedVersion, ruledocument.FieldQuarantineScanID, ruledocument.FieldQuarantinedAt, ruledocument.FieldCreatedAt, ruledocument.FieldUpdatedAt:
 			values[i] = new(sql.NullInt64)
-		case ruledocument.FieldName, ruledocument.FieldOrigin, ruledocument.FieldProduct, ruledocument.FieldSeverity, ruledocument.FieldMode, ruledocument.FieldVisibility:
+		case ruledocument.FieldName, ruledocument.FieldOrigin, ruledocument.FieldProduct, ruledocument.FieldSeverity, ruledocument.FieldMode, ruledocument.FieldVisibility, ruledocument.FieldQuarantineReason:
 			values[i] = new(sql.NullString)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -130,6 +140,37 @@ func (_m *RuleDocument) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.Version = int32(value.Int64)
 			}
+		case ruledocument.FieldProvenVersion:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field proven_version", values[i])
+			} else if value.Valid {
+				_m.ProvenVersion = int32(value.Int64)
+			}
+		case ruledocument.FieldQuarantinedVersion:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field quarantined_version", values[i])
+			} else if value.Valid {
+				_m.QuarantinedVersion = int32(value.Int64)
+			}
+		case ruledocument.FieldQuarantineReason:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field quarantine_reason", values[i])
+			} else if value.Valid {
+				_m.QuarantineReason = value.String
+			}
+		case ruledocument.FieldQuarantineScanID:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field quarantine_scan_id", values[i])
+			} else if value.Valid {
+				_m.QuarantineScanID = value.Int64
+			}
+		case ruledocument.FieldQuarantinedAt:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field quarantined_at", values[i])
+			} else if value.Valid {
+				_m.QuarantinedAt = new(int64)
+				*_m.QuarantinedAt = value.Int64
+			}
 		case ruledocument.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -204,6 +245,23 @@ func (_m *RuleDocument) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("version=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Version))
+	builder.WriteString(", ")
+	builder.WriteString("proven_version=")
+	builder.WriteString(fmt.Sprintf("%v", _m.ProvenVersion))
+	builder.WriteString(", ")
+	builder.WriteString("quarantined_version=")
+	builder.WriteString(fmt.Sprintf("%v", _m.QuarantinedVersion))
+	builder.WriteString(", ")
+	builder.WriteString("quarantine_reason=")
+	builder.WriteString(_m.QuarantineReason)
+	builder.WriteString(", ")
+	builder.WriteString("quarantine_scan_id=")
+	builder.WriteString(fmt.Sprintf("%v", _m.QuarantineScanID))
+	builder.WriteString(", ")
+	if v := _m.QuarantinedAt; v != nil {
+		builder.WriteString("quarantined_at=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(fmt.Sprintf("%v", _m.CreatedAt))

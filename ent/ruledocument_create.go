@@ -83,6 +83,76 @@ func (_c *RuleDocumentCreate) SetVersion(v int32) *RuleDocumentCreate {
 	return _c
 }
 
+// SetProvenVersion sets the "proven_version" field.
+func (_c *RuleDocumentCreate) SetProvenVersion(v int32) *RuleDocumentCreate {
+	_c.mutation.SetProvenVersion(v)
+	return _c
+}
+
+// SetNillableProvenVersion sets the "proven_version" field if the given value is not nil.
+func (_c *RuleDocumentCreate) SetNillableProvenVersion(v *int32) *RuleDocumentCreate {
+	if v != nil {
+		_c.SetProvenVersion(*v)
+	}
+	return _c
+}
+
+// SetQuarantinedVersion sets the "quarantined_version" field.
+func (_c *RuleDocumentCreate) SetQuarantinedVersion(v int32) *RuleDocumentCreate {
+	_c.mutation.SetQuarantinedVersion(v)
+	return _c
+}
+
+// SetNillableQuarantinedVersion sets the "quarantined_version" field if the given value is not nil.
+func (_c *RuleDocumentCreate) SetNillableQuarantinedVersion(v *int32) *RuleDocumentCreate {
+	if v != nil {
+		_c.SetQuarantinedVersion(*v)
+	}
+	return _c
+}
+
+// SetQuarantineReason sets the "quarantine_reason" field.
+func (_c *RuleDocumentCreate) SetQuarantineReason(v string) *RuleDocumentCreate {
+	_c.mutation.SetQuarantineReason(v)
+	return _c
+}
+
+// SetNillableQuarantineReason sets the "quarantine_reason" field if the given value is not nil.
+func (_c *RuleDocumentCreate) SetNillableQuarantineReason(v *string) *RuleDocumentCreate {
+	if v != nil {
+		_c.SetQuarantineReason(*v)
+	}
+	return _c
+}
+
+// SetQuarantineScanID sets the "quarantine_scan_id" field.
+func (_c *RuleDocumentCreate) SetQuarantineScanID(v int64) *RuleDocumentCreate {
+	_c.mutation.SetQuarantineScanID(v)
+	return _c
+}
+
+// SetNillableQuarantineScanID sets the "quarantine_scan_id" field if the given value is not nil.
+func (_c *RuleDocumentCreate) SetNillableQuarantineScanID(v *int64) *RuleDocumentCreate {
+	if v != nil {
+		_c.SetQuarantineScanID(*v)
+	}
+	return _c
+}
+
+// SetQuarantinedAt sets the "quarantined_at" field.
+func (_c *RuleDocumentCreate) SetQuarantinedAt(v int64) *RuleDocumentCreate {
+	_c.mutation.SetQuarantinedAt(v)
+	return _c
+}
+
+// SetNillableQuarantinedAt sets the "quarantined_at" field if the given value is not nil.
+func (_c *RuleDocumentCreate) SetNillableQuarantinedAt(v *int64) *RuleDocumentCreate {
+	if v != nil {
+		_c.SetQuarantinedAt(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *RuleDocumentCreate) SetCreatedAt(v int64) *RuleDocumentCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -142,6 +212,22 @@ func (_c *RuleDocumentCreate) defaults() error {
 		v := ruledocument.DefaultVisibility
 		_c.mutation.SetVisibility(v)
 	}
+	if _, ok := _c.mutation.ProvenVersion(); !ok {
+		v := ruledocument.DefaultProvenVersion
+		_c.mutation.SetProvenVersion(v)
+	}
+	if _, ok := _c.mutation.QuarantinedVersion(); !ok {
+		v := ruledocument.DefaultQuarantinedVersion
+		_c.mutation.SetQuarantinedVersion(v)
+	}
+	if _, ok := _c.mutation.QuarantineReason(); !ok {
+		v := ruledocument.DefaultQuarantineReason
+		_c.mutation.SetQuarantineReason(v)
+	}
+	if _, ok := _c.mutation.QuarantineScanID(); !ok {
+		v := ruledocument.DefaultQuarantineScanID
+		_c.mutation.SetQuarantineScanID(v)
+	}
 	return nil
 }
 
@@ -173,6 +259,18 @@ func (_c *RuleDocumentCreate) check() error {
 	}
 	if _, ok := _c.mutation.Version(); !ok {
 		return &ValidationError{Name: "version", err: errors.New(`ent: missing required field "RuleDocument.version"`)}
+	}
+	if _, ok := _c.mutation.ProvenVersion(); !ok {
+		return &ValidationError{Name: "proven_version", err: errors.New(`ent: missing required field "RuleDocument.proven_version"`)}
+	}
+	if _, ok := _c.mutation.QuarantinedVersion(); !ok {
+		return &ValidationError{Name: "quarantined_version", err: errors.New(`ent: missing required field "RuleDocument.quarantined_version"`)}
+	}
+	if _, ok := _c.mutation.QuarantineReason(); !ok {
+		return &ValidationError{Name: "quarantine_reason", err: errors.New(`ent: missing required field "RuleDocument.quarantine_reason"`)}
+	}
+	if _, ok := _c.mutation.QuarantineScanID(); !ok {
+		return &ValidationError{Name: "quarantine_scan_id", err: errors.New(`ent: missing required field "RuleDocument.quarantine_scan_id"`)}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`ent: missing required field "RuleDocument.created_at"`)}
@@ -248,6 +346,26 @@ func (_c *RuleDocumentCreate) createSpec() (*RuleDocument, *sqlgraph.CreateSpec)
 	if value, ok := _c.mutation.Version(); ok {
 		_spec.SetField(ruledocument.FieldVersion, field.TypeInt32, value)
 		_node.Version = value
+	}
+	if value, ok := _c.mutation.ProvenVersion(); ok {
+		_spec.SetField(ruledocument.FieldProvenVersion, field.TypeInt32, value)
+		_node.ProvenVersion = value
+	}
+	if value, ok := _c.mutation.QuarantinedVersion(); ok {
+		_spec.SetField(ruledocument.FieldQuarantinedVersion, field.TypeInt32, value)
+		_node.QuarantinedVersion = value
+	}
+	if value, ok := _c.mutation.QuarantineReason(); ok {
+		_spec.SetField(ruledocument.FieldQuarantineReason, field.TypeString, value)
+		_node.QuarantineReason = value
+	}
+	if value, ok := _c.mutation.QuarantineScanID(); ok {
+		_spec.SetField(ruledocument.FieldQuarantineScanID, field.TypeInt64, value)
+		_node.QuarantineScanID = value
+	}
+	if value, ok := _c.mutation.QuarantinedAt(); ok {
+		_spec.SetField(ruledocument.FieldQuarantinedAt, field.TypeInt64, value)
+		_node.QuarantinedAt = &value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(ruledocument.FieldCreatedAt, field.TypeInt64, value)
@@ -396,6 +514,96 @@ func (u *RuleDocumentUpsert) UpdateVersion() *RuleDocumentUpsert {
 // AddVersion adds v to the "version" field.
 func (u *RuleDocumentUpsert) AddVersion(v int32) *RuleDocumentUpsert {
 	u.Add(ruledocument.FieldVersion, v)
+	return u
+}
+
+// SetProvenVersion sets the "proven_version" field.
+func (u *RuleDocumentUpsert) SetProvenVersion(v int32) *RuleDocumentUpsert {
+	u.Set(ruledocument.FieldProvenVersion, v)
+	return u
+}
+
+// UpdateProvenVersion sets the "proven_version" field to the value that was provided on create.
+func (u *RuleDocumentUpsert) UpdateProvenVersion() *RuleDocumentUpsert {
+	u.SetExcluded(ruledocument.FieldProvenVersion)
+	return u
+}
+
+// AddProvenVersion adds v to the "proven_version" field.
+func (u *RuleDocumentUpsert) AddProvenVersion(v int32) *RuleDocumentUpsert {
+	u.Add(ruledocument.FieldProvenVersion, v)
+	return u
+}
+
+// SetQuarantinedVersion sets the "quarantined_version" field.
+func (u *RuleDocumentUpsert) SetQuarantinedVersion(v int32) *RuleDocumentUpsert {
+	u.Set(ruledocument.FieldQuarantinedVersion, v)
+	return u
+}
+
+// UpdateQuarantinedVersion sets the "quarantined_version" field to the value that was provided on create.
+func (u *RuleDocumentUpsert) UpdateQuarantinedVersion() *RuleDocumentUpsert {
+	u.SetExcluded(ruledocument.FieldQuarantinedVersion)
+	return u
+}
+
+// AddQuarantinedVersion adds v to the "quarantined_version" field.
+func (u *RuleDocumentUpsert) AddQuarantinedVersion(v int32) *RuleDocumentUpsert {
+	u.Add(ruledocument.FieldQuarantinedVersion, v)
+	return u
+}
+
+// SetQuarantineReason sets the "quarantine_reason" field.
+func (u *RuleDocumentUpsert) SetQuarantineReason(v string) *RuleDocumentUpsert {
+	u.Set(ruledocument.FieldQuarantineReason, v)
+	return u
+}
+
+// UpdateQuarantineReason sets the "quarantine_reason" field to the value that was provided on create.
+func (u *RuleDocumentUpsert) UpdateQuarantineReason() *RuleDocumentUpsert {
+	u.SetExcluded(ruledocument.FieldQuarantineReason)
+	return u
+}
+
+// SetQuarantineScanID sets the "quarantine_scan_id" field.
+func (u *RuleDocumentUpsert) SetQuarantineScanID(v int64) *RuleDocumentUpsert {
+	u.Set(ruledocument.FieldQuarantineScanID, v)
+	return u
+}
+
+// UpdateQuarantineScanID sets the "quarantine_scan_id" field to the value that was provided on create.
+func (u *RuleDocumentUpsert) UpdateQuarantineScanID() *RuleDocumentUpsert {
+	u.SetExcluded(ruledocument.FieldQuarantineScanID)
+	return u
+}
+
+// AddQuarantineScanID adds v to the "quarantine_scan_id" field.
+func (u *RuleDocumentUpsert) AddQuarantineScanID(v int64) *RuleDocumentUpsert {
+	u.Add(ruledocument.FieldQuarantineScanID, v)
+	return u
+}
+
+// SetQuarantinedAt sets the "quarantined_at" field.
+func (u *RuleDocumentUpsert) SetQuarantinedAt(v int64) *RuleDocumentUpsert {
+	u.Set(ruledocument.FieldQuarantinedAt, v)
+	return u
+}
+
+// UpdateQuarantinedAt sets the "quarantined_at" field to the value that was provided on create.
+func (u *RuleDocumentUpsert) UpdateQuarantinedAt() *RuleDocumentUpsert {
+	u.SetExcluded(ruledocument.FieldQuarantinedAt)
+	return u
+}
+
+// AddQuarantinedAt adds v to the "quarantined_at" field.
+func (u *RuleDocumentUpsert) AddQuarantinedAt(v int64) *RuleDocumentUpsert {
+	u.Add(ruledocument.FieldQuarantinedAt, v)
+	return u
+}
+
+// ClearQuarantinedAt clears the value of the "quarantined_at" field.
+func (u *RuleDocumentUpsert) ClearQuarantinedAt() *RuleDocumentUpsert {
+	u.SetNull(ruledocument.FieldQuarantinedAt)
 	return u
 }
 
@@ -576,6 +784,111 @@ func (u *RuleDocumentUpsertOne) AddVersion(v int32) *RuleDocumentUpsertOne {
 func (u *RuleDocumentUpsertOne) UpdateVersion() *RuleDocumentUpsertOne {
 	return u.Update(func(s *RuleDocumentUpsert) {
 		s.UpdateVersion()
+	})
+}
+
+// SetProvenVersion sets the "proven_version" field.
+func (u *RuleDocumentUpsertOne) SetProvenVersion(v int32) *RuleDocumentUpsertOne {
+	return u.Update(func(s *RuleDocumentUpsert) {
+		s.SetProvenVersion(v)
+	})
+}
+
+// AddProvenVersion adds v to the "proven_version" field.
+func (u *RuleDocumentUpsertOne) AddProvenVersion(v int32) *RuleDocumentUpsertOne {
+	return u.Update(func(s *RuleDocumentUpsert) {
+		s.AddProvenVersion(v)
+	})
+}
+
+// UpdateProvenVersion sets the "proven_version" field to the value that was provided on create.
+func (u *RuleDocumentUpsertOne) UpdateProvenVersion() *RuleDocumentUpsertOne {
+	return u.Update(func(s *RuleDocumentUpsert) {
+		s.UpdateProvenVersion()
+	})
+}
+
+// SetQuarantinedVersion sets the "quarantined_version" field.
+func (u *RuleDocumentUpsertOne) SetQuarantinedVersion(v int32) *RuleDocumentUpsertOne {
+	return u.Update(func(s *RuleDocumentUpsert) {
+		s.SetQuarantinedVersion(v)
+	})
+}
+
+// AddQuarantinedVersion adds v to the "quarantined_version" field.
+func (u *RuleDocumentUpsertOne) AddQuarantinedVersion(v int32) *RuleDocumentUpsertOne {
+	return u.Update(func(s *RuleDocumentUpsert) {
+		s.AddQuarantinedVersion(v)
+	})
+}
+
+// UpdateQuarantinedVersion sets the "quarantined_version" field to the value that was provided on create.
+func (u *RuleDocumentUpsertOne) UpdateQuarantinedVersion() *RuleDocumentUpsertOne {
+	return u.Update(func(s *RuleDocumentUpsert) {
+		s.UpdateQuarantinedVersion()
+	})
+}
+
+// SetQuarantineReason sets the "quarantine_reason" field.
+func (u *RuleDocumentUpsertOne) SetQuarantineReason(v string) *RuleDocumentUpsertOne {
+	return u.Update(func(s *RuleDocumentUpsert) {
+		s.SetQuarantineReason(v)
+	})
+}
+
+// UpdateQuarantineReason sets the "quarantine_reason" field to the value that was provided on create.
+func (u *RuleDocumentUpsertOne) UpdateQuarantineReason() *RuleDocumentUpsertOne {
+	return u.Update(func(s *RuleDocumentUpsert) {
+		s.UpdateQuarantineReason()
+	})
+}
+
+// SetQuarantineScanID sets the "quarantine_scan_id" field.
+func (u *RuleDocumentUpsertOne) SetQuarantineScanID(v int64) *RuleDocumentUpsertOne {
+	return u.Update(func(s *RuleDocumentUpsert) {
+		s.SetQuarantineScanID(v)
+	})
+}
+
+// AddQuarantineScanID adds v to the "quarantine_scan_id" field.
+func (u *RuleDocumentUpsertOne) AddQuarantineScanID(v int64) *RuleDocumentUpsertOne {
+	return u.Update(func(s *RuleDocumentUpsert) {
+		s.AddQuarantineScanID(v)
+	})
+}
+
+// UpdateQuarantineScanID sets the "quarantine_scan_id" field to the value that was provided on create.
+func (u *RuleDocumentUpsertOne) UpdateQuarantineScanID() *RuleDocumentUpsertOne {
+	return u.Update(func(s *RuleDocumentUpsert) {
+		s.UpdateQuarantineScanID()
+	})
+}
+
+// SetQuarantinedAt sets the "quarantined_at" field.
+func (u *RuleDocumentUpsertOne) SetQuarantinedAt(v int64) *RuleDocumentUpsertOne {
+	return u.Update(func(s *RuleDocumentUpsert) {
+		s.SetQuarantinedAt(v)
+	})
+}
+
+// AddQuarantinedAt adds v to the "quarantined_at" field.
+func (u *RuleDocumentUpsertOne) AddQuarantinedAt(v int64) *RuleDocumentUpsertOne {
+	return u.Update(func(s *RuleDocumentUpsert) {
+		s.AddQuarantinedAt(v)
+	})
+}
+
+// UpdateQuarantinedAt sets the "quarantined_at" field to the value that was provided on create.
+func (u *RuleDocumentUpsertOne) UpdateQuarantinedAt() *RuleDocumentUpsertOne {
+	return u.Update(func(s *RuleDocumentUpsert) {
+		s.UpdateQuarantinedAt()
+	})
+}
+
+// ClearQuarantinedAt clears the value of the "quarantined_at" field.
+func (u *RuleDocumentUpsertOne) ClearQuarantinedAt() *RuleDocumentUpsertOne {
+	return u.Update(func(s *RuleDocumentUpsert) {
+		s.ClearQuarantinedAt()
 	})
 }
 
@@ -925,6 +1238,111 @@ func (u *RuleDocumentUpsertBulk) AddVersion(v int32) *RuleDocumentUpsertBulk {
 func (u *RuleDocumentUpsertBulk) UpdateVersion() *RuleDocumentUpsertBulk {
 	return u.Update(func(s *RuleDocumentUpsert) {
 		s.UpdateVersion()
+	})
+}
+
+// SetProvenVersion sets the "proven_version" field.
+func (u *RuleDocumentUpsertBulk) SetProvenVersion(v int32) *RuleDocumentUpsertBulk {
+	return u.Update(func(s *RuleDocumentUpsert) {
+		s.SetProvenVersion(v)
+	})
+}
+
+// AddProvenVersion adds v to the "proven_version" field.
+func (u *RuleDocumentUpsertBulk) AddProvenVersion(v int32) *RuleDocumentUpsertBulk {
+	return u.Update(func(s *RuleDocumentUpsert) {
+		s.AddProvenVersion(v)
+	})
+}
+
+// UpdateProvenVersion sets the "proven_version" field to the value that was provided on create.
+func (u *RuleDocumentUpsertBulk) UpdateProvenVersion() *RuleDocumentUpsertBulk {
+	return u.Update(func(s *RuleDocumentUpsert) {
+		s.UpdateProvenVersion()
+	})
+}
+
+// SetQuarantinedVersion sets the "quarantined_version" field.
+func (u *RuleDocumentUpsertBulk) SetQuarantinedVersion(v int32) *RuleDocumentUpsertBulk {
+	return u.Update(func(s *RuleDocumentUpsert) {
+		s.SetQuarantinedVersion(v)
+	})
+}
+
+// AddQuarantinedVersion adds v to the "quarantined_version" field.
+func (u *RuleDocumentUpsertBulk) AddQuarantinedVersion(v int32) *RuleDocumentUpsertBulk {
+	return u.Update(func(s *RuleDocumentUpsert) {
+		s.AddQuarantinedVersion(v)
+	})
+}
+
+// UpdateQuarantinedVersion sets the "quarantined_version" field to the value that was provided on create.
+func (u *RuleDocumentUpsertBulk) UpdateQuarantinedVersion() *RuleDocumentUpsertBulk {
+	return u.Update(func(s *RuleDocumentUpsert) {
+		s.UpdateQuarantinedVersion()
+	})
+}
+
+// SetQuarantineReason sets the "quarantine_reason" field.
+func (u *RuleDocumentUpsertBulk) SetQuarantineReason(v string) *RuleDocumentUpsertBulk {
+	return u.Update(func(s *RuleDocumentUpsert) {
+		s.SetQuarantineReason(v)
+	})
+}
+
+// UpdateQuarantineReason sets the "quarantine_reason" field to the value that was provided on create.
+func (u *RuleDocumentUpsertBulk) UpdateQuarantineReason() *RuleDocumentUpsertBulk {
+	return u.Update(func(s *RuleDocumentUpsert) {
+		s.UpdateQuarantineReason()
+	})
+}
+
+// SetQuarantineScanID sets the "quarantine_scan_id" field.
+func (u *RuleDocumentUpsertBulk) SetQuarantineScanID(v int64) *RuleDocumentUpsertBulk {
+	return u.Update(func(s *RuleDocumentUpsert) {
+		s.SetQuarantineScanID(v)
+	})
+}
+
+// AddQuarantineScanID adds v to the "quarantine_scan_id" field.
+func (u *RuleDocumentUpsertBulk) AddQuarantineScanID(v int64) *RuleDocumentUpsertBulk {
+	return u.Update(func(s *RuleDocumentUpsert) {
+		s.AddQuarantineScanID(v)
+	})
+}
+
+// UpdateQuarantineScanID sets the "quarantine_scan_id" field to the value that was provided on create.
+func (u *RuleDocumentUpsertBulk) UpdateQuarantineScanID() *RuleDocumentUpsertBulk {
+	return u.Update(func(s *RuleDocumentUpsert) {
+		s.UpdateQuarantineScanID()
+	})
+}
+
+// SetQuarantinedAt sets the "quarantined_at" field.
+func (u *RuleDocumentUpsertBulk) SetQuarantinedAt(v int64) *RuleDocumentUpsertBulk {
+	return u.Update(func(s *RuleDocumentUpsert) {
+		s.SetQuarantinedAt(v)
+	})
+}
+
+// AddQuarantinedAt adds v to the "quarantined_at" field.
+func (u *RuleDocumentUpsertBulk) AddQuarantinedAt(v int64) *RuleDocumentUpsertBulk {
+	return u.Update(func(s *RuleDocumentUpsert) {
+		s.AddQuarantinedAt(v)
+	})
+}
+
+// UpdateQuarantinedAt sets the "quarantined_at" field to the value that was provided on create.
+func (u *RuleDocumentUpsertBulk) UpdateQuarantinedAt() *RuleDocumentUpsertBulk {
+	return u.Update(func(s *RuleDocumentUpsert) {
+		s.UpdateQuarantinedAt()
+	})
+}
+
+// ClearQuarantinedAt clears the value of the "quarantined_at" field.
+func (u *RuleDocumentUpsertBulk) ClearQuarantinedAt() *RuleDocumentUpsertBulk {
+	return u.Update(func(s *RuleDocumentUpsert) {
+		s.ClearQuarantinedAt()
 	})
 }
 

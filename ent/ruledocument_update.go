@@ -132,6 +132,110 @@ func (_u *RuleDocumentUpdate) AddVersion(v int32) *RuleDocumentUpdate {
 	return _u
 }
 
+// SetProvenVersion sets the "proven_version" field.
+func (_u *RuleDocumentUpdate) SetProvenVersion(v int32) *RuleDocumentUpdate {
+	_u.mutation.ResetProvenVersion()
+	_u.mutation.SetProvenVersion(v)
+	return _u
+}
+
+// SetNillableProvenVersion sets the "proven_version" field if the given value is not nil.
+func (_u *RuleDocumentUpdate) SetNillableProvenVersion(v *int32) *RuleDocumentUpdate {
+	if v != nil {
+		_u.SetProvenVersion(*v)
+	}
+	return _u
+}
+
+// AddProvenVersion adds value to the "proven_version" field.
+func (_u *RuleDocumentUpdate) AddProvenVersion(v int32) *RuleDocumentUpdate {
+	_u.mutation.AddProvenVersion(v)
+	return _u
+}
+
+// SetQuarantinedVersion sets the "quarantined_version" field.
+func (_u *RuleDocumentUpdate) SetQuarantinedVersion(v int32) *RuleDocumentUpdate {
+	_u.mutation.ResetQuarantinedVersion()
+	_u.mutation.SetQuarantinedVersion(v)
+	return _u
+}
+
+// SetNillableQuarantinedVersion sets the "quarantined_version" field if the given value is not nil.
+func (_u *RuleDocumentUpdate) SetNillableQuarantinedVersion(v *int32) *RuleDocumentUpdate {
+	if v != nil {
+		_u.SetQuarantinedVersion(*v)
+	}
+	return _u
+}
+
+// AddQuarantinedVersion adds value to the "quarantined_version" field.
+func (_u *RuleDocumentUpdate) AddQuarantinedVersion(v int32) *RuleDocumentUpdate {
+	_u.mutation.AddQuarantinedVersion(v)
+	return _u
+}
+
+// SetQuarantineReason sets the "quarantine_reason" field.
+func (_u *RuleDocumentUpdate) SetQuarantineReason(v string) *RuleDocumentUpdate {
+	_u.mutation.SetQuarantineReason(v)
+	return _u
+}
+
+// SetNillableQuarantineReason sets the "quarantine_reason" field if the given value is not nil.
+func (_u *RuleDocumentUpdate) SetNillableQuarantineReason(v *string) *RuleDocumentUpdate {
+	if v != nil {
+		_u.SetQuarantineReason(*v)
+	}
+	return _u
+}
+
+// SetQuarantineScanID sets the "quarantine_scan_id" field.
+func (_u *RuleDocumentUpdate) SetQuarantineScanID(v int64) *RuleDocumentUpdate {
+	_u.mutation.ResetQuarantineScanID()
+	_u.mutation.SetQuarantineScanID(v)
+	return _u
+}
+
+// SetNillableQuarantineScanID sets the "quarantine_scan_id" field if the given value is not nil.
+func (_u *RuleDocumentUpdate) SetNillableQuarantineScanID(v *int64) *RuleDocumentUpdate {
+	if v != nil {
+		_u.SetQuarantineScanID(*v)
+	}
+	return _u
+}
+
+// AddQuarantineScanID adds value to the "quarantine_scan_id" field.
+func (_u *RuleDocumentUpdate) AddQuarantineScanID(v int64) *RuleDocumentUpdate {
+	_u.mutation.AddQuarantineScanID(v)
+	return _u
+}
+
+// SetQuarantinedAt sets the "quarantined_at" field.
+func (_u *RuleDocumentUpdate) SetQuarantinedAt(v int64) *RuleDocumentUpdate {
+	_u.mutation.ResetQuarantinedAt()
+	_u.mutation.SetQuarantinedAt(v)
+	return _u
+}
+
+// SetNillableQuarantinedAt sets the "quarantined_at" field if the given value is not nil.
+func (_u *RuleDocumentUpdate) SetNillableQuarantinedAt(v *int64) *RuleDocumentUpdate {
+	if v != nil {
+		_u.SetQuarantinedAt(*v)
+	}
+	return _u
+}
+
+// AddQuarantinedAt adds value to the "quarantined_at" field.
+func (_u *RuleDocumentUpdate) AddQuarantinedAt(v int64) *RuleDocumentUpdate {
+	_u.mutation.AddQuarantinedAt(v)
+	return _u
+}
+
+// ClearQuarantinedAt clears the value of the "quarantined_at" field.
+func (_u *RuleDocumentUpdate) ClearQuarantinedAt() *RuleDocumentUpdate {
+	_u.mutation.ClearQuarantinedAt()
+	return _u
+}
+
 // SetUpdatedAt sets the "updated_at" field.
 func (_u *RuleDocumentUpdate) SetUpdatedAt(v int64) *RuleDocumentUpdate {
 	_u.mutation.ResetUpdatedAt()
@@ -228,6 +332,36 @@ func (_u *RuleDocumentUpdate) sqlSave(ctx context.Context) (_node int, err error
 	}
 	if value, ok := _u.mutation.AddedVersion(); ok {
 		_spec.AddField(ruledocument.FieldVersion, field.TypeInt32, value)
+	}
+	if value, ok := _u.mutation.ProvenVersion(); ok {
+		_spec.SetField(ruledocument.FieldProvenVersion, field.TypeInt32, value)
+	}
+	if value, ok := _u.mutation.AddedProvenVersion(); ok {
+		_spec.AddField(ruledocument.FieldProvenVersion, field.TypeInt32, value)
+	}
+	if value, ok := _u.mutation.QuarantinedVersion(); ok {
+		_spec.SetField(ruledocument.FieldQuarantinedVersion, field.TypeInt32, value)
+	}
+	if value, ok := _u.mutation.AddedQuarantinedVersion(); ok {
+		_spec.AddField(ruledocument.FieldQuarantinedVersion, field.TypeInt32, value)
+	}
+	if value, ok := _u.mutation.QuarantineReason(); ok {
+		_spec.SetField(ruledocument.FieldQuarantineReason, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.QuarantineScanID(); ok {
+		_spec.SetField(ruledocument.FieldQuarantineScanID, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedQuarantineScanID(); ok {
+		_spec.AddField(ruledocument.FieldQuarantineScanID, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.QuarantinedAt(); ok {
+		_spec.SetField(ruledocument.FieldQuarantinedAt, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedQuarantinedAt(); ok {
+		_spec.AddField(ruledocument.FieldQuarantinedAt, field.TypeInt64, value)
+	}
+	if _u.mutation.QuarantinedAtCleared() {
+		_spec.ClearField(ruledocument.FieldQuarantinedAt, field.TypeInt64)
 	}
 	if value, ok := _u.mutation.UpdatedAt(); ok {
 		_spec.SetField(ruledocument.FieldUpdatedAt, field.TypeInt64, value)
@@ -360,6 +494,110 @@ func (_u *RuleDocumentUpdateOne) AddVersion(v int32) *RuleDocumentUpdateOne {
 	return _u
 }
 
+// SetProvenVersion sets the "proven_version" field.
+func (_u *RuleDocumentUpdateOne) SetProvenVersion(v int32) *RuleDocumentUpdateOne {
+	_u.mutation.ResetProvenVersion()
+	_u.mutation.SetProvenVersion(v)
+	return _u
+}
+
+// SetNillableProvenVersion sets the "proven_version" field if the given value is not nil.
+func (_u *RuleDocumentUpdateOne) SetNillableProvenVersion(v *int32) *RuleDocumentUpdateOne {
+	if v != nil {
+		_u.SetProvenVersion(*v)
+	}
+	return _u
+}
+
+// AddProvenVersion adds value to the "proven_version" field.
+func (_u *RuleDocumentUpdateOne) AddProvenVersion(v int32) *RuleDocumentUpdateOne {
+	_u.mutation.AddProvenVersion(v)
+	return _u
+}
+
+// SetQuarantinedVersion sets the "quarantined_version" field.
+func (_u *RuleDocumentUpdateOne) SetQuarantinedVersion(v int32) *RuleDocumentUpdateOne {
+	_u.mutation.ResetQuarantinedVersion()
+	_u.mutation.SetQuarantinedVersion(v)
+	return _u
+}
+
+// SetNillableQuarantinedVersion sets the "quarantined_version" field if the given value is not nil.
+func (_u *RuleDocumentUpdateOne) SetNillableQuarantinedVersion(v *int32) *RuleDocumentUpdateOne {
+	if v != nil {
+		_u.SetQuarantinedVersion(*v)
+	}
+	return _u
+}
+
+// AddQuarantinedVersion adds value to the "quarantined_version" field.
+func (_u *RuleDocumentUpdateOne) AddQuarantinedVersion(v int32) *RuleDocumentUpdateOne {
+	_u.mutation.AddQuarantinedVersion(v)
+	return _u
+}
+
+// SetQuarantineReason sets the "quarantine_reason" field.
+func (_u *RuleDocumentUpdateOne) SetQuarantineReason(v string) *RuleDocumentUpdateOne {
+	_u.mutation.SetQuarantineReason(v)
+	return _u
+}
+
+// SetNillableQuarantineReason sets the "quarantine_reason" field if the given value is not nil.
+func (_u *RuleDocumentUpdateOne) SetNillableQuarantineReason(v *string) *RuleDocumentUpdateOne {
+	if v != nil {
+		_u.SetQuarantineReason(*v)
+	}
+	return _u
+}
+
+// SetQuarantineScanID sets the "quarantine_scan_id" field.
+func (_u *RuleDocumentUpdateOne) SetQuarantineScanID(v int64) *RuleDocumentUpdateOne {
+	_u.mutation.ResetQuarantineScanID()
+	_u.mutation.SetQuarantineScanID(v)
+	return _u
+}
+
+// SetNillableQuarantineScanID sets the "quarantine_scan_id" field if the given value is not nil.
+func (_u *RuleDocumentUpdateOne) SetNillableQuarantineScanID(v *int64) *RuleDocumentUpdateOne {
+	if v != nil {
+		_u.SetQuarantineScanID(*v)
+	}
+	return _u
+}
+
+// AddQuarantineScanID adds value to the "quarantine_scan_id" field.
+func (_u *RuleDocumentUpdateOne) AddQuarantineScanID(v int64) *RuleDocumentUpdateOne {
+	_u.mutation.AddQuarantineScanID(v)
+	return _u
+}
+
+// SetQuarantinedAt sets the "quarantined_at" field.
+func (_u *RuleDocumentUpdateOne) SetQuarantinedAt(v int64) *RuleDocumentUpdateOne {
+	_u.mutation.ResetQuarantinedAt()
+	_u.mutation.SetQuarantinedAt(v)
+	return _u
+}
+
+// SetNillableQuarantinedAt sets the "quarantined_at" field if the given value is not nil.
+func (_u *RuleDocumentUpdateOne) SetNillableQuarantinedAt(v *int64) *RuleDocumentUpdateOne {
+	if v != nil {
+		_u.SetQuarantinedAt(*v)
+	}
+	return _u
+}
+
+// AddQuarantinedAt adds value to the "quarantined_at" field.
+func (_u *RuleDocumentUpdateOne) AddQuarantinedAt(v int64) *RuleDocumentUpdateOne {
+	_u.mutation.AddQuarantinedAt(v)
+	return _u
+}
+
+// ClearQuarantinedAt clears the value of the "quarantined_at" field.
+func (_u *RuleDocumentUpdateOne) ClearQuarantinedAt() *RuleDocumentUpdateOne {
+	_u.mutation.ClearQuarantinedAt()
+	return _u
+}
+
 // SetUpdatedAt sets the "updated_at" field.
 func (_u *RuleDocumentUpdateOne) SetUpdatedAt(v int64) *RuleDocumentUpdateOne {
 	_u.mutation.ResetUpdatedAt()
@@ -486,6 +724,36 @@ func (_u *RuleDocumentUpdateOne) sqlSave(ctx context.Context) (_node *RuleDocume
 	}
 	if value, ok := _u.mutation.AddedVersion(); ok {
 		_spec.AddField(ruledocument.FieldVersion, field.TypeInt32, value)
+	}
+	if value, ok := _u.mutation.ProvenVersion(); ok {
+		_spec.SetField(ruledocument.FieldProvenVersion, field.TypeInt32, value)
+	}
+	if value, ok := _u.mutation.AddedProvenVersion(); ok {
+		_spec.AddField(ruledocument.FieldProvenVersion, field.TypeInt32, value)
+	}
+	if value, ok := _u.mutation.QuarantinedVersion(); ok {
+		_spec.SetField(ruledocument.FieldQuarantinedVersion, field.TypeInt32, value)
+	}
+	if value, ok := _u.mutation.AddedQuarantinedVersion(); ok {
+		_spec.AddField(ruledocument.FieldQuarantinedVersion, field.TypeInt32, value)
+	}
+	if value, ok := _u.mutation.QuarantineReason(); ok {
+		_spec.SetField(ruledocument.FieldQuarantineReason, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.QuarantineScanID(); ok {
+		_spec.SetField(ruledocument.FieldQuarantineScanID, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedQuarantineScanID(); ok {
+		_spec.AddField(ruledocument.FieldQuarantineScanID, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.QuarantinedAt(); ok {
+		_spec.SetField(ruledocument.FieldQuarantinedAt, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedQuarantinedAt(); ok {
+		_spec.AddField(ruledocument.FieldQuarantinedAt, field.TypeInt64, value)
+	}
+	if _u.mutation.QuarantinedAtCleared() {
+		_spec.ClearField(ruledocument.FieldQuarantinedAt, field.TypeInt64)
 	}
 	if value, ok := _u.mutation.UpdatedAt(); ok {
 		_spec.SetField(ruledocument.FieldUpdatedAt, field.TypeInt64, value)

@@ -25,12 +25,16 @@ type Scan struct {
 	Ref string `json:"ref,omitempty"`
 	// Commit holds the value of the "commit" field.
 	Commit string `json:"commit,omitempty"`
+	// when the commit was made; null if unknown
+	CommitTime *int64 `json:"commit_time,omitempty"`
 	// SCAN_STATUS_*
 	Status string `json:"status,omitempty"`
 	// bit set, by number of palisade.scans.v1.Product
 	Products int32 `json:"products,omitempty"`
 	// IsFullScan holds the value of the "is_full_scan" field.
 	IsFullScan bool `json:"is_full_scan,omitempty"`
+	// number of the pull request; null: none, or stored before this column existed
+	PullRequest *int64 `json:"pull_request,omitempty"`
 	// UUID of the scanner's run; null for uploads
 	UniqueID *string `json:"unique_id,omitempty"`
 	// scanner protocol: empty, received, stored, failed
@@ -67,7 +71,7 @@ func (*Scan) scanValues(columns []string) ([]any, error) {
 			values[i] = new([]byte)
 		case scan.FieldIsFullScan:
 			values[i] = new(sql.NullBool)
-		case scan.FieldID, scan.FieldDeploymentID, scan.FieldProjectID, scan.FieldProducts, scan.FieldExitCode, scan.FieldTotalCount, scan.FieldCodeCount, scan.FieldSupplyChainCount, scan.FieldSecretsCount, scan.FieldStartedAt, scan.FieldCompletedAt:
+		case scan.FieldID, scan.FieldDeploymentID, scan.FieldProjectID, scan.FieldCommitTime, scan.FieldProducts, scan.FieldPullRequest, scan.FieldExitCode, scan.FieldTotalCount, scan.FieldCodeCount, scan.FieldSupplyChainCount, scan.FieldSecretsCount, scan.FieldStartedAt, scan.FieldCompletedAt:
 			values[i] = new(sql.NullInt64)
 		case scan.FieldRef, scan.FieldCommit, scan.FieldStatus, scan.FieldUniqueID, scan.FieldResultsState:
 			values[i] = new(sql.NullString)
@@ -116,6 +120,13 @@ func (_m *Scan) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.Commit = value.String
 			}
+		case scan.FieldCommitTime:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field commit_time", values[i])
+			} else if value.Valid {
+				_m.CommitTime = new(int64)
+				*_m.CommitTime = value.Int64
+			}
 		case scan.FieldStatus:
 			if value, ok := values[i].(*sql.NullString); !ok {
 				return fmt.Errorf("unexpected type %T for field status", values[i])
@@ -133,6 +144,13 @@ func (_m *Scan) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field is_full_scan", values[i])
 			} else if value.Valid {
 				_m.IsFullScan = value.Bool
+			}
+		case scan.FieldPullRequest:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field pull_request", values[i])
+			} else if value.Valid {
+				_m.PullRequest = new(int64)
+				*_m.PullRequest = value.Int64
 			}
 		case scan.FieldUniqueID:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -258,6 +276,11 @@ func (_m *Scan) String() string {
 	builder.WriteString("commit=")
 	builder.WriteString(_m.Commit)
 	builder.WriteString(", ")
+	if v := _m.CommitTime; v != nil {
+		builder.WriteString("commit_time=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
 	builder.WriteString("status=")
 	builder.WriteString(_m.Status)
 	builder.WriteString(", ")
@@ -266,6 +289,11 @@ func (_m *Scan) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("is_full_scan=")
 	builder.WriteString(fmt.Sprintf("%v", _m.IsFullScan))
+	builder.WriteString(", ")
+	if v := _m.PullRequest; v != nil {
+		builder.WriteString("pull_request=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteString(", ")
 	if v := _m.UniqueID; v != nil {
 		builder.WriteString("unique_id=")

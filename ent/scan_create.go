@@ -45,6 +45,20 @@ func (_c *ScanCreate) SetCommit(v string) *ScanCreate {
 	return _c
 }
 
+// SetCommitTime sets the "commit_time" field.
+func (_c *ScanCreate) SetCommitTime(v int64) *ScanCreate {
+	_c.mutation.SetCommitTime(v)
+	return _c
+}
+
+// SetNillableCommitTime sets the "commit_time" field if the given value is not nil.
+func (_c *ScanCreate) SetNillableCommitTime(v *int64) *ScanCreate {
+	if v != nil {
+		_c.SetCommitTime(*v)
+	}
+	return _c
+}
+
 // SetStatus sets the "status" field.
 func (_c *ScanCreate) SetStatus(v string) *ScanCreate {
 	_c.mutation.SetStatus(v)
@@ -60,6 +74,20 @@ func (_c *ScanCreate) SetProducts(v int32) *ScanCreate {
 // SetIsFullScan sets the "is_full_scan" field.
 func (_c *ScanCreate) SetIsFullScan(v bool) *ScanCreate {
 	_c.mutation.SetIsFullScan(v)
+	return _c
+}
+
+// SetPullRequest sets the "pull_request" field.
+func (_c *ScanCreate) SetPullRequest(v int64) *ScanCreate {
+	_c.mutation.SetPullRequest(v)
+	return _c
+}
+
+// SetNillablePullRequest sets the "pull_request" field if the given value is not nil.
+func (_c *ScanCreate) SetNillablePullRequest(v *int64) *ScanCreate {
+	if v != nil {
+		_c.SetPullRequest(*v)
+	}
 	return _c
 }
 
@@ -368,6 +396,10 @@ func (_c *ScanCreate) createSpec() (*Scan, *sqlgraph.CreateSpec) {
 		_spec.SetField(scan.FieldCommit, field.TypeString, value)
 		_node.Commit = value
 	}
+	if value, ok := _c.mutation.CommitTime(); ok {
+		_spec.SetField(scan.FieldCommitTime, field.TypeInt64, value)
+		_node.CommitTime = &value
+	}
 	if value, ok := _c.mutation.Status(); ok {
 		_spec.SetField(scan.FieldStatus, field.TypeString, value)
 		_node.Status = value
@@ -379,6 +411,10 @@ func (_c *ScanCreate) createSpec() (*Scan, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.IsFullScan(); ok {
 		_spec.SetField(scan.FieldIsFullScan, field.TypeBool, value)
 		_node.IsFullScan = value
+	}
+	if value, ok := _c.mutation.PullRequest(); ok {
+		_spec.SetField(scan.FieldPullRequest, field.TypeInt64, value)
+		_node.PullRequest = &value
 	}
 	if value, ok := _c.mutation.UniqueID(); ok {
 		_spec.SetField(scan.FieldUniqueID, field.TypeString, value)
@@ -479,6 +515,30 @@ type (
 		*sql.UpdateSet
 	}
 )
+
+// SetCommitTime sets the "commit_time" field.
+func (u *ScanUpsert) SetCommitTime(v int64) *ScanUpsert {
+	u.Set(scan.FieldCommitTime, v)
+	return u
+}
+
+// UpdateCommitTime sets the "commit_time" field to the value that was provided on create.
+func (u *ScanUpsert) UpdateCommitTime() *ScanUpsert {
+	u.SetExcluded(scan.FieldCommitTime)
+	return u
+}
+
+// AddCommitTime adds v to the "commit_time" field.
+func (u *ScanUpsert) AddCommitTime(v int64) *ScanUpsert {
+	u.Add(scan.FieldCommitTime, v)
+	return u
+}
+
+// ClearCommitTime clears the value of the "commit_time" field.
+func (u *ScanUpsert) ClearCommitTime() *ScanUpsert {
+	u.SetNull(scan.FieldCommitTime)
+	return u
+}
 
 // SetStatus sets the "status" field.
 func (u *ScanUpsert) SetStatus(v string) *ScanUpsert {
@@ -710,6 +770,9 @@ func (u *ScanUpsertOne) UpdateNewValues() *ScanUpsertOne {
 		if _, exists := u.create.mutation.IsFullScan(); exists {
 			s.SetIgnore(scan.FieldIsFullScan)
 		}
+		if _, exists := u.create.mutation.PullRequest(); exists {
+			s.SetIgnore(scan.FieldPullRequest)
+		}
 		if _, exists := u.create.mutation.UniqueID(); exists {
 			s.SetIgnore(scan.FieldUniqueID)
 		}
@@ -745,6 +808,34 @@ func (u *ScanUpsertOne) Update(set func(*ScanUpsert)) *ScanUpsertOne {
 		set(&ScanUpsert{UpdateSet: update})
 	}))
 	return u
+}
+
+// SetCommitTime sets the "commit_time" field.
+func (u *ScanUpsertOne) SetCommitTime(v int64) *ScanUpsertOne {
+	return u.Update(func(s *ScanUpsert) {
+		s.SetCommitTime(v)
+	})
+}
+
+// AddCommitTime adds v to the "commit_time" field.
+func (u *ScanUpsertOne) AddCommitTime(v int64) *ScanUpsertOne {
+	return u.Update(func(s *ScanUpsert) {
+		s.AddCommitTime(v)
+	})
+}
+
+// UpdateCommitTime sets the "commit_time" field to the value that was provided on create.
+func (u *ScanUpsertOne) UpdateCommitTime() *ScanUpsertOne {
+	return u.Update(func(s *ScanUpsert) {
+		s.UpdateCommitTime()
+	})
+}
+
+// ClearCommitTime clears the value of the "commit_time" field.
+func (u *ScanUpsertOne) ClearCommitTime() *ScanUpsertOne {
+	return u.Update(func(s *ScanUpsert) {
+		s.ClearCommitTime()
+	})
 }
 
 // SetStatus sets the "status" field.
@@ -1175,6 +1266,9 @@ func (u *ScanUpsertBulk) UpdateNewValues() *ScanUpsertBulk {
 			if _, exists := b.mutation.IsFullScan(); exists {
 				s.SetIgnore(scan.FieldIsFullScan)
 			}
+			if _, exists := b.mutation.PullRequest(); exists {
+				s.SetIgnore(scan.FieldPullRequest)
+			}
 			if _, exists := b.mutation.UniqueID(); exists {
 				s.SetIgnore(scan.FieldUniqueID)
 			}
@@ -1211,6 +1305,34 @@ func (u *ScanUpsertBulk) Update(set func(*ScanUpsert)) *ScanUpsertBulk {
 		set(&ScanUpsert{UpdateSet: update})
 	}))
 	return u
+}
+
+// SetCommitTime sets the "commit_time" field.
+func (u *ScanUpsertBulk) SetCommitTime(v int64) *ScanUpsertBulk {
+	return u.Update(func(s *ScanUpsert) {
+		s.SetCommitTime(v)
+	})
+}
+
+// AddCommitTime adds v to the "commit_time" field.
+func (u *ScanUpsertBulk) AddCommitTime(v int64) *ScanUpsertBulk {
+	return u.Update(func(s *ScanUpsert) {
+		s.AddCommitTime(v)
+	})
+}
+
+// UpdateCommitTime sets the "commit_time" field to the value that was provided on create.
+func (u *ScanUpsertBulk) UpdateCommitTime() *ScanUpsertBulk {
+	return u.Update(func(s *ScanUpsert) {
+		s.UpdateCommitTime()
+	})
+}
+
+// ClearCommitTime clears the value of the "commit_time" field.
+func (u *ScanUpsertBulk) ClearCommitTime() *ScanUpsertBulk {
+	return u.Update(func(s *ScanUpsert) {
+		s.ClearCommitTime()
+	})
 }
 
 // SetStatus sets the "status" field.

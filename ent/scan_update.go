@@ -28,6 +28,33 @@ func (_u *ScanUpdate) Where(ps ...predicate.Scan) *ScanUpdate {
 	return _u
 }
 
+// SetCommitTime sets the "commit_time" field.
+func (_u *ScanUpdate) SetCommitTime(v int64) *ScanUpdate {
+	_u.mutation.ResetCommitTime()
+	_u.mutation.SetCommitTime(v)
+	return _u
+}
+
+// SetNillableCommitTime sets the "commit_time" field if the given value is not nil.
+func (_u *ScanUpdate) SetNillableCommitTime(v *int64) *ScanUpdate {
+	if v != nil {
+		_u.SetCommitTime(*v)
+	}
+	return _u
+}
+
+// AddCommitTime adds value to the "commit_time" field.
+func (_u *ScanUpdate) AddCommitTime(v int64) *ScanUpdate {
+	_u.mutation.AddCommitTime(v)
+	return _u
+}
+
+// ClearCommitTime clears the value of the "commit_time" field.
+func (_u *ScanUpdate) ClearCommitTime() *ScanUpdate {
+	_u.mutation.ClearCommitTime()
+	return _u
+}
+
 // SetStatus sets the "status" field.
 func (_u *ScanUpdate) SetStatus(v string) *ScanUpdate {
 	_u.mutation.SetStatus(v)
@@ -280,6 +307,15 @@ func (_u *ScanUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 			}
 		}
 	}
+	if value, ok := _u.mutation.CommitTime(); ok {
+		_spec.SetField(scan.FieldCommitTime, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedCommitTime(); ok {
+		_spec.AddField(scan.FieldCommitTime, field.TypeInt64, value)
+	}
+	if _u.mutation.CommitTimeCleared() {
+		_spec.ClearField(scan.FieldCommitTime, field.TypeInt64)
+	}
 	if value, ok := _u.mutation.Status(); ok {
 		_spec.SetField(scan.FieldStatus, field.TypeString, value)
 	}
@@ -288,6 +324,9 @@ func (_u *ScanUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.AddedProducts(); ok {
 		_spec.AddField(scan.FieldProducts, field.TypeInt32, value)
+	}
+	if _u.mutation.PullRequestCleared() {
+		_spec.ClearField(scan.FieldPullRequest, field.TypeInt64)
 	}
 	if _u.mutation.UniqueIDCleared() {
 		_spec.ClearField(scan.FieldUniqueID, field.TypeString)
@@ -366,6 +405,33 @@ type ScanUpdateOne struct {
 	hooks     []Hook
 	mutation  *ScanMutation
 	modifiers []func(*sql.UpdateBuilder)
+}
+
+// SetCommitTime sets the "commit_time" field.
+func (_u *ScanUpdateOne) SetCommitTime(v int64) *ScanUpdateOne {
+	_u.mutation.ResetCommitTime()
+	_u.mutation.SetCommitTime(v)
+	return _u
+}
+
+// SetNillableCommitTime sets the "commit_time" field if the given value is not nil.
+func (_u *ScanUpdateOne) SetNillableCommitTime(v *int64) *ScanUpdateOne {
+	if v != nil {
+		_u.SetCommitTime(*v)
+	}
+	return _u
+}
+
+// AddCommitTime adds value to the "commit_time" field.
+func (_u *ScanUpdateOne) AddCommitTime(v int64) *ScanUpdateOne {
+	_u.mutation.AddCommitTime(v)
+	return _u
+}
+
+// ClearCommitTime clears the value of the "commit_time" field.
+func (_u *ScanUpdateOne) ClearCommitTime() *ScanUpdateOne {
+	_u.mutation.ClearCommitTime()
+	return _u
 }
 
 // SetStatus sets the "status" field.
@@ -650,6 +716,15 @@ func (_u *ScanUpdateOne) sqlSave(ctx context.Context) (_node *Scan, err error) {
 			}
 		}
 	}
+	if value, ok := _u.mutation.CommitTime(); ok {
+		_spec.SetField(scan.FieldCommitTime, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedCommitTime(); ok {
+		_spec.AddField(scan.FieldCommitTime, field.TypeInt64, value)
+	}
+	if _u.mutation.CommitTimeCleared() {
+		_spec.ClearField(scan.FieldCommitTime, field.TypeInt64)
+	}
 	if value, ok := _u.mutation.Status(); ok {
 		_spec.SetField(scan.FieldStatus, field.TypeString, value)
 	}
@@ -658,6 +733,9 @@ func (_u *ScanUpdateOne) sqlSave(ctx context.Context) (_node *Scan, err error) {
 	}
 	if value, ok := _u.mutation.AddedProducts(); ok {
 		_spec.AddField(scan.FieldProducts, field.TypeInt32, value)
+	}
+	if _u.mutation.PullRequestCleared() {
+		_spec.ClearField(scan.FieldPullRequest, field.TypeInt64)
 	}
 	if _u.mutation.UniqueIDCleared() {
 		_spec.ClearField(scan.FieldUniqueID, field.TypeString)

@@ -30,10 +30,14 @@ type ScanCoverage struct {
 	AnalysisCategory string `json:"analysis_category,omitempty"`
 	// IsFullScan holds the value of the "is_full_scan" field.
 	IsFullScan bool `json:"is_full_scan,omitempty"`
+	// products whose findings it reports, as a bit set; 0: the run failed; null: stored before this column existed
+	Products *int32 `json:"products,omitempty"`
 	// zstd of palisade.store.v1.ScanCoverage
 	Content []byte `json:"content,omitempty"`
 	// At holds the value of the "at" field.
-	At           int64 `json:"at,omitempty"`
+	At int64 `json:"at,omitempty"`
+	// that of the scan
+	CommitTime   *int64 `json:"commit_time,omitempty"`
 	selectValues sql.SelectValues
 }
 
@@ -46,7 +50,7 @@ func (*ScanCoverage) scanValues(columns []string) ([]any, error) {
 			values[i] = new([]byte)
 		case scancoverage.FieldIsFullScan:
 			values[i] = new(sql.NullBool)
-		case scancoverage.FieldID, scancoverage.FieldDeploymentID, scancoverage.FieldScanID, scancoverage.FieldProjectID, scancoverage.FieldAt:
+		case scancoverage.FieldID, scancoverage.FieldDeploymentID, scancoverage.FieldScanID, scancoverage.FieldProjectID, scancoverage.FieldProducts, scancoverage.FieldAt, scancoverage.FieldCommitTime:
 			values[i] = new(sql.NullInt64)
 		case scancoverage.FieldRef, scancoverage.FieldTool, scancoverage.FieldAnalysisCategory:
 			values[i] = new(sql.NullString)
@@ -113,6 +117,13 @@ func (_m *ScanCoverage) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.IsFullScan = value.Bool
 			}
+		case scancoverage.FieldProducts:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field products", values[i])
+			} else if value.Valid {
+				_m.Products = new(int32)
+				*_m.Products = int32(value.Int64)
+			}
 		case scancoverage.FieldContent:
 			if value, ok := values[i].(*[]byte); !ok {
 				return fmt.Errorf("unexpected type %T for field content", values[i])
@@ -124,6 +135,13 @@ func (_m *ScanCoverage) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field at", values[i])
 			} else if value.Valid {
 				_m.At = value.Int64
+			}
+		case scancoverage.FieldCommitTime:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field commit_time", values[i])
+			} else if value.Valid {
+				_m.CommitTime = new(int64)
+				*_m.CommitTime = value.Int64
 			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
@@ -182,11 +200,21 @@ func (_m *ScanCoverage) String() string {
 	builder.WriteString("is_full_scan=")
 	builder.WriteString(fmt.Sprintf("%v", _m.IsFullScan))
 	builder.WriteString(", ")
+	if v := _m.Products; v != nil {
+		builder.WriteString("products=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
 	builder.WriteString("content=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Content))
 	builder.WriteString(", ")
 	builder.WriteString("at=")
 	builder.WriteString(fmt.Sprintf("%v", _m.At))
+	builder.WriteString(", ")
+	if v := _m.CommitTime; v != nil {
+		builder.WriteString("commit_time=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteByte(')')
 	return builder.String()
 }

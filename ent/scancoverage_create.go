@@ -63,6 +63,20 @@ func (_c *ScanCoverageCreate) SetIsFullScan(v bool) *ScanCoverageCreate {
 	return _c
 }
 
+// SetProducts sets the "products" field.
+func (_c *ScanCoverageCreate) SetProducts(v int32) *ScanCoverageCreate {
+	_c.mutation.SetProducts(v)
+	return _c
+}
+
+// SetNillableProducts sets the "products" field if the given value is not nil.
+func (_c *ScanCoverageCreate) SetNillableProducts(v *int32) *ScanCoverageCreate {
+	if v != nil {
+		_c.SetProducts(*v)
+	}
+	return _c
+}
+
 // SetContent sets the "content" field.
 func (_c *ScanCoverageCreate) SetContent(v []byte) *ScanCoverageCreate {
 	_c.mutation.SetContent(v)
@@ -72,6 +86,20 @@ func (_c *ScanCoverageCreate) SetContent(v []byte) *ScanCoverageCreate {
 // SetAt sets the "at" field.
 func (_c *ScanCoverageCreate) SetAt(v int64) *ScanCoverageCreate {
 	_c.mutation.SetAt(v)
+	return _c
+}
+
+// SetCommitTime sets the "commit_time" field.
+func (_c *ScanCoverageCreate) SetCommitTime(v int64) *ScanCoverageCreate {
+	_c.mutation.SetCommitTime(v)
+	return _c
+}
+
+// SetNillableCommitTime sets the "commit_time" field if the given value is not nil.
+func (_c *ScanCoverageCreate) SetNillableCommitTime(v *int64) *ScanCoverageCreate {
+	if v != nil {
+		_c.SetCommitTime(*v)
+	}
 	return _c
 }
 
@@ -203,6 +231,10 @@ func (_c *ScanCoverageCreate) createSpec() (*ScanCoverage, *sqlgraph.CreateSpec)
 		_spec.SetField(scancoverage.FieldIsFullScan, field.TypeBool, value)
 		_node.IsFullScan = value
 	}
+	if value, ok := _c.mutation.Products(); ok {
+		_spec.SetField(scancoverage.FieldProducts, field.TypeInt32, value)
+		_node.Products = &value
+	}
 	if value, ok := _c.mutation.Content(); ok {
 		_spec.SetField(scancoverage.FieldContent, field.TypeBytes, value)
 		_node.Content = value
@@ -210,6 +242,10 @@ func (_c *ScanCoverageCreate) createSpec() (*ScanCoverage, *sqlgraph.CreateSpec)
 	if value, ok := _c.mutation.At(); ok {
 		_spec.SetField(scancoverage.FieldAt, field.TypeInt64, value)
 		_node.At = value
+	}
+	if value, ok := _c.mutation.CommitTime(); ok {
+		_spec.SetField(scancoverage.FieldCommitTime, field.TypeInt64, value)
+		_node.CommitTime = &value
 	}
 	return _node, _spec
 }
@@ -301,11 +337,17 @@ func (u *ScanCoverageUpsertOne) UpdateNewValues() *ScanCoverageUpsertOne {
 		if _, exists := u.create.mutation.IsFullScan(); exists {
 			s.SetIgnore(scancoverage.FieldIsFullScan)
 		}
+		if _, exists := u.create.mutation.Products(); exists {
+			s.SetIgnore(scancoverage.FieldProducts)
+		}
 		if _, exists := u.create.mutation.Content(); exists {
 			s.SetIgnore(scancoverage.FieldContent)
 		}
 		if _, exists := u.create.mutation.At(); exists {
 			s.SetIgnore(scancoverage.FieldAt)
+		}
+		if _, exists := u.create.mutation.CommitTime(); exists {
+			s.SetIgnore(scancoverage.FieldCommitTime)
 		}
 	}))
 	return u
@@ -540,11 +582,17 @@ func (u *ScanCoverageUpsertBulk) UpdateNewValues() *ScanCoverageUpsertBulk {
 			if _, exists := b.mutation.IsFullScan(); exists {
 				s.SetIgnore(scancoverage.FieldIsFullScan)
 			}
+			if _, exists := b.mutation.Products(); exists {
+				s.SetIgnore(scancoverage.FieldProducts)
+			}
 			if _, exists := b.mutation.Content(); exists {
 				s.SetIgnore(scancoverage.FieldContent)
 			}
 			if _, exists := b.mutation.At(); exists {
 				s.SetIgnore(scancoverage.FieldAt)
+			}
+			if _, exists := b.mutation.CommitTime(); exists {
+				s.SetIgnore(scancoverage.FieldCommitTime)
 			}
 		}
 	}))

@@ -75,6 +75,12 @@ func (_u *ScanCoverageUpdate) sqlSave(ctx context.Context) (_node int, err error
 			}
 		}
 	}
+	if _u.mutation.ProductsCleared() {
+		_spec.ClearField(scancoverage.FieldProducts, field.TypeInt32)
+	}
+	if _u.mutation.CommitTimeCleared() {
+		_spec.ClearField(scancoverage.FieldCommitTime, field.TypeInt64)
+	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -173,6 +179,12 @@ func (_u *ScanCoverageUpdateOne) sqlSave(ctx context.Context) (_node *ScanCovera
 				ps[i](selector)
 			}
 		}
+	}
+	if _u.mutation.ProductsCleared() {
+		_spec.ClearField(scancoverage.FieldProducts, field.TypeInt32)
+	}
+	if _u.mutation.CommitTimeCleared() {
+		_spec.ClearField(scancoverage.FieldCommitTime, field.TypeInt64)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &ScanCoverage{config: _u.config}

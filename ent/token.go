@@ -29,6 +29,8 @@ type Token struct {
 	Hint string `json:"hint,omitempty"`
 	// parent token, deleted together with this one; null if a user or the operator created it. No index: tokens_list narrows a query to the few tokens of a deployment
 	ParentID *int64 `json:"parent_id,omitempty"`
+	// project whose CI uses the token; null for other tokens
+	ProjectID *int64 `json:"project_id,omitempty"`
 	// web-api, agent, workflow-tasks, install-checks
 	Scopes []string `json:"scopes,omitempty"`
 	// a token restricted to these cannot use the Web API
@@ -53,7 +55,7 @@ func (*Token) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case token.FieldHash, token.FieldScopes, token.FieldLimitedScopes:
 			values[i] = new([]byte)
-		case token.FieldID, token.FieldDeploymentID, token.FieldUserID, token.FieldParentID, token.FieldCreatedAt, token.FieldExpiresAt, token.FieldLastUsedAt, token.FieldRevokedAt:
+		case token.FieldID, token.FieldDeploymentID, token.FieldUserID, token.FieldParentID, token.FieldProjectID, token.FieldCreatedAt, token.FieldExpiresAt, token.FieldLastUsedAt, token.FieldRevokedAt:
 			values[i] = new(sql.NullInt64)
 		case token.FieldName, token.FieldHint, token.FieldRole:
 			values[i] = new(sql.NullString)
@@ -114,6 +116,13 @@ func (_m *Token) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.ParentID = new(int64)
 				*_m.ParentID = value.Int64
+			}
+		case token.FieldProjectID:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field project_id", values[i])
+			} else if value.Valid {
+				_m.ProjectID = new(int64)
+				*_m.ProjectID = value.Int64
 			}
 		case token.FieldScopes:
 			if value, ok := values[i].(*[]byte); !ok {
@@ -216,6 +225,11 @@ func (_m *Token) String() string {
 	builder.WriteString(", ")
 	if v := _m.ParentID; v != nil {
 		builder.WriteString("parent_id=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.ProjectID; v != nil {
+		builder.WriteString("project_id=")
 		builder.WriteString(fmt.Sprintf("%v", *v))
 	}
 	builder.WriteString(", ")

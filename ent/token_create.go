@@ -65,6 +65,20 @@ func (_c *TokenCreate) SetNillableParentID(v *int64) *TokenCreate {
 	return _c
 }
 
+// SetProjectID sets the "project_id" field.
+func (_c *TokenCreate) SetProjectID(v int64) *TokenCreate {
+	_c.mutation.SetProjectID(v)
+	return _c
+}
+
+// SetNillableProjectID sets the "project_id" field if the given value is not nil.
+func (_c *TokenCreate) SetNillableProjectID(v *int64) *TokenCreate {
+	if v != nil {
+		_c.SetProjectID(*v)
+	}
+	return _c
+}
+
 // SetScopes sets the "scopes" field.
 func (_c *TokenCreate) SetScopes(v []string) *TokenCreate {
 	_c.mutation.SetScopes(v)
@@ -251,6 +265,10 @@ func (_c *TokenCreate) createSpec() (*Token, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.ParentID(); ok {
 		_spec.SetField(token.FieldParentID, field.TypeInt64, value)
 		_node.ParentID = &value
+	}
+	if value, ok := _c.mutation.ProjectID(); ok {
+		_spec.SetField(token.FieldProjectID, field.TypeInt64, value)
+		_node.ProjectID = &value
 	}
 	if value, ok := _c.mutation.Scopes(); ok {
 		_spec.SetField(token.FieldScopes, field.TypeJSON, value)
@@ -489,6 +507,9 @@ func (u *TokenUpsertOne) UpdateNewValues() *TokenUpsertOne {
 		}
 		if _, exists := u.create.mutation.ParentID(); exists {
 			s.SetIgnore(token.FieldParentID)
+		}
+		if _, exists := u.create.mutation.ProjectID(); exists {
+			s.SetIgnore(token.FieldProjectID)
 		}
 		if _, exists := u.create.mutation.CreatedAt(); exists {
 			s.SetIgnore(token.FieldCreatedAt)
@@ -866,6 +887,9 @@ func (u *TokenUpsertBulk) UpdateNewValues() *TokenUpsertBulk {
 			}
 			if _, exists := b.mutation.ParentID(); exists {
 				s.SetIgnore(token.FieldParentID)
+			}
+			if _, exists := b.mutation.ProjectID(); exists {
+				s.SetIgnore(token.FieldProjectID)
 			}
 			if _, exists := b.mutation.CreatedAt(); exists {
 				s.SetIgnore(token.FieldCreatedAt)

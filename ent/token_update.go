@@ -221,6 +221,9 @@ func (_u *TokenUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if _u.mutation.ParentIDCleared() {
 		_spec.ClearField(token.FieldParentID, field.TypeInt64)
 	}
+	if _u.mutation.ProjectIDCleared() {
+		_spec.ClearField(token.FieldProjectID, field.TypeInt64)
+	}
 	if value, ok := _u.mutation.Scopes(); ok {
 		_spec.SetField(token.FieldScopes, field.TypeJSON, value)
 	}
@@ -513,6 +516,9 @@ func (_u *TokenUpdateOne) sqlSave(ctx context.Context) (_node *Token, err error)
 	}
 	if _u.mutation.ParentIDCleared() {
 		_spec.ClearField(token.FieldParentID, field.TypeInt64)
+	}
+	if _u.mutation.ProjectIDCleared() {
+		_spec.ClearField(token.FieldProjectID, field.TypeInt64)
 	}
 	if value, ok := _u.mutation.Scopes(); ok {
 		_spec.SetField(token.FieldScopes, field.TypeJSON, value)

@@ -42,6 +42,12 @@ type Tx struct {
 	AuditEntry *AuditEntryClient
 	// AuditHead is the client for interacting with the AuditHead builders.
 	AuditHead *AuditHeadClient
+	// Automation is the client for interacting with the Automation builders.
+	Automation *AutomationClient
+	// AutomationRun is the client for interacting with the AutomationRun builders.
+	AutomationRun *AutomationRunClient
+	// ConsoleLink is the client for interacting with the ConsoleLink builders.
+	ConsoleLink *ConsoleLinkClient
 	// Delivery is the client for interacting with the Delivery builders.
 	Delivery *DeliveryClient
 	// DeliveryAttempt is the client for interacting with the DeliveryAttempt builders.
@@ -52,12 +58,28 @@ type Tx struct {
 	DependencyPackage *DependencyPackageClient
 	// Deployment is the client for interacting with the Deployment builders.
 	Deployment *DeploymentClient
+	// DetectionException is the client for interacting with the DetectionException builders.
+	DetectionException *DetectionExceptionClient
+	// DetectionPolicy is the client for interacting with the DetectionPolicy builders.
+	DetectionPolicy *DetectionPolicyClient
+	// ExceptionRequest is the client for interacting with the ExceptionRequest builders.
+	ExceptionRequest *ExceptionRequestClient
+	// Exploit is the client for interacting with the Exploit builders.
+	Exploit *ExploitClient
+	// Export is the client for interacting with the Export builders.
+	Export *ExportClient
+	// ExportChunk is the client for interacting with the ExportChunk builders.
+	ExportChunk *ExportChunkClient
 	// Finding is the client for interacting with the Finding builders.
 	Finding *FindingClient
 	// FindingEvent is the client for interacting with the FindingEvent builders.
 	FindingEvent *FindingEventClient
 	// FindingMatch is the client for interacting with the FindingMatch builders.
 	FindingMatch *FindingMatchClient
+	// Freshness is the client for interacting with the Freshness builders.
+	Freshness *FreshnessClient
+	// HeldClose is the client for interacting with the HeldClose builders.
+	HeldClose *HeldCloseClient
 	// IdentityChange is the client for interacting with the IdentityChange builders.
 	IdentityChange *IdentityChangeClient
 	// InstallCheck is the client for interacting with the InstallCheck builders.
@@ -84,8 +106,14 @@ type Tx struct {
 	PackageManagerConfig *PackageManagerConfigClient
 	// PageBoundary is the client for interacting with the PageBoundary builders.
 	PageBoundary *PageBoundaryClient
+	// PathIgnore is the client for interacting with the PathIgnore builders.
+	PathIgnore *PathIgnoreClient
 	// PendingImport is the client for interacting with the PendingImport builders.
 	PendingImport *PendingImportClient
+	// PolicyAct is the client for interacting with the PolicyAct builders.
+	PolicyAct *PolicyActClient
+	// PolicyRun is the client for interacting with the PolicyRun builders.
+	PolicyRun *PolicyRunClient
 	// ProductFeedback is the client for interacting with the ProductFeedback builders.
 	ProductFeedback *ProductFeedbackClient
 	// Project is the client for interacting with the Project builders.
@@ -94,6 +122,8 @@ type Tx struct {
 	ProjectTag *ProjectTagClient
 	// RemediationPolicy is the client for interacting with the RemediationPolicy builders.
 	RemediationPolicy *RemediationPolicyClient
+	// ReportFormat is the client for interacting with the ReportFormat builders.
+	ReportFormat *ReportFormatClient
 	// ReviewCommentContent is the client for interacting with the ReviewCommentContent builders.
 	ReviewCommentContent *ReviewCommentContentClient
 	// Rule is the client for interacting with the Rule builders.
@@ -104,8 +134,18 @@ type Tx struct {
 	RuleDocument *RuleDocumentClient
 	// RuleVersion is the client for interacting with the RuleVersion builders.
 	RuleVersion *RuleVersionClient
+	// Ruleboard is the client for interacting with the Ruleboard builders.
+	Ruleboard *RuleboardClient
+	// RuleboardProject is the client for interacting with the RuleboardProject builders.
+	RuleboardProject *RuleboardProjectClient
+	// RuleboardRule is the client for interacting with the RuleboardRule builders.
+	RuleboardRule *RuleboardRuleClient
+	// SavedView is the client for interacting with the SavedView builders.
+	SavedView *SavedViewClient
 	// Scan is the client for interacting with the Scan builders.
 	Scan *ScanClient
+	// ScanAnswer is the client for interacting with the ScanAnswer builders.
+	ScanAnswer *ScanAnswerClient
 	// ScanCoverage is the client for interacting with the ScanCoverage builders.
 	ScanCoverage *ScanCoverageClient
 	// ScanPayload is the client for interacting with the ScanPayload builders.
@@ -114,6 +154,8 @@ type Tx struct {
 	ScmApp *ScmAppClient
 	// ScmConfig is the client for interacting with the ScmConfig builders.
 	ScmConfig *ScmConfigClient
+	// Session is the client for interacting with the Session builders.
+	Session *SessionClient
 	// Setting is the client for interacting with the Setting builders.
 	Setting *SettingClient
 	// SigningKey is the client for interacting with the SigningKey builders.
@@ -130,6 +172,10 @@ type Tx struct {
 	Token *TokenClient
 	// TokenRequest is the client for interacting with the TokenRequest builders.
 	TokenRequest *TokenRequestClient
+	// TriageChange is the client for interacting with the TriageChange builders.
+	TriageChange *TriageChangeClient
+	// TriageChangeFinding is the client for interacting with the TriageChangeFinding builders.
+	TriageChangeFinding *TriageChangeFindingClient
 	// User is the client for interacting with the User builders.
 	User *UserClient
 	// WebhookEvent is the client for interacting with the WebhookEvent builders.
@@ -297,14 +343,25 @@ func (tx *Tx) init() {
 	tx.AiTaskGroup = NewAiTaskGroupClient(tx.config)
 	tx.AuditEntry = NewAuditEntryClient(tx.config)
 	tx.AuditHead = NewAuditHeadClient(tx.config)
+	tx.Automation = NewAutomationClient(tx.config)
+	tx.AutomationRun = NewAutomationRunClient(tx.config)
+	tx.ConsoleLink = NewConsoleLinkClient(tx.config)
 	tx.Delivery = NewDeliveryClient(tx.config)
 	tx.DeliveryAttempt = NewDeliveryAttemptClient(tx.config)
 	tx.Dependency = NewDependencyClient(tx.config)
 	tx.DependencyPackage = NewDependencyPackageClient(tx.config)
 	tx.Deployment = NewDeploymentClient(tx.config)
+	tx.DetectionException = NewDetectionExceptionClient(tx.config)
+	tx.DetectionPolicy = NewDetectionPolicyClient(tx.config)
+	tx.ExceptionRequest = NewExceptionRequestClient(tx.config)
+	tx.Exploit = NewExploitClient(tx.config)
+	tx.Export = NewExportClient(tx.config)
+	tx.ExportChunk = NewExportChunkClient(tx.config)
 	tx.Finding = NewFindingClient(tx.config)
 	tx.FindingEvent = NewFindingEventClient(tx.config)
 	tx.FindingMatch = NewFindingMatchClient(tx.config)
+	tx.Freshness = NewFreshnessClient(tx.config)
+	tx.HeldClose = NewHeldCloseClient(tx.config)
 	tx.IdentityChange = NewIdentityChangeClient(tx.config)
 	tx.InstallCheck = NewInstallCheckClient(tx.config)
 	tx.InstallScan = NewInstallScanClient(tx.config)
@@ -318,21 +375,31 @@ func (tx *Tx) init() {
 	tx.OnboardingTask = NewOnboardingTaskClient(tx.config)
 	tx.PackageManagerConfig = NewPackageManagerConfigClient(tx.config)
 	tx.PageBoundary = NewPageBoundaryClient(tx.config)
+	tx.PathIgnore = NewPathIgnoreClient(tx.config)
 	tx.PendingImport = NewPendingImportClient(tx.config)
+	tx.PolicyAct = NewPolicyActClient(tx.config)
+	tx.PolicyRun = NewPolicyRunClient(tx.config)
 	tx.ProductFeedback = NewProductFeedbackClient(tx.config)
 	tx.Project = NewProjectClient(tx.config)
 	tx.ProjectTag = NewProjectTagClient(tx.config)
 	tx.RemediationPolicy = NewRemediationPolicyClient(tx.config)
+	tx.ReportFormat = NewReportFormatClient(tx.config)
 	tx.ReviewCommentContent = NewReviewCommentContentClient(tx.config)
 	tx.Rule = NewRuleClient(tx.config)
 	tx.RuleAlias = NewRuleAliasClient(tx.config)
 	tx.RuleDocument = NewRuleDocumentClient(tx.config)
 	tx.RuleVersion = NewRuleVersionClient(tx.config)
+	tx.Ruleboard = NewRuleboardClient(tx.config)
+	tx.RuleboardProject = NewRuleboardProjectClient(tx.config)
+	tx.RuleboardRule = NewRuleboardRuleClient(tx.config)
+	tx.SavedView = NewSavedViewClient(tx.config)
 	tx.Scan = NewScanClient(tx.config)
+	tx.ScanAnswer = NewScanAnswerClient(tx.config)
 	tx.ScanCoverage = NewScanCoverageClient(tx.config)
 	tx.ScanPayload = NewScanPayloadClient(tx.config)
 	tx.ScmApp = NewScmAppClient(tx.config)
 	tx.ScmConfig = NewScmConfigClient(tx.config)
+	tx.Session = NewSessionClient(tx.config)
 	tx.Setting = NewSettingClient(tx.config)
 	tx.SigningKey = NewSigningKeyClient(tx.config)
 	tx.Tag = NewTagClient(tx.config)
@@ -341,6 +408,8 @@ func (tx *Tx) init() {
 	tx.TeamProject = NewTeamProjectClient(tx.config)
 	tx.Token = NewTokenClient(tx.config)
 	tx.TokenRequest = NewTokenRequestClient(tx.config)
+	tx.TriageChange = NewTriageChangeClient(tx.config)
+	tx.TriageChangeFinding = NewTriageChangeFindingClient(tx.config)
 	tx.User = NewUserClient(tx.config)
 	tx.WebhookEvent = NewWebhookEventClient(tx.config)
 	tx.WebhookReceipt = NewWebhookReceiptClient(tx.config)

@@ -21,30 +21,33 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/dynamicpb"
 
+	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// verdict is the access decision for a credential: the status, and the exact text of a refusal.
+// verdict is the access decision for a credential: the status, and the code and the exact text of a refusal.
 type verdict struct {
-	http int // 0: permitted
-	grpc codes.Code
-	text string
+	http   int // 0: permitted
+	grpc   codes.Code
+	reason errorsv1.Reason
+	text   string
 }
 
 var (
 	pass          = verdict{}
-	noCredential  = verdict{401, codes.Unauthenticated, "authentication is required: send the header Authorization: Bearer <API token or JSON Web Token>"}
-	badCredential = verdict{401, codes.Unauthenticated, "the credential is not valid: it is malformed, unknown, expired or revoked"}
-	noWebAPI      = verdict{404, codes.NotFound, "not found"}
-	noDeployment  = verdict{404, codes.NotFound, "deployment not found"}
-	onlyJWT       = verdict{403, codes.PermissionDenied, "this operation accepts only a user's JSON Web Token"}
-	onlyToken     = verdict{403, codes.PermissionDenied, "this operation accepts only an API token"}
+	noCredential  = verdict{401, codes.Unauthenticated, errorsv1.Reason_REASON_UNAUTHENTICATED, "authentication is required: send the header Authorization: Bearer <API token or JSON Web Token>"}
+	badCredential = verdict{401, codes.Unauthenticated, errorsv1.Reason_REASON_UNAUTHENTICATED, "the credential is not valid: it is malformed, unknown, expired or revoked"}
+	noWebAPI      = verdict{404, codes.NotFound, errorsv1.Reason_REASON_SCOPE_MISSING, "not found: this requires an API token with the scope "}
+	noDeployment  = verdict{404, codes.NotFound, errorsv1.Reason_REASON_NOT_FOUND, "deployment not found"}
+	onlyJWT       = verdict{403, codes.PermissionDenied, errorsv1.Reason_REASON_SCHEME_NOT_ACCEPTED, "this operation accepts only a user's JSON Web Token"}
+	onlyToken     = verdict{403, codes.PermissionDenied, errorsv1.Reason_REASON_SCHEME_NOT_ACCEPTED, "this operation accepts only an API token"}
 )
 
 func wrongRole(role access.Role, allowed string) verdict {
-	return verdict{403, codes.PermissionDenied, "the role " + string(role) + " may not do this: it requires one of " + allowed}
+	return verdict{403, codes.PermissionDenied, errorsv1.Reason_REASON_PERMISSION_DENIED, "the role " + string(role) + " may not do this: it requires one of " + allowed}
 }
 
 const (
@@ -105,8 +108,10 @@ func expected(rpc operation, kind string, row map[string]verdict) verdict {
 	if rule.GetScanner() {
 		want = scannerVerdict(rpc.descriptor, kind, want)
 	}
-	if want == noWebAPI {
-		want = scopeVerdict(rpc, map[string]access.Scope{"agent scope only": access.ScopeAgent}[kind])
+	if want == noWebAPI && kind == "agent scope only" {
+		want = scopeVerdict(rpc, access.ScopeAgent, "agent")
+	} else if want == noWebAPI {
+		want = scopeVerdict(rpc, "", "web-api, limited to click-to-fix")
 	}
 	if rule.GetPermission() == optionsv1.Permission_PERMISSION_PUBLIC || want.http == http.StatusUnauthorized {
 		return want
@@ -154,7 +159,7 @@ func TestAccessMatrix(t *testing.T) {
 				}
 				want := expected(rpc, kind, row)
 				checkGRPC(t, s, rpc, kind, credential, want)
-				if rpc.path != "" { // server streams have no path
+				if rpc.path != "" { // some server streams have no path
 					checkHTTP(t, s, rpc, kind, credential, want)
 				}
 			}
@@ -245,6 +250,12 @@ func newOperation(d protoreflect.MethodDescriptor) operation {
 		rpc.method, rpc.path = http.MethodDelete, pattern.Delete
 	default:
 		rpc.method, rpc.path = http.MethodPost, rpc.rule.GetUploadPath()
+		if events := rpc.rule.GetEventsPath(); events != "" {
+			rpc.method, rpc.path = http.MethodGet, events
+		}
+		if download := rpc.rule.GetDownloadPath(); download != "" {
+			rpc.method, rpc.path = http.MethodGet, download
+		}
 	}
 	return rpc
 }
@@ -278,32 +289,27 @@ func (rpc operation) request(s *apitest.Server) (path, body string) {
 
 func checkGRPC(t *testing.T, s *apitest.Server, rpc operation, kind, credential string, want verdict) {
 	t.Helper()
-	request := dynamicpb.NewMessage(rpc.descriptor.Input())
-	fields := rpc.descriptor.Input().Fields()
-	if f := fields.ByName("deployment_slug"); f != nil {
-		request.Set(f, protoreflect.ValueOfString(s.Slug))
-	}
-	if f := fields.ByName("deployment_id"); f != nil {
-		request.Set(f, protoreflect.ValueOfInt64(s.DeploymentID))
-	}
-	got := status.Convert(call(s.Context(t, credential), s.Conn, rpc, request))
+	got := status.Convert(call(s.Context(t, credential), s.Conn, rpc, about(rpc, s.Tenant)))
 	if want == pass {
 		if refused(got.Code(), got.Message()) {
 			t.Errorf("gRPC %s with %s: %v %q, want to be let through", rpc.name, kind, got.Code(), got.Message())
 		}
 		return
 	}
-	if got.Code() != want.grpc || got.Message() != want.text {
-		t.Errorf("gRPC %s with %s: %v %q, want %v %q", rpc.name, kind, got.Code(), got.Message(), want.grpc, want.text)
+	if got.Code() != want.grpc || got.Message() != want.text || apierr.ReasonOf(got.Err()) != want.reason {
+		t.Errorf("gRPC %s with %s: %v, want %v %v %q", rpc.name, kind, got, want.grpc, want.reason, want.text)
 	}
 }
 
 func call(ctx context.Context, conn *grpc.ClientConn, rpc operation, request proto.Message) error {
 	response := dynamicpb.NewMessage(rpc.descriptor.Output())
-	if !rpc.descriptor.IsStreamingClient() {
+	shape := &grpc.StreamDesc{ClientStreams: rpc.descriptor.IsStreamingClient(), ServerStreams: rpc.descriptor.IsStreamingServer()}
+	if !shape.ClientStreams && !shape.ServerStreams {
 		return conn.Invoke(ctx, rpc.name, request, response)
 	}
-	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, rpc.name)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // some streams of the server do not end by themselves
+	stream, err := conn.NewStream(ctx, shape, rpc.name)
 	if err != nil {
 		return err
 	}
@@ -341,6 +347,13 @@ func checkHTTP(t *testing.T, s *apitest.Server, rpc operation, kind, credential 
 	if answer.Status != want.http || got.Error != want.text {
 		t.Errorf("HTTP %s with %s: %d %q, want %d %q", rpc.name, kind, answer.Status, got.Error, want.http, want.text)
 	}
+	code := apierr.ReasonName(want.reason)
+	if rpc.rule.GetScanner() && want.reason != errorsv1.Reason_REASON_SCOPE_MISSING {
+		code = "" // scanners get codes of scope errors only
+	}
+	if got.Code != code {
+		t.Errorf("HTTP %s with %s: code %q, want %v", rpc.name, kind, got.Code, want.reason)
+	}
 	if challenge := answer.Header.Get("WWW-Authenticate"); (answer.Status == 401) != (challenge != "") {
 		t.Errorf("HTTP %s with %s: %d with WWW-Authenticate %q", rpc.name, kind, answer.Status, challenge)
 	}
@@ -351,8 +364,10 @@ func checkHTTP(t *testing.T, s *apitest.Server, rpc operation, kind, credential 
 
 func refused(code codes.Code, text string) bool {
 	switch code {
-	case codes.Unauthenticated, codes.PermissionDenied, codes.Unimplemented, codes.Internal:
+	case codes.Unauthenticated, codes.PermissionDenied, codes.Internal:
 		return true
+	case codes.Unimplemented:
+		return !strings.HasPrefix(text, "this server runs no scans itself") // the answer of RunManagedScans
 	case codes.NotFound:
 		return isNoWebAPI(text) || text == noDeployment.text
 	}

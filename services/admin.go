@@ -232,6 +232,28 @@ func MintJWT(ctx context.Context, cfg config.Config, email string, ttl time.Dura
 	return token, nil
 }
 
+// NewConsoleLink makes a one-time link to the console for a local user. It is valid for [ConsoleLinkTTL].
+func NewConsoleLink(ctx context.Context, cfg config.Config, email string) (link string, err error) {
+	op := operation{method: "console_link.create", deployments: ofUser(email), request: map[string]any{"email": email}}
+	err = operate(ctx, cfg, op, func(ctx context.Context, st *store.Store, _ *secret.Keyring) error {
+		return st.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+			code, err := access.NewConsoleLink(ctx, tx, email)
+			link = server.ConsoleLinkURL(cfg, code)
+			return err
+		})
+	})
+	if err != nil {
+		return "", err // the audit trail may have refused the entry
+	}
+	return link, nil
+}
+
+// AdminEmail is the address of the administrator that the first start creates.
+const AdminEmail = access.AdminEmail
+
+// ConsoleLinkTTL is how long a one-time link to the console may be used.
+const ConsoleLinkTTL = access.ConsoleLinkTTL
+
 // RotateJWTKey creates a new key that signs user tokens from now on, and returns its id. With revoke, the tokens that
 // older keys signed are revoked at once.
 func RotateJWTKey(ctx context.Context, cfg config.Config, revoke bool) (kid string, err error) {

@@ -34,9 +34,9 @@ func TestAuditAnchorsLeave(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := make(chan string, 10)
-			setting := receive(t, got)
 			apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
+				got := make(chan string, 10) // of this server only
+				setting := receive(t, got)
 				s := apitest.Start(t, func(c *config.Config) {
 					on(c)
 					c.AuditAnchor, c.AuditAnchorEvery, c.EgressAllow = setting, 10*time.Second, "127.0.0.1"

@@ -23,44 +23,33 @@ import (
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/server"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/platform/checks"
 )
 
 // Check is one result of Doctor.
-type Check struct {
-	Name   string
-	OK     bool
-	Detail string // what was found
-	Fix    string // how to fix it; empty when OK
-}
+type Check = checks.Check
 
-const (
-	// doctorTimeout limits each request of a check to another machine.
-	doctorTimeout = 10 * time.Second
-	// maxClockSkew is the difference to the database's clock above which tokens and history would be wrong.
-	maxClockSkew = 30 * time.Second
-	// certWarning is how long before its expiry a certificate is reported.
-	certWarning = 14 * 24 * time.Hour
-)
+// doctorTimeout limits each request of a check to another machine.
+const doctorTimeout = checks.Timeout
 
 // Doctor checks what a server with this configuration needs: data directory, database, migrations, key, clock, TLS
 // certificate, ports and OpenID Connect issuer. It changes nothing. Checks that depend on a failed one are skipped.
 func Doctor(ctx context.Context, cfg config.Config) []Check {
-	var checks []Check
-	checks = append(checks, checkData(cfg), checkDisk(cfg))
-	checks = append(checks, checkPermissions(cfg)...)
-	checks = append(checks, checkStore(ctx, cfg)...)
+	found := []Check{checkData(cfg), checkDisk(cfg)}
+	found = append(found, checkPermissions(cfg)...)
+	found = append(found, checkStore(ctx, cfg)...)
 	if cfg.TLSCert != "" {
-		checks = append(checks, checkCertificate(cfg, time.Now()))
+		found = append(found, checkCertificate(cfg, time.Now()))
 	}
-	checks = append(checks, checkPorts(ctx, cfg)...)
+	found = append(found, checkPorts(ctx, cfg)...)
 	if cfg.OIDCIssuer != "" {
-		checks = append(checks, checkOIDC(ctx, cfg))
+		found = append(found, checkOIDC(ctx, cfg))
 	}
-	return checks
+	return found
 }
 
-func failed(name, detail, fix string) Check { return Check{Name: name, Detail: detail, Fix: fix} }
-func passed(name, detail string) Check      { return Check{Name: name, OK: true, Detail: detail} }
+func failed(name, detail, fix string) Check { return checks.Failed(name, detail, fix) }
+func passed(name, detail string) Check      { return checks.Passed(name, detail) }
 
 // checkData checks that the data directory is writable. With PostgreSQL it holds at most the key.
 func checkData(cfg config.Config) Check {
@@ -106,15 +95,18 @@ func checkStore(ctx context.Context, cfg config.Config) []Check {
 	if err := st.Ping(ctx); err != nil {
 		return []Check{failed(name, err.Error(), "check the database's log; of a SQLite file, restore a backup")}
 	}
-	checks := []Check{passed(name, st.Location()+" answers"), checkBuild(ctx, st), checkIntegrity(ctx, st), checkClock(ctx, st)}
+	found := []Check{passed(name, st.Location()+" answers"), checkBuild(ctx, st), checkIntegrity(ctx, st), checkClock(ctx, st)}
 	schema, migrated := checkMigrations(ctx, st)
-	checks = append(checks, schema, checkWrites(ctx, st, migrated && schema.OK))
+	found = append(found, schema, checkWrites(ctx, st, migrated && schema.OK))
 	if migrated {
-		checks = append(checks, checkReports(ctx, cfg, st)...)
-		checks = append(checks, checkKey(ctx, cfg, st))
-		checks = append(checks, checkSignIn(ctx, cfg, st)...)
+		found = append(found, checkReports(ctx, cfg, st)...)
+		found = append(found, checkKey(ctx, cfg, st))
+		if schema.OK {
+			found = append(found, checkRules(ctx, st)...)
+		}
+		found = append(found, checkSignIn(ctx, cfg, st)...)
 	}
-	return checks
+	return found
 }
 
 // checkBuild checks the build options of the embedded SQLite.
@@ -150,11 +142,7 @@ func checkClock(ctx context.Context, st *store.Store) Check {
 	if err != nil {
 		return failed(name, "the clock of the database cannot be read: "+err.Error(), "check the database's log")
 	}
-	skew := time.Since(theirs).Round(time.Second)
-	if skew.Abs() > maxClockSkew {
-		return failed(name, fmt.Sprintf("this machine and the database differ by %s", skew), "set both clocks by NTP: tokens would expire at the wrong time")
-	}
-	return passed(name, fmt.Sprintf("within %s of the database's", maxClockSkew))
+	return checks.Clock(theirs)
 }
 
 // checkMigrations also reports whether there is a schema.
@@ -207,35 +195,26 @@ func checkCertificate(cfg config.Config, now time.Time) Check {
 	if err != nil {
 		return failed(name, err.Error(), "replace the certificate")
 	}
-	until := leaf.NotAfter.UTC().Format(time.DateOnly)
-	switch {
-	case now.Before(leaf.NotBefore):
-		return failed(name, "not valid before "+leaf.NotBefore.UTC().Format(time.RFC3339), "check the clock, or wait")
-	case now.After(leaf.NotAfter):
-		return failed(name, "expired on "+until, "renew it; the server reads the new files by itself")
-	case leaf.NotAfter.Sub(now) < certWarning:
-		return failed(name, "expires on "+until, "renew it soon; the server reads the new files by itself")
-	}
-	return passed(name, "valid until "+until)
+	return checks.Certificate(leaf, now)
 }
 
 // checkPorts checks that each address is free, or that a Palisade server answers there.
 func checkPorts(ctx context.Context, cfg config.Config) []Check {
-	var checks []Check
+	var found []Check
 	for _, port := range []struct{ key, address string }{{"http", cfg.HTTP}, {"grpc", cfg.GRPC}, {"metrics", cfg.Metrics}} {
 		name := port.key + " address"
 		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", port.address)
 		switch {
 		case err == nil:
 			_ = listener.Close() // it was only a test
-			checks = append(checks, passed(name, port.address+" is free"))
+			found = append(found, passed(name, port.address+" is free"))
 		case isRunning(ctx, cfg):
-			checks = append(checks, passed(name, port.address+": the server runs"))
+			found = append(found, passed(name, port.address+": the server runs"))
 		default:
-			checks = append(checks, failed(name, server.ListenError(port.key, port.address, err).Error(), "stop what listens there, or choose another address with --"+port.key))
+			found = append(found, failed(name, server.ListenError(port.key, port.address, err).Error(), "stop what listens there, or choose another address with --"+port.key))
 		}
 	}
-	return checks
+	return found
 }
 
 // isRunning reports whether a server with this configuration is running, according to its metrics port.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/palisade/palisade/services/ai"
 	"github.com/palisade/palisade/services/config"
+	"github.com/palisade/palisade/services/console"
 	"github.com/palisade/palisade/services/deployments"
 	"github.com/palisade/palisade/services/findings"
 	"github.com/palisade/palisade/services/identity"
@@ -38,6 +39,7 @@ var Domains = []server.Domain{
 	notifications.Register,
 	scm.Register,
 	workflows.Register,
+	console.Register,
 	exportAnchors,
 }
 

@@ -34,12 +34,15 @@ var unfilled = []string{"deployments", "settings", "signing_keys", "audit_heads"
 // words are the values of columns with few possible values, by table and column or by column. Nothing is due, so the
 // server's background work ignores these rows.
 var words = map[string]string{
+	"automations.trigger": "TRIGGER_SOURCE_SCAN", "automation_runs.cause": "scan", "policy_runs.cause": "scan",
 	"actor_kind": "user", "ecosystem": "npm", "product": "sast", "scm_type": "SCM_TYPE_GITHUB", "severity": "high", "transitivity": "direct",
 	"agentic_issues.detection_state": "detected", "agentic_issues.triage_state": "open", "agentic_issues.triage_reason": "",
 	"ai_analyses.status": "done", "ai_analyses.verdict": "true_positive", "ai_feedbacks.rating": "RATING_GOOD", "ai_fixes.status": "opened",
-	"ai_memories.stage": "live", "audit_entries.code": "OK", "deliveries.kind": "findings", "deliveries.state": "delivered",
+	"exception_requests.state": "requested", "exception_requests.source": "api", "exception_requests.reason": "no_time",
+	"triage_change_findings.triage_state": "untriaged", "triage_changes.kind": "triage", "triage_changes.state": "fixing", "triage_changes.reason": "",
+	"detection_policies.product": "none", "ruleboard_rules.mode": "block", "ai_memories.stage": "live", "audit_entries.code": "OK", "deliveries.kind": "findings", "deliveries.state": "delivered",
 	"finding_events.kind": "triaged", "finding_events.from_status": "open", "finding_events.to_status": "ignored",
-	"findings.ref": "refs/heads/main", "findings.state": "unresolved", "findings.status": "open",
+	"findings.ref": "refs/heads/main", "freshnesses.ref": "refs/heads/main", "findings.state": "unresolved", "findings.status": "open",
 	"findings.tool": "test", "findings.triage_state": "untriaged", "identity_changes.kind": "split", "memberships.role": "ORG_ROLE_MEMBER",
 	"notification_rules.channel": "CHANNEL_WEBHOOK", "notifications.severity": "SEVERITY_INFO",
 	"onboarding_tasks.state": "TASK_STATE_DONE", "package_manager_configs.registry_type": "REGISTRY_TYPE_UNSPECIFIED",
@@ -47,7 +50,7 @@ var words = map[string]string{
 	"rule_documents.origin":     "import",
 	"rule_versions.document":    `{"id":"r","languages":["python"],"message":"m","severity":"ERROR","pattern":"f()"}`,
 	"rule_documents.visibility": "org_private", "rules.category": "security", "rules.confidence": "high",
-	"rules.tool": "test", "scan_coverages.ref": "refs/heads/main", "scans.ref": "refs/heads/main", "scans.results_state": "stored",
+	"rules.tool": "test", "saved_views.scope": "deployment", "scan_coverages.ref": "refs/heads/main", "scans.ref": "refs/heads/main", "scans.results_state": "stored",
 	"scans.status": "SCAN_STATUS_COMPLETED", "scm_apps.state": "complete", "scm_configs.type": "SCM_TYPE_GITHUB",
 	"team_members.role": "TEAM_ROLE_MEMBER", "tokens.role": "ORG_ROLE_MEMBER", "workflow_attempts.status": "succeeded",
 	"workflow_runs.status": "completed", "workflow_runs.trigger_source": "manual", "workflow_runs.event_source": "api",
@@ -57,7 +60,7 @@ var words = map[string]string{
 // filledNullable are the nullable columns that are filled too.
 var filledNullable = []string{
 	"agentic_issues.project_id", "ai_memories.project_id", "ai_memories.rule_id", "deliveries.finished_at", "finding_events.scan_id",
-	"findings.file_path", "install_checks.advisory", "projects.latest_scan_at", "scans.completed_at", "scans.unique_id", "workflow_runs.finished_at", "workflow_runs.project_id",
+	"findings.file_path", "install_checks.advisory", "projects.latest_scan_at", "scans.completed_at", "scans.pull_request", "scans.unique_id", "workflow_runs.finished_at", "workflow_runs.project_id",
 	"workflow_tasks.finished_at", "workflow_tasks.started_at", "scm_configs.scm_app_id", "workflow_attempts.finished_at",
 }
 
@@ -101,8 +104,14 @@ func (f *filling) beginTrail(t *testing.T) {
 func (f *filling) insert(table *schema.Table) string {
 	columns, values := make([]string, len(table.Columns)), make([]string, len(table.Columns))
 	rows := f.rows
-	if table.Name == "workflows" {
+	switch table.Name {
+	case "automations", "workflows", "ruleboards":
 		rows = min(rows, 100) // the limit of a deployment is 200
+	case "detection_policies":
+		rows = 1 // of a product that does not exist: without rulesets no rule runs
+	}
+	if table.Name == "path_ignores" {
+		rows = min(rows, 4) // one for each product
 	}
 	parent := false // whether some reference refers to row 1
 	for i, c := range table.Columns {
@@ -124,6 +133,8 @@ func (f *filling) value(of *schema.Table, c *schema.Column, parent *bool) string
 	switch {
 	case table == "teams" && c.Name == "parent_id":
 		return fmt.Sprintf("NULLIF(%d, %s)", f.base+1, number)
+	case table == "path_ignores" && c.Name == "product":
+		return "CASE i WHEN 1 THEN 'sast' WHEN 2 THEN 'sca' WHEN 3 THEN 'secrets' ELSE 'ai_sast' END"
 	case table == "findings" && c.Name == "issue_type":
 		return "CASE i % 2 WHEN 0 THEN 'secrets' ELSE 'sast' END"
 	case c.Nullable && !slices.Contains(filledNullable, table+"."+c.Name):
@@ -144,7 +155,9 @@ func (f *filling) value(of *schema.Table, c *schema.Column, parent *bool) string
 		return "'null'" // valid for any type
 	case c.Type == field.TypeBytes:
 		return f.bytes(c.Name, word, number)
-	case c.Name == "version" || c.Name == "position" || c.Name == "number":
+	case c.Name == "quarantined_version":
+		return "0"
+	case c.Name == "version" || c.Name == "proven_version" || c.Name == "position" || c.Name == "number":
 		return "i"
 	case c.Type == field.TypeFloat64 || c.Type == field.TypeInt32:
 		return "1"

@@ -15,16 +15,23 @@ import (
 // sharedQueues are the queues where jobs of deployments wait for each other, each with a job kind. The jobs refer to
 // missing rows, so each ends at once. %d is the deployment, and # a different number for each job.
 var sharedQueues = map[string]struct{ kind, args string }{
-	"default":    {"scm_sync", `{"deployment_id": %d, "config_id": 9#, "debug": false}`},
-	"workflows":  {"workflow_attempt", `{"deployment_id": %d, "run_id": 7, "task_id": 9#, "attempt_id": 9#}`},
-	"ai":         {"ai_analysis", `{"deployment_id": %d, "analysis_id": 9#, "verdict": true}`},
-	"scm_events": {"scm_events", `{"deployment_id": %d, "number": #}`},
-	"scans":      {"store_scan_results", `{"deployment_id": %d, "scan_id": 9#}`},
+	"automations":  {"run_automations", `{"deployment_id": %d, "cause": "scan", "id": 9#, "at": 1}`},
+	"default":      {"scm_sync", `{"deployment_id": %d, "config_id": 9#, "debug": false}`},
+	"workflows":    {"workflow_attempt", `{"deployment_id": %d, "run_id": 7, "task_id": 9#, "attempt_id": 9#}`},
+	"ai":           {"ai_analysis", `{"deployment_id": %d, "analysis_id": 9#, "verdict": true}`},
+	"scm_events":   {"scm_events", `{"deployment_id": %d, "number": #}`},
+	"exports":      {"export_findings", `{"deployment_id": %d, "export_id": 9#}`},
+	"path_ignores": {"apply_path_ignores", `{"deployment_id": %d, "number": #}`},
+	"policies":     {"run_policies_of_day", `{"deployment_id": %d, "day": 9#}`},
+	"sboms":        {"write_sbom", `{"deployment_id": %d, "export_id": 9#}`},
+	"refs":         {"tidy_refs", `{"deployment_id": %d, "number": #}`},
+	"scans":        {"store_scan_results", `{"deployment_id": %d, "scan_id": 9#}`},
 }
 
 // TestQueuesBesideManyJobs: while one deployment has many jobs in a queue, another deployment's job starts within 2 s.
 func TestQueuesBesideManyJobs(t *testing.T) {
 	t.Parallel()
+	testrun.OnlyLarge(t)
 	for queue, job := range sharedQueues {
 		t.Run(queue, func(t *testing.T) {
 			apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -34,13 +41,13 @@ func TestQueuesBesideManyJobs(t *testing.T) {
 				time.Sleep(2 * time.Second) // the first deployment holds all workers
 				// By id alone, because a query is load, too.
 				deployment, _ := store.JobOwner(s.Store.Postgres())
-				begun := fmt.Sprintf("SELECT COUNT(*) FROM river_job WHERE id > %d AND state <> 'available' AND queue = '%s' AND %s = %d",
-					many, queue, deployment, other.DeploymentID)
+				begun := fmt.Sprintf("SELECT COUNT(*) FROM river_job WHERE id > %d AND state <> 'available' AND queue = '%s' AND kind = '%s' AND %s = %d",
+					many, queue, job.kind, deployment, other.DeploymentID)
 				var waits []time.Duration
 				for n := range 3 {
 					addJobs(t, s, 1, queue, job.kind, fmt.Sprintf(job.args, other.DeploymentID))
 					added := time.Now()
-					apitest.Eventually(t, "the other deployment's job begins", func() bool { return jobCount(t, s, begun) == n+1 })
+					apitest.Eventually(t, "the other deployment's job begins", func() bool { return jobCount(t, s, begun) > n }) // the server may add some of its own
 					waits = append(waits, time.Since(added))
 				}
 				if slices.Sort(waits); waits[0] > 2*time.Second { // the fastest: a busy machine delays some, but blocking delays all

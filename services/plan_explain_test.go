@@ -76,22 +76,51 @@ var readAgain = regexp.MustCompile("FROM [`\"]\\w+[`\"] WHERE [`\"]id[`\"] = (?:
 // byHand are the tables that people or an import of rules fill: sorting a tenant's rows is cheap. All other
 // tables grow with every scan, event or run.
 var byHand = []string{
-	"ai_memories", "deployments", "identity_changes", "invitations", "memberships", "notification_rules", "notification_webhooks", "package_manager_configs",
-	"remediation_policies", "review_comment_contents", "rule_alias", "rule_documents", "rule_versions", "scm_apps", "scm_configs", "signing_keys",
-	"tags", "team_members", "teams", "tokens", "users", "workflow_versions", "workflows",
+	"ai_memories", "automations", "deployments", "detection_exceptions", "detection_policies", "identity_changes", "invitations", "memberships", "notification_rules", "notification_webhooks", "package_manager_configs", "path_ignores",
+	"remediation_policies", "report_formats", "review_comment_contents", "rule_alias", "rule_documents", "rule_versions",
+	"ruleboard_projects", "ruleboard_rules", "ruleboards", "saved_views", "scm_apps", "scm_configs", "signing_keys",
+	"tags", "team_members", "teams", "tokens", "triage_changes", "users", "workflow_versions", "workflows",
 }
+
+// Reasons of calls that use columns in memory.
+const (
+	firstReading = "the first call for a deployment reads all that it has, once, and keeps it"
+	highestID    = "the highest id of all, from the primary key"
+	ofRequest    = "the findings that the request names"
+)
 
 // accepted are permitted sorts and reads of more than one deployment, with the reason.
 var accepted = []struct{ rpc, table, why string }{
 	{"FindingIdentityService/ExplainMatch", "findings", "the findings of one identity, one a ref"},
+	{"IssuesService/GetIssue", "ai_feedbacks", "the feedback on the analyses of one finding"},
+	{"IssuesService/GetIssue", "users", "the people in the history of one finding, at most 200"},
+	{"IssuesService/GetIssueCounts", "findings", firstReading},
+	{"IssuesService/GetIssueCounts", "everybody's", highestID},
+	{"IssuesService/GetIssueFilters", "findings", firstReading},
+	{"IssuesService/GetIssueFilters", "everybody's", highestID},
+	{"IssuesService/ListIssueGroups", "findings", firstReading},
+	{"IssuesService/ListIssueGroups", "everybody's", highestID},
+	{"IssuesService/ListIssues", "ai_feedbacks", "the feedback on the analyses of a page"},
+	{"IssuesService/ListIssues", "findings", firstReading},
+	{"IssuesService/ListIssues", "everybody's", highestID},
 	{"MalwareFirewallService/CheckPackageInstalls", "advisories", "the packages in the request"},
 	{"MalwareFirewallService/CheckPackageInstalls", "advisory_packages", "the packages in the request"},
 	{"MalwareFirewallService/ListAdvisories", "advisories", "the rows of one page, chosen by id before"},
 	{"MalwareFirewallReportsService/", "install_checks", "what is sorted are groups; what they count is a range of an index"},
 	{"NotificationsService/MarkNotificationsAsSeen", "notifications", "the rows of one request"},
-	{"ReportsService/", "findings", "the first report of a deployment reads all that it has, once, and keeps it"},
-	{"ReportsService/", "everybody's", "the highest id of all, from the primary key"},
+	{"PoliciesV2Service/BackTestRemediationPolicies", "findings", "the codes of a thousand findings at once, by key"},
+	{"PoliciesV2Service/BackTestRemediationPolicies", "everybody's", "the bounds of windows of ids, from the primary key"},
+	{"RepositoriesService/SearchRepos", "findings", "the summary of a page counts the findings of its projects, which may be all"},
+	{"RepositoryChangesService/Bulk", "projects", "the repositories that the request names"},
+	{"ReportsService/", "findings", firstReading}, // OverviewReportsService too
+	{"ReportsService/", "everybody's", highestID},
+	{"TeamsService/ListDeploymentTeams", "team_projects", "the teams of one project"},
 	{"TokenRequestsService/PickUpToken", "everybody's", "the key in the request identifies the deployment"},
+	{"TriageChangesService/PreviewBulkUpdate", "findings", ofRequest},
+	{"TriageChangesService/PreviewBulkUpdate", "projects", ofRequest},
+	{"TriageChangesService/PreviewBulkUpdate", "exception_requests", ofRequest},
+	{"TriageChangesService/UndoTriageChange", "triage_change_findings", "the decisions about one finding"},
+	{"TriageChangesService/UndoTriageChange", "findings", "the decisions about one finding; the findings are found by key"},
 	{"WorkflowTasksService/ClaimWorkflowTask", "workflow_attempts", "tasks that wait for a worker: at most 200 of a run"},
 }
 
@@ -125,14 +154,14 @@ var firstFound = regexp.MustCompile(`LIMIT [12]$|EXISTS \(SELECT 1 FROM teams`)
 
 // mayScan reports that a plan may scan a whole table, because it has few rows.
 func mayScan(what, table string) bool {
-	return slices.Contains([]string{"audit_heads", "deployments", "signing_keys", "workflows"}, table) || bounded(what, table)
+	return slices.Contains([]string{"audit_heads", "automations", "deployments", "detection_policies", "path_ignores", "ruleboards", "signing_keys", "workflows"}, table) || bounded(what, table)
 }
 
 // withoutTenantTables reports that none of the tables belongs to a tenant. Look-ups of credentials count too, because
 // their result names the tenant.
 func withoutTenantTables(tables map[string]string) bool {
 	for table := range maps.Values(tables) {
-		if !slices.Contains([]string{"deployments", "settings", "signing_keys", "users"}, table) {
+		if !slices.Contains([]string{"console_links", "deployments", "sessions", "settings", "signing_keys", "users"}, table) {
 			return false
 		}
 	}

@@ -137,7 +137,7 @@ func (f *filling) lists(t *testing.T, rpc operation) map[string]*dynamicpb.Messa
 	for _, kind := range kinds {
 		of := proto.CloneOf(bare)
 		if kind != "" {
-			of.Set(of.Descriptor().Fields().ByName("issue_type"), protoreflect.ValueOfString(kind))
+			of.Mutable(of.Descriptor().Fields().ByName("issue_type")).List().Append(protoreflect.ValueOfString(kind))
 		}
 		filters := f.filters(rpc, of)
 		for name, set := range filters {

@@ -92,6 +92,11 @@ func (f *flows) scanner(t *testing.T) {
 		f.do(t, http.MethodPost, "/api/cli/scans", strings.Replace(string(body), "UNIQUE", uuid.NewString(), 1), &answer)
 		return answer.Info.ID
 	}
+	publish := func(name string) {
+		f.do(t, http.MethodPost, "/api/registry/rules", fmt.Sprintf(`{"visibility":"org_private","definition":{"rules":[{"id":%q,"languages":["python"],
+			"message":"m","severity":"ERROR","pattern":"f()"}]}}`, name), nil)
+	}
+	publish("acme.new") // the scan proves it
 	id := begin()
 	results := `{"findings":[` + f.each(`{"check_id":"acme.rule-#","path":"src/file#.py","line":1,"column":1,"end_line":1,"end_column":9,"message":"found","severity":1,
 		"index":0,"commit_date":"2026-11-20T21:57:51","syntactic_id":"a#","match_based_id":"b#_0","metadata":{},"is_blocking":false}`, ",") +
@@ -102,8 +107,13 @@ func (f *flows) scanner(t *testing.T) {
 		Errors []any
 	}
 	f.spend(t, scansv1.ScannerProtocolService_UploadScanResults_FullMethodName, "", http.MethodPost, base+"results", results, &received)
-	// The call itself stores everything after the results.
+	// A completion that comes late stores everything itself. Usually the results wait for it.
+	_, writer := f.server.Store.DB()
 	apitest.Eventually(t, "the results are stored", func() bool {
+		_, err := writer.ExecContext(t.Context(), "UPDATE river_job SET state = 'available', scheduled_at = created_at WHERE kind = 'store_scan_results' AND state = 'scheduled'")
+		if err != nil {
+			t.Fatal(err)
+		}
 		return f.server.Store.Reader.Scan.Query().Where(scan.ID(id), scan.ResultsState("stored")).ExistX(f.inside(t))
 	})
 	end := fmt.Sprintf(`{"exit_code":1,"stats":{},"dependency_parser_errors":[],"task_id":%q,"final_attempt":false,"dependencies":{%s}}`, received.TaskID,
@@ -118,8 +128,9 @@ func (f *flows) scanner(t *testing.T) {
 	if n := f.server.Store.Reader.Dependency.Query().Where(dependency.ScanID(id)).CountX(f.inside(t)); n != int(f.rows) {
 		t.Errorf("%d dependencies are stored, want %d", n, f.rows)
 	}
+	publish("acme.broken") // the failed scan quarantines it
 	failed := fmt.Sprintf("/api/agent/scans/%d/error", begin())
-	f.spend(t, scansv1.ScannerProtocolService_ReportScanError_FullMethodName, "", http.MethodPost, failed, `{"exit_code":2,"stderr":"Traceback"}`, nil)
+	f.spend(t, scansv1.ScannerProtocolService_ReportScanError_FullMethodName, "", http.MethodPost, failed, `{"exit_code":2,"stderr":"Rule parse error in rule acme.broken"}`, nil)
 }
 
 // rules publishes many versions of a rule and reads the last.
@@ -149,6 +160,26 @@ func (f *flows) policies(t *testing.T) {
 		f.do(t, http.MethodGet, target, "", &state)
 		f.spend(t, policiesv1.PoliciesV2Service_ApplyRemediationPolicies_FullMethodName, c.what, http.MethodPut, target, `{"bundle":{"policies":[`+c.policies+`]}}`, nil,
 			"If-Match", state.Version)
+	}
+}
+
+// detection applies exceptions for many projects and turns their rules off, changes all, and deletes them.
+func (f *flows) detection(t *testing.T) {
+	target := fmt.Sprintf("/api/policies/v2/deployments/%d/detection-policy/code", f.tenant.DeploymentID)
+	each := func(format string) string {
+		list := make([]string, f.rows)
+		for i := range list {
+			list[i] = fmt.Sprintf(format, f.base+int64(i)+1)
+		}
+		return strings.Join(list, ",")
+	}
+	except := func(kind string) string {
+		return `"exceptions":[` + each(`{"exception_type":"`+kind+`","project":"name%d","rule":"import","rule_type":"ruleset"}`) + `]`
+	}
+	for _, c := range []struct{ what, bundle string }{
+		{"new", `"disabled":[` + each(`"name%d"`) + `],` + except("include")}, {"changed", except("exclude")}, {"deleted", `"rulesets":["default"]`},
+	} {
+		f.spend(t, policiesv1.PoliciesV2Service_ApplyDetectionPolicy_FullMethodName, c.what, http.MethodPut, target, `{"bundle":{`+c.bundle+`}}`, nil, "If-Match", "*")
 	}
 }
 

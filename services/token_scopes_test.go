@@ -12,6 +12,7 @@ import (
 
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
@@ -47,23 +48,26 @@ var reachedBy = map[access.Scope][]string{
 	},
 }
 
-// scopeVerdict is the verdict for a token with one scope, or with no relevant one, and without the Web API.
-func scopeVerdict(rpc operation, scope access.Scope) verdict {
+// scopeVerdict is the verdict for a token with one scope, or with no relevant one, and without the Web API. has is what
+// the refusal says about the token.
+func scopeVerdict(rpc operation, scope access.Scope, has string) verdict {
 	if slices.Contains(reachedBy[scope], rpc.name) {
 		return pass
 	}
-	want := noWebAPI
+	want, required := noWebAPI, "web-api"
 	for other, list := range reachedBy {
 		if slices.Contains(list, rpc.name) {
-			want.text = "not found: this requires an API token with the scope " + string(other) + " or web-api, without limited scopes"
+			required = string(other) + " or web-api"
 		}
 	}
+	if strings.Contains(has, "limited to") {
+		required += ", without limited scopes"
+	}
+	want.text += required + "; this token has " + has
 	return want
 }
 
-func isNoWebAPI(text string) bool {
-	return text == noWebAPI.text || strings.HasPrefix(text, noWebAPI.text+": this requires an API token with the scope")
-}
+func isNoWebAPI(text string) bool { return strings.HasPrefix(text, noWebAPI.text) }
 
 // TestScopesOfTokens calls every RPC with a token of every scope and an administrator's role. The permitted RPCs must
 // be exactly the list above.
@@ -91,18 +95,58 @@ func TestScopesOfTokens(t *testing.T) {
 	})
 }
 
-// reaches reports whether a call passes the access rules, regardless of its result.
-func reaches(t *testing.T, s *apitest.Server, rpc operation, token string) bool {
-	t.Helper()
+// TestScopeErrorsRevealNothing calls every RPC with a token of every scope, about its own deployment, another one and
+// one that does not exist. The refusal names the scope. The two deployments that are not the token's look the same.
+func TestScopeErrorsRevealNothing(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		other := s.AddTenant(t, "umbrella")
+		nobody := apitest.Tenant{Slug: "nobody", DeploymentID: 999_999}
+		for scope := range reachedBy {
+			token := s.AddToken(t, s.Tenant, access.TokenSpec{Scopes: []access.Scope{scope}})
+			for _, rpc := range operations() {
+				want := scopeVerdict(rpc, scope, string(scope))
+				if want == pass || rpc.rule.GetPermission() == optionsv1.Permission_PERMISSION_PUBLIC ||
+					!slices.Contains(rpc.rule.GetSchemes(), optionsv1.Scheme_SCHEME_WEB_TOKEN) {
+					continue
+				}
+				for _, tenant := range []apitest.Tenant{s.Tenant, other, nobody} {
+					want := want
+					if tenant != s.Tenant && namesDeployment(rpc) {
+						want = noDeployment
+					}
+					got := status.Convert(call(s.Context(t, token), s.Conn, rpc, about(rpc, tenant)))
+					if got.Code() != want.grpc || got.Message() != want.text || apierr.ReasonOf(got.Err()) != want.reason {
+						t.Errorf("%s about %s with the scope %s: %v, want %q", rpc.name, tenant.Slug, scope, got, want.text)
+					}
+				}
+			}
+		}
+	})
+}
+
+func namesDeployment(rpc operation) bool {
+	fields := rpc.descriptor.Input().Fields()
+	return fields.ByName("deployment_slug") != nil || fields.ByName("deployment_id") != nil
+}
+
+// about is a request that names a deployment and nothing else.
+func about(rpc operation, tenant apitest.Tenant) *dynamicpb.Message {
 	request := dynamicpb.NewMessage(rpc.descriptor.Input())
 	fields := rpc.descriptor.Input().Fields()
 	if f := fields.ByName("deployment_slug"); f != nil {
-		request.Set(f, protoreflect.ValueOfString(s.Slug))
+		request.Set(f, protoreflect.ValueOfString(tenant.Slug))
 	}
 	if f := fields.ByName("deployment_id"); f != nil {
-		request.Set(f, protoreflect.ValueOfInt64(s.DeploymentID))
+		request.Set(f, protoreflect.ValueOfInt64(tenant.DeploymentID))
 	}
-	got := status.Convert(call(s.Context(t, token), s.Conn, rpc, request))
+	return request
+}
+
+// reaches reports whether a call passes the access rules, regardless of its result.
+func reaches(t *testing.T, s *apitest.Server, rpc operation, token string) bool {
+	t.Helper()
+	got := status.Convert(call(s.Context(t, token), s.Conn, rpc, about(rpc, s.Tenant)))
 	switch got.Code() {
 	case codes.Unauthenticated, codes.PermissionDenied:
 		return false

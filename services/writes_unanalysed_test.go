@@ -35,6 +35,13 @@ var mayReadMore = []struct{ pattern, why string }{
 	{`"findings"\."fingerprint" (= |IN ).*"findings"\."project_id" = |"findings"\."project_id" = .*"findings"\."fingerprint" (= |IN )`, "people change identities: reads the project once, whatever the request"},
 	{`"findings"\."issue_type" = .* ORDER BY "findings"\."relevant_since" DESC`, "chooses the newest that a filter chooses"},
 	{`^SELECT MIN\("findings"\."rule_id"\)`, "a note about chosen findings reads the findings of the deployment once"},
+	{`^SELECT issue_type, status, triage_state, count|^SELECT count\(\*\) FROM \(SELECT DISTINCT project_id, fingerprint`, "counts what a bulk update chooses: reads the deployment once, whatever the filter"},
+	{`^SELECT "findings"\."id", "findings"\."rule_id", "findings"\."status" FROM`, "the findings of reviewed requests, from a covering index"},
+	{`SUM\(CASE WHEN "findings"\."ignored_by_pattern"`, "counts what patterns would ignore: reads the findings of the products once"},
+	{`^UPDATE ai_analyses SET finding_id = 0`, "the analyses of the month, once for a deleted project"},
+	{`^UPDATE freshnesses SET due_at`, "compares two tables once an hour"},
+	{`GROUP BY "findings"\."project_id", "findings"\."ref"$`, "finds the refs with open findings every six hours"},
+	{`ORDER BY "finding_events"\."at" DESC LIMIT`, "a simulation of an automation searches the last 5,000 events"},
 	{`FROM "scans" WHERE "scans"\."deployment_id" = \$1 AND EXISTS`, "ends at the first project that was scanned twice"},
 }
 
@@ -42,6 +49,7 @@ var mayReadMore = []struct{ pattern, why string }{
 // for which PostgreSQL has no statistics. Regardless of its estimates, no statement reads many more rows than it is
 // about. The test checks the executed plans, including generic ones.
 func TestWritesOfTablesNeverAnalysed(t *testing.T) {
+	testrun.OnlyLarge(t)
 	if testrun.On(testrun.Postgres) {
 		t.Run(testrun.Postgres, writesOfTablesNeverAnalysed)
 	}
@@ -74,6 +82,7 @@ func writesOfTablesNeverAnalysed(t *testing.T) {
 // TestWritesWithoutStatistics does the same on SQLite, which does not count rows. It explains each statement as a
 // database without statistics would. None reads all findings, or all findings of a deployment or type.
 func TestWritesWithoutStatistics(t *testing.T) {
+	testrun.OnlyLarge(t)
 	data := t.TempDir()
 	on := func(c *config.Config) { c.Data, c.EgressAllow = data, "127.0.0.1" }
 	ours := fillProjects(t, on)

@@ -219,7 +219,7 @@ func list(conn *grpc.ClientConn, token string, q pageQuery) func(context.Context
 	findings := findingsv1.NewFindingsServiceClient(conn)
 	size := int64(q.size())
 	request := &findingsv1.ListFindingsRequest{
-		DeploymentSlug: deployment, Status: q.Status, Severities: []string{q.Severity}, PageSize: &size,
+		DeploymentSlug: deployment, Status: []string{q.Status}, Severities: []string{q.Severity}, PageSize: &size,
 	}
 	return func(ctx context.Context) error {
 		answer, err := findings.ListFindings(metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token), request)

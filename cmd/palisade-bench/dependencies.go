@@ -74,7 +74,7 @@ func (b *bench) measureDependencies(ctx context.Context) ([]row, error) {
 	if err := b.db.QueryRowContext(ctx, "SELECT MAX(project_id) FROM dependencies").Scan(&repositoryID); err != nil {
 		return nil, err
 	}
-	return b.measureLists(ctx, "slowest list of dependencies", dependencyCases(deploymentID, repositoryID))
+	return b.measureLists(ctx, "slowest list of dependencies", filterBar, dependencyCases(deploymentID, repositoryID))
 }
 
 // lastTen returns the ten repositories before one, joined by commas.

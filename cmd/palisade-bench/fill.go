@@ -29,14 +29,14 @@ type fillUpload struct {
 	report                 []byte
 }
 
-func makeFillUpload(n int) (u fillUpload, err error) {
+func makeFillUpload(n, results int) (u fillUpload, err error) {
 	pair := n / len(fillRefs) // the refs of a project have the same findings
 	u.project = fmt.Sprintf("bench/project-%02d", pair%fillProjects)
 	u.ref = fillRefs[n%len(fillRefs)]
 	u.category = fmt.Sprintf("night-%04d", pair/fillProjects)
 	// Each pass over the projects shifts the tools, so that each project has findings of all tools.
 	tool := fillTools[(pair+pair/fillProjects)%len(fillTools)]
-	u.report, err = makeReportOf(tool, uint64(pair), fillResults)
+	u.report, err = makeReportOf(tool, uint64(pair), results)
 	return u, err
 }
 
@@ -44,7 +44,7 @@ func makeFillUpload(n int) (u fillUpload, err error) {
 func (b *bench) fill(ctx context.Context, findings int) error {
 	missing := (findings - b.stored + fillResults - 1) / fillResults
 	first := b.uploads
-	return makeUploads(ctx, first, max(0, missing), func(ctx context.Context, u fillUpload) error {
+	return makeUploads(ctx, first, max(0, missing), fillResults, func(ctx context.Context, u fillUpload) error {
 		if (b.uploads-first)%500 == 0 {
 			b.progress("fill: %d of %d findings", b.stored, findings)
 		}
@@ -56,14 +56,15 @@ func (b *bench) fill(ctx context.Context, findings int) error {
 	})
 }
 
-// makeUploads sends count uploads, numbered from first, and generates the next ones while one is sent.
-func makeUploads(ctx context.Context, first, count int, send func(context.Context, fillUpload) error) error {
+// makeUploads sends count uploads of that many results, numbered from first, and generates the next ones while one is
+// sent.
+func makeUploads(ctx context.Context, first, count, results int, send func(context.Context, fillUpload) error) error {
 	made := make(chan fillUpload, 8)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		defer close(made)
 		for n := range count {
-			u, err := makeFillUpload(first + n)
+			u, err := makeFillUpload(first+n, results)
 			if err != nil {
 				return err
 			}

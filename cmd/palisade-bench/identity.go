@@ -113,7 +113,7 @@ func (o identityOptions) measure(
 	defer func() { err = errors.Join(err, shared.stop()) }()
 	for _, edit := range identity.Edits() {
 		for _, source := range sources {
-			if !strings.Contains(edit.Name, o.edit) || !strings.Contains(source.Name, o.source) {
+			if !edit.Fits(source) || !strings.Contains(edit.Name, o.edit) || !strings.Contains(source.Name, o.source) {
 				continue
 			}
 			progress("%s: %s", edit.Name, source.Name)
@@ -169,10 +169,14 @@ func startIdentityServer(ctx context.Context, stderr io.Writer) (*identityServer
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	transport := &http.Transport{}
-	return &identityServer{
+	server := &identityServer{
 		Server: identity.Server{Base: "http://" + process.ready.HTTP, Token: token, Deployment: deployment, HTTP: &http.Client{Transport: transport}},
 		child:  process, transport: transport, dir: dir,
-	}, nil
+	}
+	if err := server.HoldNothing(ctx); err != nil {
+		return nil, errors.Join(err, server.stop())
+	}
+	return server, nil
 }
 
 func (s *identityServer) stop() error {

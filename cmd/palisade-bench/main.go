@@ -81,11 +81,15 @@ measures the following parts in turns with their baselines:
   deep      page 5,000 at the end of a listing session against the first pages of the same session, jumps to deep pages
             against an OFFSET, a full listing during imports
   filters   the documented lists and filters, alone and in pairs: 95th percentile of each
+  issues    lists of 50 issues with any two filters in every order, and numbers, filter values and groups with one filter:
+            95th percentile of each
   skewed    random filters over a separate store of the same size (SQLite) with skewed values: 95th percentile of all
             requests
   dependencies   the lists of a million dependencies with their documented filters: 95th percentile of each
   uploads   new findings, and the same report again: rows per second, against a prepared multi-row INSERT of the same rows
   triage    single decisions by 1 and 16 clients, and 100,000 findings in bulk, against handwritten SQL
+  feed      changes that are written in SQL, 1,000 a second, to 20 watchers: from the commit to the delivery, on one node
+            and on PostgreSQL on three
   import    readers, and triage in another deployment, during an import of 100,000 findings; memory during the import of a
             report of 1 GiB, and readers of another deployment; each against an idle server
   neighbours   one deployment at full load in each queue: list, triage, upload, notification and workflow of another one,
@@ -103,7 +107,8 @@ temporary directory (TMPDIR).`,
   palisade-bench --only pages,deep                 # some parts
   palisade-bench --findings 5000000 --growth 10000,100000,1000000 --only growth   # five million
   palisade-bench --database postgres://me@127.0.0.1/postgres   # in a new database on that server
-  palisade-bench peers`,
+  palisade-bench peers
+  palisade-bench seed /tmp/store                   # only fill a store, and keep it`,
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -127,7 +132,7 @@ temporary directory (TMPDIR).`,
 	flags.DurationVar(&o.cpu, "cpu", time.Second, "CPU time of a server per round")
 	flags.StringVar(&o.database, "database", "", "postgres:// URL of a server where a database may be created (it is dropped at the end); default: SQLite")
 	flags.StringVar(&o.profiles, "profiles", "", "directory for profiles of pages and uploads, for go tool pprof")
-	root.AddCommand(newIdentityCommand(), newPeersCommand())
+	root.AddCommand(newIdentityCommand(), newPeersCommand(), newSeedCommand())
 	root.AddCommand(newChildCommands()...)
 	root.CompletionOptions.DisableDefaultCmd = true
 	return root

@@ -52,7 +52,7 @@ func (b *bench) settleNeighbour(ctx context.Context) (*neighbour, error) {
 	c := n.client(b.server, 1)
 	defer c.close()
 	b.progress("another deployment: fill %d findings", n.findings)
-	if err := makeUploads(ctx, 0, n.findings/fillResults, func(ctx context.Context, u fillUpload) error {
+	if err := makeUploads(ctx, 0, n.findings/fillResults, fillResults, func(ctx context.Context, u fillUpload) error {
 		return c.create(ctx, u.project, u.ref, u.category, u.report, fillResults)
 	}); err != nil {
 		return nil, err

@@ -132,7 +132,7 @@ func (f *fairness) fill(ctx context.Context) error {
 	for _, who := range []account{f.hostile, f.neighbour} {
 		c := who.client(f.server, 1)
 		defer c.close()
-		err := makeUploads(ctx, 0, min(neighboursFindings, f.findings/2)/fillResults, func(ctx context.Context, u fillUpload) error {
+		err := makeUploads(ctx, 0, min(neighboursFindings, f.findings/2)/fillResults, fillResults, func(ctx context.Context, u fillUpload) error {
 			return c.create(ctx, u.project, u.ref, u.category, u.report, fillResults)
 		})
 		if err != nil {

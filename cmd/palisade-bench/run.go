@@ -57,17 +57,18 @@ func newBench(ctx context.Context, o options, stderr io.Writer) (_ *bench, err e
 		return nil, err
 	}
 	b := &bench{options: o, stderr: stderr, began: time.Now(), dir: dir, token: "sgp_" + rand.Text() + rand.Text(), decided: map[int64]int64{}}
-	if err := b.open(ctx); err != nil {
+	data := filepath.Join(dir, "data")
+	if err := os.Mkdir(data, 0o700); err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+	if err := b.open(ctx, data); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
 	return b, nil
 }
 
-func (b *bench) open(ctx context.Context) (err error) {
-	data := filepath.Join(b.dir, "data")
-	if err := os.Mkdir(data, 0o700); err != nil {
-		return err
-	}
+// open makes the database, in the given directory if it is SQLite, and starts the server.
+func (b *bench) open(ctx context.Context, data string) (err error) {
 	if b.db, err = makeDatabase(ctx, data, b.database); err != nil {
 		return err
 	}
@@ -106,11 +107,14 @@ func (b *bench) restart(ctx context.Context) error {
 }
 
 func (b *bench) close() error {
-	errs := []error{b.stop()}
-	if b.db != nil {
-		errs = append(errs, b.db.close())
+	return errors.Join(b.stop(), b.closeDatabase(), os.RemoveAll(b.dir))
+}
+
+func (b *bench) closeDatabase() error {
+	if b.db == nil {
+		return nil
 	}
-	return errors.Join(append(errs, os.RemoveAll(b.dir))...)
+	return b.db.close()
 }
 
 // progress prints the current step; an error of stderr does not end the measurement.

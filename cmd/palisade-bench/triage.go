@@ -15,6 +15,7 @@ const (
 	groupBar    = 1.5 // throughput of manyClients relative to one client
 	slowestBar  = 100 // milliseconds of the slowest decision of any client
 	bulkBar     = 10  // bulk triage relative to the same change in SQL
+	previewBar  = 1   // a preview relative to the same change in SQL
 	manyClients = 16
 	bulkTriage  = 100_000
 )
@@ -25,6 +26,8 @@ type triageFigures struct {
 	oneSlow, slow sample // milliseconds
 	failed        sample
 	bulk, byHand  sample // milliseconds
+	preview       sample // milliseconds, like the next two for bulkSize findings
+	update, undo  sample
 	bulkSize      int
 }
 
@@ -62,6 +65,9 @@ func (f *triageFigures) rows() []row {
 		{what: "single triage: errors", value: f.failed, unit: plainNumber, bar: always(0, " ")},
 		{what: "handwritten UPDATE and INSERT … SELECT", value: f.byHand, unit: millis, note: fmt.Sprintf("%d findings of the same file, one transaction", f.bulkSize)},
 		{what: "bulk triage", value: f.bulk, unit: millis, ratio: f.bulk.over(f.byHand), base: "handwritten SQL", bar: atMost(bulkBar), note: "the same number of findings, chosen by id"},
+		{what: "bulk update: preview", value: f.preview, unit: millis, ratio: f.preview.over(f.byHand), base: "handwritten SQL", bar: atMost(previewBar), note: "chosen by filter, on all refs; for as many findings"},
+		{what: "bulk update", value: f.update, unit: millis, ratio: f.update.over(f.byHand), base: "handwritten SQL", bar: atMost(bulkBar), note: "the previewed findings; they can be undone"},
+		{what: "bulk update: undo", value: f.undo, unit: millis, ratio: f.undo.over(f.byHand), base: "handwritten SQL", bar: atMost(bulkBar)},
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 	"time"
 )
 
@@ -33,6 +35,9 @@ func (b *bench) bulkRounds(ctx context.Context, f *triageFigures) error {
 		if changed < half {
 			return fmt.Errorf("bulk triage of %d: %d changed", half, changed)
 		}
+		if err := b.updateByFilter(ctx, f, half, state); err != nil {
+			return err
+		}
 		if err := b.db.checkpoint(ctx); err != nil {
 			return err
 		}
@@ -44,6 +49,48 @@ func (b *bench) bulkRounds(ctx context.Context, f *triageFigures) error {
 		f.byHand = append(f.byHand, micros(time.Since(began))/1000)
 	}
 	return nil
+}
+
+// updateByFilter previews a bulk update of the findings that were just triaged, makes it, and undoes it. Its figures
+// are for as many findings as the other ones.
+func (b *bench) updateByFilter(ctx context.Context, f *triageFigures, half int, state string) error {
+	deployments, err := b.ids(ctx, "SELECT MIN(id) FROM deployments")
+	if err != nil {
+		return err
+	}
+	path := fmt.Sprintf("/api/agent/deployments/%d/findings/v2", deployments[0])
+	request := map[string]any{
+		"issueType": "ISSUE_TYPE_SAST", "filter": map[string]any{"tab": "ISSUE_TAB_" + strings.ToUpper(state)},
+		"params": map[string]any{"triageState": "FINDING_TRIAGE_STATE_REOPENED"},
+	}
+	var answer struct {
+		PreviewToken                string
+		UpdatedCount, RestoredCount int
+		ChangeID                    string
+	}
+	call := func(into *sample, method, path string, body any, changed *int) error {
+		if err := b.db.checkpoint(ctx); err != nil {
+			return err
+		}
+		began := time.Now()
+		if err := b.client.call(ctx, method, path, body, &answer); err != nil {
+			return err
+		}
+		took := time.Since(began)
+		if *changed < half {
+			return fmt.Errorf("%s %s: %d of %d changed", method, path, *changed, half)
+		}
+		*into = append(*into, micros(took)/1000*float64(half)/float64(*changed))
+		return nil
+	}
+	if err := call(&f.preview, http.MethodPost, path+"/preview", request, &answer.UpdatedCount); err != nil {
+		return err
+	}
+	request["previewToken"] = answer.PreviewToken
+	if err := call(&f.update, http.MethodPatch, path, request, &answer.UpdatedCount); err != nil {
+		return err
+	}
+	return call(&f.undo, http.MethodPost, path+"/undo/"+answer.ChangeID, map[string]any{}, &answer.RestoredCount)
 }
 
 // decideByHand does the same in SQL: insert the events, then update the findings.

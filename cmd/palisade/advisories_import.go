@@ -30,17 +30,32 @@ func newAdvisoriesImport(std streams) *cobra.Command {
 	var flags clientFlags
 	var maliciousOnly bool
 	cmd := &cobra.Command{
-		Use:   "import DIR|ZIP",
-		Short: "Import advisories in the OSV format from a directory or a zip file",
-		Long: `Import advisories in the OSV format: all .json files below a directory, or in a zip file such as
-https://osv-vulnerabilities.storage.googleapis.com/npm/all.zip. A stored advisory changes only if the file's was
-modified later. Repeating an import changes nothing, and an interrupted import can be repeated.
+		Use:   "import DIR|ZIP|CSV|JSON",
+		Short: "Import advisories in the OSV format, exploit predictions, or known exploits",
+		Long: `Import one of these:
+
+- Advisories in the OSV format: all .json files below a directory, or in a zip file such as
+  https://osv-vulnerabilities.storage.googleapis.com/npm/all.zip. A stored advisory changes only if the file's was
+  modified later.
+- FIRST's predictions of exploits (EPSS): a CSV file, plain or compressed by gzip, such as
+  https://epss.empiricalsecurity.com/epss_scores-current.csv.gz. A stored prediction changes only if the file's is of
+  a later day.
+- CISA's catalogue of known exploits (KEV): a JSON file, plain or compressed by gzip, such as
+  https://www.cisa.gov/sites/default/files/feeds/known_exploited_vulnerabilities.json. It replaces the stored catalogue.
+
+Supply-chain findings show the prediction and the known exploit of their CVE. Repeating an import changes nothing, and
+an interrupted import can be repeated.
 
 Exit status: 0 all files were uploaded; 2 an error, or files that are not JSON.`,
 		Example: `  palisade advisories import ./malicious-packages/osv --malicious-only
-  palisade advisories import all.zip --malicious-only`,
-		Args: exactlyOne("a directory or a zip file"),
+  palisade advisories import all.zip --malicious-only
+  palisade advisories import epss_scores-current.csv.gz
+  palisade advisories import known_exploited_vulnerabilities.json`,
+		Args: exactlyOne("a directory or a file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if !maliciousOnly && isFeed(args[0]) {
+				return importFeed(cmd.Context(), args[0], flags, std)
+			}
 			files, closeFiles, err := openAdvisories(args[0])
 			if err != nil {
 				return fmt.Errorf("%s: %w", printable(args[0]), err)
@@ -57,6 +72,36 @@ Exit status: 0 all files were uploaded; 2 an error, or files that are not JSON.`
 	flags.add(cmd)
 	cmd.Flags().BoolVar(&maliciousOnly, "malicious-only", false, "skip advisories about vulnerabilities, which never block")
 	return cmd
+}
+
+// isFeed reports whether a file is neither a directory nor a zip file.
+func isFeed(name string) bool {
+	info, err := os.Stat(name)
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	archive, err := zip.OpenReader(name)
+	if err == nil {
+		_ = archive.Close()
+	}
+	return errors.Is(err, zip.ErrFormat)
+}
+
+func importFeed(ctx context.Context, name string, flags clientFlags, std streams) error {
+	feed, err := openFeed(name, std)
+	if err != nil {
+		return fmt.Errorf("%s: %w", printable(name), err)
+	}
+	defer feed.close()
+	firewall, err := openFirewall(ctx, flags, std)
+	if err != nil {
+		return err
+	}
+	i := &exploitImport{firewall: firewall, std: std}
+	if err := i.run(ctx, feed); err != nil {
+		return fmt.Errorf("%s: %w", printable(name), err)
+	}
+	return nil
 }
 
 // openAdvisories opens a directory or a zip file.
@@ -206,19 +251,24 @@ func mayBeMalicious(raw []byte) bool {
 	return bytes.Contains(raw, []byte("MAL-")) || bytes.Contains(raw, []byte("malicious-packages-origins"))
 }
 
-func (i *advisoryImport) send(ctx context.Context) error {
-	if len(i.batch) == 0 {
-		return nil
-	}
-	body, err := json.Marshal(map[string]any{"advisories": i.batch, "maliciousOnly": i.maliciousOnly})
+// post uploads a part of an import.
+func (f *firewall) post(ctx context.Context, content, answer any) error {
+	body, err := json.Marshal(content)
 	if err != nil {
 		return err
 	}
-	req, err := i.request(ctx, http.MethodPost, nil, bytes.NewReader(body), "api", "sca", "deployments", i.deploymentID, "advisories")
+	req, err := f.request(ctx, http.MethodPost, nil, bytes.NewReader(body), "api", "sca", "deployments", f.deploymentID, "advisories")
 	if err != nil {
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
+	return f.do(req, answer)
+}
+
+func (i *advisoryImport) send(ctx context.Context) error {
+	if len(i.batch) == 0 {
+		return nil
+	}
 	var answer struct {
 		Created, Updated, Unchanged int
 		Skipped                     []struct {
@@ -226,7 +276,7 @@ func (i *advisoryImport) send(ctx context.Context) error {
 			ID, Reason string
 		}
 	}
-	if err := i.do(req, &answer); err != nil {
+	if err := i.post(ctx, map[string]any{"advisories": i.batch, "maliciousOnly": i.maliciousOnly}, &answer); err != nil {
 		return err
 	}
 	i.created, i.updated, i.unchanged = i.created+answer.Created, i.updated+answer.Updated, i.unchanged+answer.Unchanged

@@ -11,6 +11,9 @@ import (
 
 const errConnectionRefused = syscall.ECONNREFUSED
 
+// codeScopeMissing is the code of the error for a token without the scope that an operation requires.
+const codeScopeMissing = "SCOPE_MISSING"
+
 // apiError is an error response of the server.
 type apiError struct {
 	status     int
@@ -88,13 +91,16 @@ func (e *apiError) violations() (lines []string) {
 }
 
 func (e *apiError) hint() string {
+	if e.Code == codeScopeMissing {
+		return "Create a token with one of these scopes: palisade token create --name NAME --scopes SCOPE"
+	}
 	switch e.status {
 	case http.StatusUnauthorized:
 		return "Check that " + tokenEnv + " (or --token) is correct, not expired and not revoked. On the server: palisade token list"
 	case http.StatusForbidden:
 		return "The token is valid but lacks the permission. Create one with another role or scope: palisade token create --help"
 	case http.StatusNotFound:
-		return "A token of another deployment, or without the scope web-api, gets the same answer. Check --deployment and: palisade token list"
+		return "A token of another deployment gets the same answer. Check --deployment and: palisade token list"
 	case http.StatusRequestEntityTooLarge:
 		return "The server's limit is max-upload: palisade serve --help"
 	case http.StatusTooManyRequests:

@@ -13,10 +13,9 @@ import (
 	"github.com/spf13/pflag"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/palisade/palisade/cmd/palisade/printout"
 	platformv1 "github.com/palisade/palisade/gen/palisade/platform/v1"
 	"github.com/palisade/palisade/services"
-	"github.com/palisade/palisade/services/config"
+	"github.com/palisade/palisade/services/findings/printout"
 )
 
 // auditFilter has the filter flags of audit entries.
@@ -115,7 +114,7 @@ details of each change.`,
 			return table.Flush()
 		},
 	}
-	config.AddFlags(cmd.Flags(), storeKeys...)
+	addStoreFlags(cmd)
 	filter.add(cmd.Flags())
 	cmd.Flags().IntVar(&limit, "limit", 50, "maximum number of entries")
 	return cmd
@@ -187,7 +186,7 @@ they were stored. The output is streamed, so memory does not limit the number of
 			return out.Flush()
 		},
 	}
-	config.AddFlags(cmd.Flags(), storeKeys...)
+	addStoreFlags(cmd)
 	filter.add(cmd.Flags())
 	return cmd
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/services/config"
 )
@@ -66,7 +68,7 @@ func (f *clientFlags) newClient(std streams) (*client, error) {
 	token = strings.TrimSpace(token)
 	if token == "" {
 		return nil, fmt.Errorf("no API token: set %s or give --token.\n"+
-			"  The server printed one on its first start; create another one with: palisade token create --name NAME", tokenEnv)
+			"  The server printed one on its first start; create another one with: palisade token create --name NAME --scopes web-api", tokenEnv)
 	}
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, usagef("the token contains blanks or characters that no token has; is it quoted or cut correctly?")
@@ -160,6 +162,10 @@ func (c *client) resolveDeployment(ctx context.Context, given string) (string, e
 		Deployments []struct{ Slug string }
 	}
 	if err := c.do(req, &answer); err != nil {
+		var refused *apiError
+		if errors.As(err, &refused) && refused.Code == codeScopeMissing {
+			return "", fmt.Errorf("a token without the scope web-api cannot look up its deployment: name it with --deployment.\n  %w", err)
+		}
 		return "", err
 	}
 	var slugs []string
@@ -204,4 +210,12 @@ func (c *client) waitReady(ctx context.Context, timeout time.Duration) error {
 			return fmt.Errorf("%s was not ready after %v", c.base, timeout)
 		}
 	}
+}
+
+// decode reads a response. Fields that a later server added are ignored.
+func decode(raw []byte, into proto.Message) error {
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(raw, into); err != nil {
+		return fmt.Errorf("unexpected response: %w", err)
+	}
+	return nil
 }

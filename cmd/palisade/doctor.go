@@ -12,15 +12,32 @@ import (
 )
 
 func newDoctor(std streams) *cobra.Command {
+	var ci bool
+	var output string
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check configuration, database, migrations, key and clock",
+		Short: "Check configuration, database, migrations, key and clock; with --ci, a CI job",
 		Long: `Check everything that a server with these settings needs, and print a remedy for each failure. Nothing is changed.
-Exit status 2 if a check fails.`,
+Exit status 2 if a check fails.
+
+With --ci, check from inside a CI job whether a scan of this job can fail it: address, TLS, clock, token, scope, rules,
+size of results, scanner, error handling and checkout. It reads SEMGREP_URL and SEMGREP_APP_TOKEN as the scanner does,
+else PALISADE_URL and PALISADE_TOKEN. It needs no database and stores no scan. Exit status 1 if the gate does not hold.`,
 		Example: `  palisade doctor
-  palisade doctor --config /etc/palisade.yaml`,
+  palisade doctor --config /etc/palisade.yaml
+  palisade doctor --ci                     # in a job, before semgrep ci
+  palisade doctor --ci -o json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := oneOf("output", output, "table", "json"); err != nil {
+				return err
+			}
+			if ci {
+				return runCI(cmd.Context(), std, output)
+			}
+			if output != "table" {
+				return usagef("--output is for --ci only")
+			}
 			cfg, err := config.Load(cmd.Flags(), std.environ)
 			if err == nil {
 				err = cfg.Validate()
@@ -36,6 +53,8 @@ Exit status 2 if a check fails.`,
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&ci, "ci", false, "check a CI job instead of a server")
+	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json, with --ci")
 	config.AddFlags(cmd.Flags())
 	cmd.Flags().SortFlags = false
 	return cmd

@@ -19,23 +19,26 @@ type findingsOptions struct {
 	client clientFlags
 	output string
 	all    bool
+	// removed lists removed findings instead.
+	removed bool
 }
 
 func newFindings(std streams) *cobra.Command {
 	var o findingsOptions
 	cmd := &cobra.Command{
 		Use:   "findings",
-		Short: "List findings with all filters of the API, and explain or correct their identity",
+		Short: "List findings with all filters of the API, show and triage them, and explain or correct their identity",
 		Long: `List findings, newest first, as a table, as JSON (exactly as the API returns them) or as CSV. The filters
 have the names and values of the API's query parameters; separate list values with commas or repeat the
-flag. Without --all, one page is printed.
+flag. Without --all, one page is printed. Findings that were removed are listed with --removed only.
 
-The subcommands concern the identity of findings: how findings are matched from scan to scan, and how to
-correct a wrong match.`,
+"show" prints one finding, "triage" and "exceptions" decide about findings, "watch", "export" and "import" move them.
+The other subcommands concern the identity of findings: how findings are matched from scan to scan, and how to correct a wrong match.`,
 		Example: `  palisade findings --status open --severities high,critical
   palisade findings --repos acme/web --ref main --since 7d
   palisade findings --issue-type sca --exposures reachable,always_reachable
   palisade findings --all --dedup -o csv > findings.csv
+  palisade findings --removed --repos acme/web --ref refs/pull/7/merge
   palisade findings --all -o json | jq '.findings[].rule_name'`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, std) },
@@ -44,12 +47,17 @@ correct a wrong match.`,
 	addFilterFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&o.all, "all", false, "print all pages")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "table, json or csv")
+	cmd.Flags().BoolVar(&o.removed, "removed", false, "list the findings that were removed, which no other list shows, with the reason")
 	cmd.MarkFlagsMutuallyExclusive("all", "page")
-	cmd.AddCommand(newFindingsExplain(std), newFindingsSplit(std), newFindingsMerge(std), newFindingsUndo(std), newIdentityChanges(std))
+	cmd.AddCommand(newFindingsShow(std), newFindingsExplain(std), newFindingsSplit(std), newFindingsMerge(std), newFindingsUndo(std), newIdentityChanges(std),
+		newFindingsTriage(std), newFindingsExceptions(std), newFindingsWatch(std), newFindingsExport(std), newFindingsImport(std))
 	return cmd
 }
 
 func (o *findingsOptions) run(cmd *cobra.Command, std streams) error {
+	if o.removed {
+		return o.runRemoved(cmd, std)
+	}
 	if err := oneOf("output", o.output, "table", "json", "csv"); err != nil {
 		return err
 	}

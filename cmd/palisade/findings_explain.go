@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/palisade/palisade/cmd/palisade/printout"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	"github.com/palisade/palisade/services/findings/printout"
 )
 
 func newFindingsExplain(std streams) *cobra.Command {
@@ -132,10 +132,14 @@ func identityLine(f *findingsv1.IdentityFinding) string {
 }
 
 func identityPlace(at *findingsv1.IdentityPlace) string {
-	if at.GetFilePath() == "" {
-		return "no file"
+	logical := printable(at.GetLogicalLocation())
+	switch {
+	case at.GetFilePath() != "":
+		return inside(fmt.Sprintf("%s:%d", printable(at.GetFilePath()), at.GetLine()), logical)
+	case logical != "":
+		return logical
 	}
-	return fmt.Sprintf("%s:%d", printable(at.GetFilePath()), at.GetLine())
+	return "no file"
 }
 
 func minute(at *timestamppb.Timestamp) string {

@@ -22,31 +22,31 @@ type filter struct {
 type filterKind int
 
 const (
-	oneWord filterKind = iota
-	list
-	flagged // true or false
+	list    filterKind = iota
+	names              // a list of names, which may contain commas
+	flagged            // true or false
 	number
 	moment
 )
 
 var filters = []filter{
-	{"issue_type", oneWord, "sast (default), sca or ai_sast"},
+	{"issue_type", list, "sast (default), sca, ai_sast"},
 	{"since", moment, "only findings relevant since this time: 7d, 2026-05-04, 2026-05-04T10:20:30Z or epoch seconds"},
 	{"page", number, "page, from 0"},
 	{"page_size", number, "findings per page, 100 to 3000 (default 100)"},
 	{"dedup", flagged, "collapse a finding that is on several refs into one row"},
-	{"repos", list, "project names"},
+	{"repos", names, "project names"},
 	{"repository_ids", list, "project ids"},
-	{"status", oneWord, "open, fixed, ignored, reviewing, fixing or provisionally_ignored"},
+	{"status", list, "open, fixed, ignored, reviewing, fixing, provisionally_ignored"},
 	{"triage_reasons", list, "acceptable_risk, false_positive, no_time, no_triage_reason, duplicate; with --status ignored"},
 	{"severities", list, "low, medium, high, critical"},
-	{"ref", oneWord, "branch or full ref; _default for the primary branch"},
+	{"ref", names, "branches or full refs; _default for the primary branch"},
 	{"policies", list, "rule-board-audit, rule-board-pr-comments, rule-board-block (sast)"},
-	{"rules", list, "rule names (sast)"},
-	{"categories", list, "rule categories (sast)"},
-	{"confidence", oneWord, "low, medium or high (sast)"},
-	{"autotriage_verdict", oneWord, "true_positive or false_positive (sast)"},
-	{"component_tags", list, "component tags"},
+	{"rules", names, "rule names (sast)"},
+	{"categories", names, "rule categories (sast)"},
+	{"confidence", list, "low, medium, high (sast)"},
+	{"autotriage_verdict", list, "true_positive, false_positive (sast)"},
+	{"component_tags", names, "component tags"},
 	{"exposures", list, "reachable, always_reachable, conditionally_reachable, unreachable, unknown (sca)"},
 	{"transitivities", list, "direct, transitive, unknown (sca)"},
 	{"is_malicious", flagged, "only malicious dependencies; with =false only other findings (sca)"},
@@ -60,6 +60,8 @@ func addFilterFlags(fs *pflag.FlagSet) {
 		switch f.kind {
 		case list:
 			fs.StringSlice(f.flag(), nil, f.doc)
+		case names: // the server splits them at commas, because it knows the names
+			fs.StringArray(f.flag(), nil, f.doc)
 		case flagged:
 			fs.Bool(f.flag(), false, f.doc)
 		case number:
@@ -79,12 +81,8 @@ func filterQuery(fs *pflag.FlagSet, now time.Time) (url.Values, error) {
 			continue
 		}
 		switch f.kind {
-		case list:
-			values, err := fs.GetStringSlice(f.flag())
-			if err != nil {
-				return nil, err
-			}
-			query[f.name] = values
+		case list, names:
+			query[f.name] = valuesOf(flag)
 		case moment:
 			seconds, err := parseMoment(flag.Value.String(), now)
 			if err != nil {
@@ -96,6 +94,12 @@ func filterQuery(fs *pflag.FlagSet, now time.Time) (url.Values, error) {
 		}
 	}
 	return query, nil
+}
+
+// valuesOf returns the values of a flag that may be repeated.
+func valuesOf(flag *pflag.Flag) []string {
+	values, _ := flag.Value.(pflag.SliceValue)
+	return values.GetSlice()
 }
 
 // parseMoment parses a time from the command line into the epoch seconds of the API.

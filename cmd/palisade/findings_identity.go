@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
@@ -34,8 +33,8 @@ func (i *identities) call(ctx context.Context, method string, query url.Values, 
 	if err != nil {
 		return nil, err
 	}
-	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(raw, result); err != nil {
-		return nil, fmt.Errorf("unexpected response: %w", err)
+	if err := decode(raw, result); err != nil {
+		return nil, err
 	}
 	return raw, nil
 }

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/palisade/palisade/cmd/palisade/printout"
+	"github.com/palisade/palisade/services/findings/printout"
 )
 
 // finding has the columns of the table and the CSV file, for all issue types.
@@ -31,6 +31,7 @@ type finding struct {
 	Location struct {
 		FilePath string `json:"file_path"`
 		Line     int64  `json:"line"`
+		Logical  string `json:"logical_location"`
 	} `json:"location"`
 	Dependency struct {
 		Package string `json:"package"`
@@ -38,17 +39,28 @@ type finding struct {
 	} `json:"found_dependency"`
 }
 
-// place returns the file and line, or the package of a supply-chain finding without a file.
+// place returns the file, line and logical location, or the package of a supply-chain finding without any of them.
 func (f finding) place() string {
+	at := f.Location
 	switch {
-	case f.Location.FilePath != "" && f.Location.Line > 0:
-		return f.Location.FilePath + ":" + strconv.FormatInt(f.Location.Line, 10)
-	case f.Location.FilePath != "":
-		return f.Location.FilePath
+	case at.Logical != "" && (at.FilePath == "" || at.FilePath == at.Logical):
+		return at.Logical
+	case at.FilePath != "" && at.Line > 0:
+		return inside(at.FilePath+":"+strconv.FormatInt(at.Line, 10), at.Logical)
+	case at.FilePath != "":
+		return inside(at.FilePath, at.Logical)
 	case f.Dependency.Package != "":
 		return f.Dependency.Package + "@" + f.Dependency.Version
 	}
 	return "-"
+}
+
+// inside adds the name of a logical location to a place.
+func inside(place, logical string) string {
+	if logical == "" {
+		return place
+	}
+	return place + " (" + logical + ")"
 }
 
 // findingsPrinter writes findings as they arrive. raw is the finding as the server sent it.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/palisade/palisade/cmd/palisade/printout"
+	"github.com/palisade/palisade/services/findings/printout"
 )
 
 func TestFindingsTable(t *testing.T) {
@@ -57,7 +57,7 @@ func TestEveryFilterBecomesItsParameter(t *testing.T) {
 	args := []string{"findings", "--deployment", "default"}
 	for _, f := range filters {
 		switch f.kind {
-		case list:
+		case list, names:
 			args = append(args, "--"+f.flag(), "a,b", "--"+f.flag(), "c")
 		case flagged:
 			args = append(args, "--"+f.flag()+"=false")
@@ -65,8 +65,6 @@ func TestEveryFilterBecomesItsParameter(t *testing.T) {
 			args = append(args, "--"+f.flag(), "150")
 		case moment:
 			args = append(args, "--"+f.flag(), "7d")
-		default:
-			args = append(args, "--"+f.flag(), "word")
 		}
 	}
 	if got := palisade(t, "", server.env(), args...); got.status != exitOK {
@@ -77,7 +75,7 @@ func TestEveryFilterBecomesItsParameter(t *testing.T) {
 		t.Errorf("%d parameters of %d filters, want the contract's 21", len(query), len(filters))
 	}
 	for _, f := range filters {
-		want := map[filterKind]string{list: "[a b c]", flagged: "[false]", number: "[150]", moment: "[1777636800]", oneWord: "[word]"}[f.kind]
+		want := map[filterKind]string{list: "[a b c]", names: "[a,b c]", flagged: "[false]", number: "[150]", moment: "[1777636800]"}[f.kind]
 		if got := fmt.Sprint(query[f.name]); got != want {
 			t.Errorf("%s: got %s, want %s", f.name, got, want)
 		}
@@ -207,4 +205,24 @@ func TestPlainHTTPBeyondThisMachineWarns(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantParts(t, errs.String(), "warning", "plain HTTP")
+}
+
+func TestRemovedFindings(t *testing.T) {
+	const path = "GET /api/v1/deployments/default/removed-findings"
+	server := serveRecorded(t, map[string]string{path: `{"findings":[{"id":90017,"project":"acme/web","ref":"refs/pull/7/merge","rule_name":"py.sqli","severity":"high",` +
+		`"path":"app/db.py","line":42,"triage_state":"untriaged","reason":"pull request closed","removed_at":"2026-05-04T10:20:30Z"}],"cursor":""}`})
+	got := palisade(t, "", server.env(), "findings", "--removed", "--deployment", "default", "--repos", "acme/web,api", "--ref", "main", "--page-size", "50")
+	if got.status != exitOK {
+		t.Fatalf("status %d: %s", got.status, got.err)
+	}
+	wantParts(t, got.out, "SEVERITY", "high", "app/db.py:42", "refs/pull/7/merge", "2026-05-04", "pull request closed")
+	wantParts(t, got.err, "1 removed findings.")
+	if query := server.requests[0].URL.Query(); query.Get("project") != "acme/web,api" || query.Get("ref") != "main" || query.Get("limit") != "50" || len(query) != 3 {
+		t.Errorf("query %v", query)
+	}
+	for _, bad := range [][]string{{"--status", "open"}, {"--repos", "a", "--repos", "b"}, {"--issue-type", "sast,sca"}, {"-o", "csv"}} {
+		if got := palisade(t, "", server.env(), append([]string{"findings", "--removed", "--deployment", "default"}, bad...)...); got.status != exitError {
+			t.Errorf("%v: status %d, %s", bad, got.status, got.err)
+		}
+	}
 }

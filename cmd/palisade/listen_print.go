@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/palisade/palisade/cmd/palisade/printout"
+	"github.com/palisade/palisade/services/findings/printout"
 )
 
 // listenEvent is a line of `palisade listen`: a finding or scan of a message, or a rejected message.

@@ -17,6 +17,8 @@ const (
 	exitOK    = 0
 	exitNo    = 1
 	exitError = 2
+	// exitChanges means that a file differs from the server.
+	exitChanges = 3
 )
 
 func main() {
@@ -38,6 +40,9 @@ func run(ctx context.Context, args []string, std streams) int {
 	}
 	if errors.Is(err, errNo) {
 		return exitNo
+	}
+	if errors.Is(err, errChanges) {
+		return exitChanges
 	}
 	if text := err.Error(); text != "" { // a command that has printed its error returns errReported
 		_, _ = fmt.Fprintln(std.err, "palisade: "+strings.TrimSuffix(text, "\n"))
@@ -65,11 +70,13 @@ scans, and serves them over HTTP/JSON and gRPC.`,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddGroup(&cobra.Group{ID: "server", Title: "On the server:"}, &cobra.Group{ID: "client", Title: "Through the API:"})
-	for _, c := range []*cobra.Command{newServe(std), newMigrate(std), newBackup(std), newRestore(std), newToken(std), newJWT(std), newUser(std), newAudit(std), newDoctor(std), newHealthcheck(std)} {
+	for _, c := range []*cobra.Command{newServe(std), newMigrate(std), newBackup(std), newRestore(std), newToken(std), newJWT(std), newConsoleLink(std), newUser(std), newAudit(std), newDoctor(std), newHealthcheck(std)} {
 		c.GroupID = "server"
 		root.AddCommand(c)
 	}
-	for _, c := range []*cobra.Command{newUpload(std), newFindings(std), newReport(std), newWorkflow(std), newRules(std), newAdvisories(std)} {
+	for _, c := range []*cobra.Command{
+		newUpload(std), newFindings(std), newProjects(std), newCloses(std), newFreshness(std), newReport(std), newWorkflow(std), newRules(std), newPolicy(std), newAI(std), newFormats(std), newAdvisories(std),
+	} {
 		c.GroupID = "client"
 		root.AddCommand(c)
 	}

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/palisade/palisade/cmd/palisade/printout"
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/config"
+	"github.com/palisade/palisade/services/findings/printout"
 )
 
 func newMigrate(std streams) *cobra.Command {

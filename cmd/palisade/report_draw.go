@@ -15,7 +15,7 @@ import (
 	"github.com/guptarohit/asciigraph"
 	"golang.org/x/term"
 
-	"github.com/palisade/palisade/cmd/palisade/printout"
+	"github.com/palisade/palisade/services/findings/printout"
 )
 
 // reportTable is a report as rows (buckets, or products of the funnel) and numeric columns.

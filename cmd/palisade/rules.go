@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/palisade/palisade/cmd/palisade/printout"
+	"github.com/palisade/palisade/services/findings/printout"
 )
 
 func newRules(std streams) *cobra.Command {
@@ -30,7 +30,7 @@ from scanners. See docs/rules.md.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newRulesImport(std), newRulesValidate(std), newRulesList(std), newRulesShow(std), newRulesMode(std), newRulesDelete(std),
+	cmd.AddCommand(newRulesImport(std), newRulesValidate(std), newRulesList(std), newRulesShow(std), newRulesMode(std), newRulesRelease(std), newRulesDelete(std),
 		newRulesAlias(std), newRulesUnalias(std), newRulesAliases(std))
 	return cmd
 }
@@ -48,6 +48,19 @@ type shownRule struct {
 	Version    int32    `json:"version"`
 	CreatedAt  string   `json:"createdAt"`
 	UpdatedAt  string   `json:"updatedAt"`
+	Quarantine *struct {
+		Reason string `json:"reason"`
+		ScanID string `json:"scanId"`
+		Since  string `json:"since"`
+	} `json:"quarantine,omitempty"`
+}
+
+// mode says what happens to the rule's findings.
+func (r *shownRule) mode() string {
+	if r.Quarantine != nil {
+		return plain(r.Mode, "RULE_MODE_") + ", quarantined"
+	}
+	return plain(r.Mode, "RULE_MODE_")
 }
 
 // plain removes the prefix of an API word: block for RULE_MODE_BLOCK.
@@ -59,7 +72,7 @@ func printRules(out io.Writer, rules []shownRule) error {
 	table := printout.NewTable(out)
 	_, _ = fmt.Fprintln(table, "NAME\tMODE\tPRODUCT\tSEVERITY\tLANGUAGES\tORIGIN\tVERSION")
 	for _, r := range rules {
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%d\n", printable(r.Name), plain(r.Mode, "RULE_MODE_"), plain(r.Product, "RULE_PRODUCT_"),
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%d\n", printable(r.Name), r.mode(), plain(r.Product, "RULE_PRODUCT_"),
 			printable(r.Severity), printable(strings.Join(r.Languages, ",")), plain(r.Origin, "RULE_ORIGIN_"), r.Version)
 	}
 	return table.Flush()
@@ -82,6 +95,7 @@ func (b *rulebook) call(ctx context.Context, method string, query url.Values, bo
 type rulesFilter struct {
 	products, modes, origins []string
 	language, query          string
+	quarantined              bool
 }
 
 func (f rulesFilter) values() url.Values {
@@ -95,6 +109,9 @@ func (f rulesFilter) values() url.Values {
 		if value != "" {
 			values.Set(key, value)
 		}
+	}
+	if f.quarantined {
+		values.Set("quarantined", "true")
 	}
 	return values
 }

@@ -97,6 +97,41 @@ func (b *rulebook) matching(cmd *cobra.Command, names []string) ([]string, error
 	return out, nil
 }
 
+func newRulesRelease(std streams) *cobra.Command {
+	var flags clientFlags
+	cmd := &cobra.Command{
+		Use:   "release NAME…",
+		Short: "End the quarantine of rules",
+		Long: `End the quarantine of rules, which a scanner could not load: the next scan gets them again. Reports of scans no longer
+quarantine their present versions. A * in a name matches any text; quote such names.`,
+		Example: `  palisade rules list --quarantined
+  palisade rules release acme.python.eval`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("%s needs the name of a rule; see: palisade rules list --quarantined", cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			book, err := openRulebook(cmd.Context(), flags, std)
+			if err != nil {
+				return err
+			}
+			names, err := book.matching(cmd, args)
+			if err != nil {
+				return err
+			}
+			var answer struct{ Rules []shownRule }
+			if _, err := book.call(cmd.Context(), http.MethodPost, nil, map[string]any{"names": names}, &answer, "released-rules"); err != nil {
+				return err
+			}
+			return printRules(std.out, answer.Rules)
+		},
+	}
+	flags.add(cmd)
+	return cmd
+}
+
 func newRulesDelete(std streams) *cobra.Command {
 	var flags clientFlags
 	cmd := &cobra.Command{

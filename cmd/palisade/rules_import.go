@@ -215,7 +215,7 @@ func newRulesValidate(std streams) *cobra.Command {
 		Use:   "validate DIR|FILE…",
 		Short: "Validate rules, and print problems with file and line",
 		Long: `Validate rules and print every problem with file, line and rule. This needs no server. It checks what makes scanners
-reject a rule, but not the code inside of patterns.
+reject a rule. Only scanners can parse the code inside of patterns; of that it checks brackets and double quotes.
 
 Exit status: 0 no problems, 1 problems, 2 the check failed.`,
 		Example: `  palisade rules validate ./rules
@@ -259,7 +259,8 @@ func printValidation(std streams, files []fileOfRules, problems []document.Probl
 		}
 	} else {
 		printRuleProblems(std.out, problems)
-		_, _ = fmt.Fprintf(std.err, "%d files: %d valid rules, %d problems\n", len(files), good, len(problems))
+		_, _ = fmt.Fprintf(std.err, "%s: %s, %s\n", plural(int64(len(files)), "file", "files"),
+			plural(int64(good), "valid rule", "valid rules"), plural(int64(len(problems)), "problem", "problems"))
 	}
 	if len(problems) > 0 {
 		return errNo

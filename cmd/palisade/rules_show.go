@@ -10,7 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/palisade/palisade/cmd/palisade/printout"
+	"github.com/palisade/palisade/services/findings/printout"
+	"github.com/palisade/palisade/services/rules/ruleset"
 )
 
 func newRulesList(std streams) *cobra.Command {
@@ -43,7 +44,11 @@ func newRulesList(std streams) *cobra.Command {
 			if output == "json" {
 				return json.NewEncoder(std.out).Encode(map[string]any{"rules": list})
 			}
-			return printRules(std.out, list)
+			if err := printRules(std.out, list); err != nil || !filter.quarantined {
+				return err
+			}
+			_, err = fmt.Fprint(std.err, quarantineLimit(list))
+			return err
 		},
 	}
 	flags.add(cmd)
@@ -52,9 +57,18 @@ func newRulesList(std streams) *cobra.Command {
 	cmd.Flags().StringSliceVar(&filter.origins, "origin", nil, "only rules of these origins: starter, import, publish")
 	cmd.Flags().StringVar(&filter.language, "language", "", "only rules of this language: python, go, ts, …")
 	cmd.Flags().StringVar(&filter.query, "query", "", "only rules with this text in their name")
+	cmd.Flags().BoolVar(&filter.quarantined, "quarantined", false, "only rules in quarantine: scans do not get them")
 	cmd.Flags().IntVar(&limit, "limit", 0, "maximum number of rules; 0: all")
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
 	return cmd
+}
+
+// quarantineLimit says that the rules in quarantine reach the limit; empty if they do not.
+func quarantineLimit(quarantined []shownRule) string {
+	if len(quarantined) < ruleset.MaxQuarantined {
+		return ""
+	}
+	return fmt.Sprintf("the limit of %d rules in quarantine is reached: scans get further broken rules\n", ruleset.MaxQuarantined)
 }
 
 // shownRuleDetails is the response for one rule.
@@ -119,8 +133,12 @@ func printDocument(out io.Writer, raw []byte) error {
 
 func (s *shownRuleDetails) print(out io.Writer) error {
 	r := s.Rule
-	_, _ = fmt.Fprintf(out, "%s: mode %s, version %d, %s, severity %s, %s, origin %s\n", printable(r.Name), plain(r.Mode, "RULE_MODE_"), r.Version,
+	_, _ = fmt.Fprintf(out, "%s: mode %s, version %d, %s, severity %s, %s, origin %s\n", printable(r.Name), r.mode(), r.Version,
 		plain(r.Product, "RULE_PRODUCT_"), printable(r.Severity), printable(strings.Join(r.Languages, ", ")), plain(r.Origin, "RULE_ORIGIN_"))
+	if q := r.Quarantine; q != nil {
+		_, _ = fmt.Fprintf(out, "in quarantine since %s, by scan %s: %s\nimport a corrected version, or, if it is right: palisade rules release %s\n",
+			printable(q.Since), printable(q.ScanID), printable(q.Reason), printable(r.Name))
+	}
 	if err := printDocument(out, s.Document); err != nil {
 		return err
 	}

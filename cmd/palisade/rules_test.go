@@ -71,6 +71,11 @@ func TestRulesCommands(t *testing.T) {
 	wantParts(t, expect(exitOK, "mode", "comment", "acme.*", "acme/c").out, "acme.a", "acme.b", "acme.stdin", "acme/c", "comment")
 	wantParts(t, expect(exitError, "mode", "off", "nothing.*").err, "there is no rule nothing.*")
 	wantParts(t, expect(exitError, "mode", "off", "nothing").err, `rule "nothing" not found`)
+	wantParts(t, expect(exitOK, "release", "acme.a").out, "acme.a", "comment")
+	wantParts(t, expect(exitError, "release", "nothing").err, `rule "nothing" not found`)
+	if got := expect(exitOK, "list", "--quarantined").out; strings.Count(got, "\n") != 1 {
+		t.Errorf("no rule is in quarantine: %s", got)
+	}
 	wantParts(t, expect(exitOK, "delete", "acme/c", "acme.b").out, "acme/c: deleted", "acme.b: deleted")
 	wantParts(t, expect(exitError, "show", "acme/c").err, `rule "acme/c" not found`)
 	wantParts(t, expect(exitOK, "alias", "G1", "G2", "--tool", "gosec").out, "G1 of gosec is now G2")
@@ -126,6 +131,8 @@ func TestRulesValidateNeedsNoServer(t *testing.T) {
 		t.Errorf("%d %s", got.status, got.out)
 	}
 	wantParts(t, got.err, "2 files: 3 valid rules, 0 problems")
+	got = palisade(t, "rules:\n"+yamlRule("acme.one", "ERROR"), nil, "rules", "validate", "-")
+	wantParts(t, got.err, "1 file: 1 valid rule, 0 problems")
 	got = palisade(t, "rules: [", nil, "rules", "validate", dir, "-")
 	if got.status != exitNo {
 		t.Errorf("status %d", got.status)
@@ -144,7 +151,7 @@ func TestRulesUsage(t *testing.T) {
 	for _, test := range []struct{ args, want string }{
 		{"import", "needs a directory or a file"}, {"import - -", "can be read only once"}, {"import - --mode loud", `--mode: got "loud"`}, {"import - -o xml", `--output: got "xml"`},
 		{"import --starter x", "takes no arguments"}, {"validate", "needs a directory or a file"}, {"list x", "takes no arguments"}, {"list --limit -1", "--limit"},
-		{"mode block", "want a mode"}, {"mode loud a", `mode: got "loud", want monitor, comment, block, off`}, {"delete", "needs the name of a rule"}, {"show", "name of a rule"},
+		{"mode block", "want a mode"}, {"mode loud a", `mode: got "loud", want monitor, comment, block, off`}, {"delete", "needs the name of a rule"}, {"release", "needs the name of a rule"}, {"show", "name of a rule"},
 		{"alias a --tool x", "want the old and the new name"}, {"alias a b", "required flag(s)"}, {"unalias a", "required flag(s)"}, {"nothing", "unknown command"},
 	} {
 		got := palisade(t, "", nil, append([]string{"rules"}, strings.Fields(test.args)...)...)
@@ -153,7 +160,7 @@ func TestRulesUsage(t *testing.T) {
 		}
 		wantParts(t, got.err, test.want, "--help")
 	}
-	for _, command := range []string{"import", "validate", "list", "show", "mode", "delete", "alias", "unalias", "aliases"} {
+	for _, command := range []string{"import", "validate", "list", "show", "mode", "release", "delete", "alias", "unalias", "aliases"} {
 		wantParts(t, palisade(t, "", nil, "rules", command, "--help").out, "Examples:", "palisade rules "+command)
 	}
 }

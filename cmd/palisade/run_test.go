@@ -117,8 +117,9 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"findings", "--token", "a b"}, []string{"blanks"}},
 		{[]string{"findings", "--token", "a", "--server", "localhost:8080"}, []string{"--server", "http://127.0.0.1:8080"}},
 		{[]string{"findings", "--token", "a", "--server", "http://u:p@h"}, []string{"without user"}},
-		{[]string{"token", "create"}, []string{`"name"`}},
-		{[]string{"token", "create", "--name", "x", "--expires-in", "soon"}, []string{"--expires-in", "90d"}},
+		{[]string{"token", "create"}, []string{`"name"`, `"scopes"`}},
+		{[]string{"token", "create", "--name", "x"}, []string{`"scopes"`, "palisade token create --help"}},
+		{[]string{"token", "create", "--name", "x", "--scopes", "agent", "--expires-in", "soon"}, []string{"--expires-in", "90d"}},
 		{[]string{"token", "revoke"}, []string{"a token id"}},
 		{[]string{"token", "revoke", "-3"}, []string{"palisade token revoke --help"}},
 		{[]string{"token", "revoke", "x"}, []string{`"x"`, "palisade token list"}},
@@ -162,7 +163,7 @@ func TestVersion(t *testing.T) {
 
 // TestHelpTeaches: every command has an example, and its help names the environment variable of each setting.
 func TestHelpTeaches(t *testing.T) {
-	for _, args := range []string{"serve", "migrate up", "migrate status", "token create", "token list", "token revoke", "jwt",
+	for _, args := range []string{"serve", "migrate up", "migrate status", "token create", "token list", "token revoke", "jwt", "console-link",
 		"jwt rotate", "upload", "findings", "doctor", "version", "listen", "audit verify", "audit list", "audit export",
 		"user list", "user link", "user unlink"} {
 		got := palisade(t, "", nil, append(strings.Fields(args), "--help")...)

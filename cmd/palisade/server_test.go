@@ -91,7 +91,7 @@ func TestFromServeToFindings(t *testing.T) {
 	wantParts(t, must(client, "findings", "--repos", "no/such").err, "No findings match.")
 
 	store := []string{"PALISADE_DATA=" + dir}
-	made := must(store, "token", "create", "--name", "ci", "--expires-in", "90d")
+	made := must(store, "token", "create", "--name", "ci", "--scopes", "web-api", "--expires-in", "90d")
 	value := strings.TrimSpace(made.out)
 	if strings.Contains(made.err, value) || value == "" {
 		t.Errorf("the value belongs on standard output alone: %q", made.err)
@@ -108,8 +108,38 @@ func TestFromServeToFindings(t *testing.T) {
 
 	wantParts(t, must(store, "migrate", "up").out, "up to date")
 	wantParts(t, must(store, "jwt", "rotate").out, "are signed with key")
+	wantParts(t, must(store, "console-link", "--public-url", "https://palisade.acme.test").out, "https://palisade.acme.test/auth/link?code=")
+	if got := palisade(t, "", store, "console-link", "--email", "nobody@example.com"); got.status != exitError {
+		t.Errorf("a link for nobody: %d %s", got.status, got.err)
+	}
 	if got := palisade(t, "", store, "jwt", "--email", "nobody@example.com"); got.status != exitError {
 		t.Errorf("a token for nobody: %s", got.out)
+	}
+}
+
+// Commands on the store find its only deployment, whatever its slug is.
+func TestOnlyDeployment(t *testing.T) {
+	dir := t.TempDir()
+	client := startServer(t, dir, "--deployment", "acme")
+	upload := palisade(t, "", client, "upload", "testdata/gosec-pocketbase.sarif", "--project", "p", "--ref", "main", "--wait", "1m")
+	wantParts(t, upload.out, "309 results")
+	store := []string{"PALISADE_DATA=" + dir}
+	for _, args := range [][]string{
+		{"token", "create", "--name", "ci", "--scopes", "agent"}, {"token", "list"}, {"token", "revoke", "2"}, {"user", "list"}, {"audit", "list"},
+	} {
+		if got := palisade(t, "", store, args...); got.status != exitOK {
+			t.Errorf("%v: %s", args, got.err)
+		}
+	}
+	for _, slug := range []string{"default", "acm"} {
+		got := palisade(t, "", store, "token", "create", "--name", "ci", "--scopes", "agent", "--deployment", slug)
+		if got.status != exitError || got.out != "" {
+			t.Errorf("status %d, output %q", got.status, got.out)
+		}
+		wantParts(t, got.err, `deployment "`+slug+`" not found; there is acme`)
+		if env := palisade(t, "", append(store, "PALISADE_DEPLOYMENT="+slug), "token", "list"); env.err != got.err {
+			t.Errorf("the variable: %q, the flag: %q", env.err, got.err)
+		}
 	}
 }
 

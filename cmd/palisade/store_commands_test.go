@@ -38,10 +38,11 @@ func storeCommands(backup string) []storeCommand {
 		{path: "palisade migrate status"},
 		{path: "palisade backup", args: []string{"--to", backup}},
 		{path: "palisade restore", args: []string{"--from", backup, "--force"}, exempt: "it needs a place of its own: see below"},
-		{path: "palisade token create", args: []string{"--name", "x"}, entry: "token.create"},
+		{path: "palisade token create", args: []string{"--name", "x", "--scopes", "web-api"}, entry: "token.create"},
 		{path: "palisade token list"},
 		{path: "palisade token revoke", args: []string{"2"}, entry: "token.revoke"},
 		{path: "palisade jwt", args: []string{"--email", "admin@localhost"}, entry: "jwt.mint"},
+		{path: "palisade console-link", entry: "console_link.create"},
 		{path: "palisade jwt rotate", entry: "jwt.rotate"},
 		{path: "palisade user list"},
 		{

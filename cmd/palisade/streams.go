@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/palisade/palisade/cmd/palisade/printout"
+	"github.com/palisade/palisade/services/findings/printout"
 )
 
 // streams has the input, output and environment of a command.

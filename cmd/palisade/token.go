@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/palisade/palisade/cmd/palisade/printout"
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/config"
+	"github.com/palisade/palisade/services/findings/printout"
 )
 
 func newToken(std streams) *cobra.Command {
@@ -31,13 +31,13 @@ func newTokenCreate(std streams) *cobra.Command {
 	var req services.CreateTokenRequest
 	var expires string
 	cmd := &cobra.Command{
-		Use:   "create --name NAME",
+		Use:   "create --name NAME --scopes SCOPES",
 		Short: "Create an API token and print its value, once",
 		Long: `Create an API token. Standard output has only its value, which is never shown again: the store keeps a
-hash.`,
+hash. Without --deployment, it belongs to the store's only deployment.`,
 		Example: `  palisade token create --name ci --scopes agent                 # may only upload reports
-  palisade token create --name dashboard                         # may read
-  PALISADE_TOKEN=$(palisade token create --name nightly --role admin --expires-in 90d)`,
+  palisade token create --name dashboard --scopes web-api        # may read
+  PALISADE_TOKEN=$(palisade token create --name nightly --scopes web-api --role admin --expires-in 90d)`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := loadStore(cmd, std)
@@ -62,12 +62,13 @@ hash.`,
 			return nil
 		},
 	}
-	config.AddFlags(cmd.Flags(), storeKeys...)
+	addStoreFlags(cmd)
 	cmd.Flags().StringVar(&req.Name, "name", "", "name of the token")
-	cmd.Flags().StringSliceVar(&req.Scopes, "scopes", []string{"web-api"}, "scopes: web-api, agent, workflow-tasks, install-checks")
+	cmd.Flags().StringSliceVar(&req.Scopes, "scopes", nil, "scopes: web-api, agent, workflow-tasks, install-checks")
 	cmd.Flags().StringVar(&req.Role, "role", "", "role: admin, member or readonly; default: the least that its scopes need (readonly for web-api alone, else member)")
 	cmd.Flags().StringVar(&expires, "expires-in", "", "time until it expires, such as 12h or 90d; default: never")
 	_ = cmd.MarkFlagRequired("name")
+	_ = cmd.MarkFlagRequired("scopes")
 	return cmd
 }
 
@@ -102,7 +103,7 @@ func newTokenList(std streams) *cobra.Command {
 			return table.Flush()
 		},
 	}
-	config.AddFlags(cmd.Flags(), storeKeys...)
+	addStoreFlags(cmd)
 	return cmd
 }
 
@@ -149,7 +150,7 @@ func newTokenRevoke(std streams) *cobra.Command {
 			return err
 		},
 	}
-	config.AddFlags(cmd.Flags(), storeKeys...)
+	addStoreFlags(cmd)
 	return cmd
 }
 

@@ -5,7 +5,7 @@ import (
 	"io"
 	"sort"
 
-	"github.com/palisade/palisade/cmd/palisade/printout"
+	"github.com/palisade/palisade/services/findings/printout"
 )
 
 // shownSkips is the number of skipped results that are printed. For the rest, only the reasons are counted.
@@ -24,6 +24,13 @@ type uploadResult struct {
 	Fixed     int64 `json:"fixed"`
 	Removed   int64 `json:"removed"`
 	Skipped   int64 `json:"skipped"`
+	// HeldCloses is the number of findings that the report would have closed; a warning of the run has the details.
+	HeldCloses int64 `json:"held_closes"`
+	// Blocked says that remediation policies block. BlockReason names them.
+	Blocked     bool   `json:"blocked"`
+	BlockReason string `json:"block_reason"`
+	// URL is the page about the pull request; empty for other refs.
+	URL string `json:"url"`
 
 	Runs                  []uploadRun     `json:"runs"`
 	SkippedResults        []skippedResult `json:"skipped_results"`
@@ -67,8 +74,17 @@ func (r *uploadResult) print(w io.Writer, file string) error {
 	if err != nil {
 		return err
 	}
+	if r.HeldCloses > 0 {
+		_, _ = fmt.Fprintf(w, "  %d closes are held: see the warnings, or palisade closes list\n", r.HeldCloses)
+	}
 	for _, run := range r.Runs {
 		run.print(w)
+	}
+	if r.Blocked {
+		_, _ = fmt.Fprintf(w, "  blocked by %s\n", printable(r.BlockReason))
+	}
+	if r.URL != "" {
+		_, _ = fmt.Fprintf(w, "  what it adds: %s\n", printable(r.URL))
 	}
 	return r.printSkipped(w)
 }

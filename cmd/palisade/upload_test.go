@@ -31,7 +31,8 @@ func TestUpload(t *testing.T) {
 	server := serveRecorded(t, map[string]string{deploymentsPath: oneDeployment, reportsPath: "upload.json"})
 	const file = "testdata/gosec-pocketbase.sarif"
 	got := palisade(t, "", server.env(), "upload", file, "--project", "acme/web", "--ref", "main",
-		"--commit", "3f2a9c1", "--category", "a&b", "--product", "sast")
+		"--commit", "3f2a9c1", "--category", "a&b", "--product", "sast", "--format", "sarif", "--checkout-root", "/builds/acme/web", "--path-prefix", "services/web",
+		"--repo-url", "https://git.acme.test/acme/web", "--commit-time", "2026-11-20T21:57:51+01:00")
 	if got.status != exitOK || got.err != "" {
 		t.Fatalf("status %d: %s", got.status, got.err)
 	}
@@ -44,7 +45,8 @@ func TestUpload(t *testing.T) {
 	}
 
 	req := server.requests[1]
-	if want := "category=a%26b&commit=3f2a9c1&product=sast&project=acme%2Fweb&ref=main"; req.URL.RawQuery != want {
+	if want := "category=a%26b&checkout_root=%2Fbuilds%2Facme%2Fweb&commit=3f2a9c1&commit_time=2026-11-20T21%3A57%3A51%2B01%3A00&format=sarif&path_prefix=services%2Fweb&product=sast&project=acme%2Fweb&ref=main&" +
+		"repo_url=https%3A%2F%2Fgit.acme.test%2Facme%2Fweb"; req.URL.RawQuery != want {
 		t.Errorf("query: got %s, want %s", req.URL.RawQuery, want)
 	}
 	for name, want := range map[string]string{"Authorization": "Bearer " + testToken, "Content-Encoding": "gzip", "Expect": "100-continue"} {
@@ -196,7 +198,8 @@ func TestDeploymentOfTheToken(t *testing.T) {
 	for answer, want := range map[string]string{
 		`{"deployments":[]}`:                          "no deployment",
 		`{"deployments":[{"slug":"a"},{"slug":"b"}]}`: "--deployment: a, b",
-		`404 {"error":"not found"}`:                   "scope web-api",
+		`404 {"error":"not found"}`:                   "of another deployment",
+		`404 {"error":"x","code":"SCOPE_MISSING"}`:    "name it with --deployment",
 	} {
 		server := serveRecorded(t, map[string]string{deploymentsPath: answer})
 		got := palisade(t, "", server.env(), "findings")
@@ -255,4 +258,29 @@ func (c countingConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.read.Add(int64(n))
 	return n, err
+}
+
+// TestUploadGate: only with --gate does the command fail because a policy blocks.
+func TestUploadGate(t *testing.T) {
+	const blocked = `{"scan_id":12,"project":"acme/web","ref":"refs/pull/7/merge","runs":[],"blocked":true,"block_reason":"policy No new: 2 findings","url":"https://palisade.test/console/acme/pull-requests?number=7"}`
+	for _, test := range []struct {
+		answer string
+		flags  []string
+		want   int
+	}{
+		{blocked, nil, exitOK},
+		{blocked, []string{"--gate"}, exitNo},
+		{blocked, []string{"--gate", "-o", "json"}, exitNo},
+		{`{"scan_id":12,"runs":[]}`, []string{"--gate"}, exitOK},
+	} {
+		server := serveRecorded(t, map[string]string{deploymentsPath: oneDeployment, reportsPath: test.answer})
+		args := append([]string{"upload", "testdata/gosec-pocketbase.sarif", "--project", "acme/web", "--ref", "refs/pull/7/merge"}, test.flags...)
+		got := palisade(t, "", server.env(), args...)
+		if got.status != test.want || strings.Contains(test.answer, "blocked") != strings.Contains(got.out, "policy No new: 2 findings") {
+			t.Errorf("%v: status %d, want %d: %s %s", test.flags, got.status, test.want, got.out, got.err)
+		}
+		if strings.Contains(test.answer, "console") != strings.Contains(got.out, "https://palisade.test/console/acme/pull-requests?number=7") {
+			t.Errorf("%v: the page of the pull request: %s", test.flags, got.out)
+		}
+	}
 }

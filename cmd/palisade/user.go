@@ -5,9 +5,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/palisade/palisade/cmd/palisade/printout"
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/config"
+	"github.com/palisade/palisade/services/findings/printout"
 )
 
 func newUser(std streams) *cobra.Command {
@@ -48,7 +48,7 @@ func newUserList(std streams) *cobra.Command {
 			return table.Flush()
 		},
 	}
-	config.AddFlags(cmd.Flags(), storeKeys...)
+	addStoreFlags(cmd)
 	return cmd
 }
 
@@ -106,7 +106,7 @@ user, the memberships and the API tokens stay.`,
 			return err
 		},
 	}
-	config.AddFlags(cmd.Flags(), storeKeys...)
+	addStoreFlags(cmd)
 	cmd.Flags().StringVar(&email, "email", "", "e-mail address of the user")
 	_ = cmd.MarkFlagRequired("email")
 	return cmd

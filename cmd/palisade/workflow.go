@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/palisade/palisade/cmd/palisade/printout"
+	"github.com/palisade/palisade/services/findings/printout"
 )
 
 func newWorkflow(std streams) *cobra.Command {
@@ -42,7 +42,9 @@ type workflowType struct {
 	TargetType  string `json:"targetType"`
 	Version     string `json:"version"`
 	Enabled     bool   `json:"enabled"`
-	Graph       struct {
+	// DisabledReason is what the server lacks to run it.
+	DisabledReason string `json:"disabledReason"`
+	Graph          struct {
 		Steps []workflowStep `json:"steps"`
 	} `json:"graph"`
 	Inputs struct {
@@ -104,10 +106,10 @@ func newWorkflowList(std streams) *cobra.Command {
 				return printJSON(std.out, raw)
 			}
 			table := printout.NewTable(std.out)
-			_, _ = fmt.Fprintln(table, "NAME\tVERSION\tSTATE\tTARGET\tSTEPS\tDISPLAY NAME")
+			_, _ = fmt.Fprintln(table, "NAME\tVERSION\tSTATE\tTARGET\tSTEPS\tDISPLAY NAME\tLACKS")
 			for _, w := range answer.Workflows {
-				_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\n", printable(w.Name), printable(w.Version), w.state(),
-					printable(w.TargetType), len(w.Graph.Steps), printable(w.DisplayName))
+				_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", printable(w.Name), printable(w.Version), w.state(),
+					printable(w.TargetType), len(w.Graph.Steps), printable(w.DisplayName), orDash(w.DisabledReason))
 			}
 			return table.Flush()
 		},
@@ -122,6 +124,14 @@ func (w workflowType) state() string {
 		return "enabled"
 	}
 	return "disabled"
+}
+
+// stateWithReason is the state, and what the server lacks to run it.
+func (w workflowType) stateWithReason() string {
+	if w.DisabledReason == "" {
+		return w.state()
+	}
+	return w.state() + " (" + printable(w.DisabledReason) + ")"
 }
 
 // printJSON prints a response as the API sent it.

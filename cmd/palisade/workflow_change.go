@@ -25,7 +25,7 @@ func newWorkflowEnable(std streams, enabled bool) *cobra.Command {
 				if _, err := r.call(cmd.Context(), http.MethodPatch, map[string]bool{"enabled": enabled}, &answer, name); err != nil {
 					return err
 				}
-				_, _ = fmt.Fprintf(std.out, "%s: version %s, %s\n", printable(answer.Workflow.Name), printable(answer.Workflow.Version), answer.Workflow.state())
+				_, _ = fmt.Fprintf(std.out, "%s: version %s, %s\n", printable(answer.Workflow.Name), printable(answer.Workflow.Version), answer.Workflow.stateWithReason())
 			}
 			return nil
 		},

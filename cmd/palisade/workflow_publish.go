@@ -61,7 +61,7 @@ version; a disabled workflow stays disabled. A definition with problems is refus
 					err = printJSON(std.out, raw)
 				} else {
 					w := answer.Workflow
-					_, err = fmt.Fprintf(std.out, "%s: version %s, %s\n", printable(w.Name), printable(w.Version), w.state())
+					_, err = fmt.Fprintf(std.out, "%s: version %s, %s\n", printable(w.Name), printable(w.Version), w.stateWithReason())
 				}
 				if err != nil {
 					return err

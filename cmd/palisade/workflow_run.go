@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/palisade/palisade/cmd/palisade/printout"
+	"github.com/palisade/palisade/services/findings/printout"
 )
 
 type workflowRunOptions struct {
@@ -237,8 +237,8 @@ func printJobs(out io.Writer, jobs []workflowJob) error {
 	table := printout.NewTable(out)
 	_, _ = fmt.Fprintln(table, "JOB\tWORKFLOW\tSTATE\tREF\tSTARTED\tFINISHED\tFINDINGS\tCREDITS")
 	for _, j := range jobs {
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%.2f\n", printable(j.JobID), printable(j.WorkflowType), printable(j.state()),
-			printable(j.GitRef), second(j.StartedAt), second(j.FinishedAt), j.TotalFindings, j.TotalCostCredits)
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", printable(j.JobID), printable(j.WorkflowType), printable(j.state()),
+			printable(j.GitRef), second(j.StartedAt), second(j.FinishedAt), j.TotalFindings, money(j.TotalCostCredits))
 	}
 	return table.Flush()
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/palisade/palisade/cmd/palisade/printout"
+	"github.com/palisade/palisade/services/findings/printout"
 )
 
 // shownWorkflow is the response for one workflow.
@@ -66,7 +66,7 @@ func newWorkflowShow(std streams) *cobra.Command {
 
 func (s *shownWorkflow) print(out io.Writer) error {
 	w := s.Workflow
-	_, _ = fmt.Fprintf(out, "%s (%s), version %s, %s, works on a %s\n", printable(w.Name), printable(w.DisplayName), printable(w.Version), w.state(), printable(w.TargetType))
+	_, _ = fmt.Fprintf(out, "%s (%s), version %s, %s, works on a %s\n", printable(w.Name), printable(w.DisplayName), printable(w.Version), w.stateWithReason(), printable(w.TargetType))
 	if w.Description != "" {
 		_, _ = fmt.Fprintln(out, printable(w.Description))
 	}

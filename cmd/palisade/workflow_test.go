@@ -33,7 +33,7 @@ func TestWorkflowCommands(t *testing.T) {
 		}
 		return got
 	}
-	wantParts(t, must("list").out, "NAME", "code-audit", "triage-backlog", "enabled", "repository", "Audit the code")
+	wantParts(t, must("list").out, "NAME", "code-audit", "triage-backlog", "disabled", "repository", "Audit the code", "LACKS", "no model is configured")
 	if got := must("publish", good, good).out; got != "nightly: version 1, enabled\nnightly: version 1, enabled\n" {
 		t.Errorf("published: %q", got)
 	}
@@ -59,7 +59,8 @@ func TestWorkflowCommands(t *testing.T) {
 	if err := json.Unmarshal([]byte(must("show", "nightly", "-o", "json").out), &shown); err != nil || shown.Workflow.Inputs.JSONSchema["type"] != "object" {
 		t.Errorf("%v: %+v", err, shown)
 	}
-	if got := must("disable", "nightly", "code-audit").out; got != "nightly: version 2, disabled\ncode-audit: version 1, disabled\n" {
+	if got := must("disable", "nightly", "code-audit").out; got != "nightly: version 2, disabled (workflow nightly is disabled: an administrator can enable it)\n"+
+		"code-audit: version 1, disabled (workflow code-audit is disabled: an administrator can enable it; no source-code host is connected, so no code can be read: connect one; no model is configured: set ai-url and ai-model (and ai-key where the API needs one) and start the server again)\n" {
 		t.Errorf("disabled: %q", got)
 	}
 	wantParts(t, must("enable", "nightly", "--deployment", "default").out, "nightly: version 2, enabled")

@@ -36,7 +36,16 @@ func hidden(m protoreflect.Message, fd protoreflect.FieldDescriptor) bool {
 		return false
 	}
 	variants := form(fd).GetVariants()
+	if m.Has(fd) {
+		variants = append(slices.Clone(variants), form(fd).GetVariantsIfSet()...)
+	}
 	return fd == by || len(variants) > 0 && !slices.Contains(variants, m.Get(by).String())
+}
+
+// isNumber reports whether the 64-bit integers of a field are JSON numbers.
+func isNumber(m protoreflect.Message, fd protoreflect.FieldDescriptor) bool {
+	by := variantBy(m.Descriptor())
+	return form(fd).GetNumber() || by != nil && slices.Contains(form(fd).GetNumberVariants(), m.Get(by).String())
 }
 
 // empty reports whether a field is not set, or has a value that counts as not set.
@@ -76,7 +85,7 @@ func applyForm(tree map[string]any, m protoreflect.Message) {
 			continue
 		}
 		if !empty(m, fd) {
-			tree[name] = applyValue(tree[name], m.Get(fd), fd)
+			tree[name] = applyValue(tree[name], m.Get(fd), fd, isNumber(m, fd))
 			continue
 		}
 		switch isEnum := fd.Enum() != nil && !fd.IsList(); {
@@ -88,27 +97,27 @@ func applyForm(tree map[string]any, m protoreflect.Message) {
 			delete(tree, name)
 		default:
 			if value, present := tree[name]; present {
-				tree[name] = applyValue(value, m.Get(fd), fd)
+				tree[name] = applyValue(value, m.Get(fd), fd, isNumber(m, fd))
 			}
 		}
 	}
 }
 
-func applyValue(tree any, value protoreflect.Value, fd protoreflect.FieldDescriptor) any {
+func applyValue(tree any, value protoreflect.Value, fd protoreflect.FieldDescriptor, number bool) any {
 	switch {
 	case fd.IsMap():
 		entries := tree.(map[string]any)
 		value.Map().Range(func(k protoreflect.MapKey, v protoreflect.Value) bool {
-			entries[k.String()] = applySingle(entries[k.String()], v, fd.MapValue(), form(fd).GetNumber())
+			entries[k.String()] = applySingle(entries[k.String()], v, fd.MapValue(), number)
 			return true
 		})
 	case fd.IsList():
 		items := tree.([]any)
 		for i := range items {
-			items[i] = applySingle(items[i], value.List().Get(i), fd, form(fd).GetNumber())
+			items[i] = applySingle(items[i], value.List().Get(i), fd, number)
 		}
 	default:
-		return applySingle(tree, value, fd, form(fd).GetNumber())
+		return applySingle(tree, value, fd, number)
 	}
 	return tree
 }

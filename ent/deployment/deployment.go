@@ -26,8 +26,12 @@ const (
 	FieldDependencyQuery = "dependency_query"
 	// FieldProducts holds the string denoting the products field in the database.
 	FieldProducts = "products"
+	// FieldCloseLimits holds the string denoting the close_limits field in the database.
+	FieldCloseLimits = "close_limits"
 	// FieldCatalogRevision holds the string denoting the catalog_revision field in the database.
 	FieldCatalogRevision = "catalog_revision"
+	// FieldPoliciesMigratedAt holds the string denoting the policies_migrated_at field in the database.
+	FieldPoliciesMigratedAt = "policies_migrated_at"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// Table holds the table name of the deployment in the database.
@@ -44,7 +48,9 @@ var Columns = []string{
 	FieldCrossFileAnalysis,
 	FieldDependencyQuery,
 	FieldProducts,
+	FieldCloseLimits,
 	FieldCatalogRevision,
+	FieldPoliciesMigratedAt,
 	FieldCreatedAt,
 }
 
@@ -123,6 +129,11 @@ func ByDependencyQuery(opts ...sql.OrderTermOption) OrderOption {
 // ByCatalogRevision orders the results by the catalog_revision field.
 func ByCatalogRevision(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldCatalogRevision, opts...).ToFunc()
+}
+
+// ByPoliciesMigratedAt orders the results by the policies_migrated_at field.
+func ByPoliciesMigratedAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldPoliciesMigratedAt, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

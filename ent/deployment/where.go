@@ -87,9 +87,19 @@ func Products(v []byte) predicate.Deployment {
 	return predicate.Deployment(sql.FieldEQ(FieldProducts, v))
 }
 
+// CloseLimits applies equality check predicate on the "close_limits" field. It's identical to CloseLimitsEQ.
+func CloseLimits(v []byte) predicate.Deployment {
+	return predicate.Deployment(sql.FieldEQ(FieldCloseLimits, v))
+}
+
 // CatalogRevision applies equality check predicate on the "catalog_revision" field. It's identical to CatalogRevisionEQ.
 func CatalogRevision(v int64) predicate.Deployment {
 	return predicate.Deployment(sql.FieldEQ(FieldCatalogRevision, v))
+}
+
+// PoliciesMigratedAt applies equality check predicate on the "policies_migrated_at" field. It's identical to PoliciesMigratedAtEQ.
+func PoliciesMigratedAt(v int64) predicate.Deployment {
+	return predicate.Deployment(sql.FieldEQ(FieldPoliciesMigratedAt, v))
 }
 
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
@@ -372,6 +382,56 @@ func ProductsNotNil() predicate.Deployment {
 	return predicate.Deployment(sql.FieldNotNull(FieldProducts))
 }
 
+// CloseLimitsEQ applies the EQ predicate on the "close_limits" field.
+func CloseLimitsEQ(v []byte) predicate.Deployment {
+	return predicate.Deployment(sql.FieldEQ(FieldCloseLimits, v))
+}
+
+// CloseLimitsNEQ applies the NEQ predicate on the "close_limits" field.
+func CloseLimitsNEQ(v []byte) predicate.Deployment {
+	return predicate.Deployment(sql.FieldNEQ(FieldCloseLimits, v))
+}
+
+// CloseLimitsIn applies the In predicate on the "close_limits" field.
+func CloseLimitsIn(vs ...[]byte) predicate.Deployment {
+	return predicate.Deployment(sql.FieldIn(FieldCloseLimits, vs...))
+}
+
+// CloseLimitsNotIn applies the NotIn predicate on the "close_limits" field.
+func CloseLimitsNotIn(vs ...[]byte) predicate.Deployment {
+	return predicate.Deployment(sql.FieldNotIn(FieldCloseLimits, vs...))
+}
+
+// CloseLimitsGT applies the GT predicate on the "close_limits" field.
+func CloseLimitsGT(v []byte) predicate.Deployment {
+	return predicate.Deployment(sql.FieldGT(FieldCloseLimits, v))
+}
+
+// CloseLimitsGTE applies the GTE predicate on the "close_limits" field.
+func CloseLimitsGTE(v []byte) predicate.Deployment {
+	return predicate.Deployment(sql.FieldGTE(FieldCloseLimits, v))
+}
+
+// CloseLimitsLT applies the LT predicate on the "close_limits" field.
+func CloseLimitsLT(v []byte) predicate.Deployment {
+	return predicate.Deployment(sql.FieldLT(FieldCloseLimits, v))
+}
+
+// CloseLimitsLTE applies the LTE predicate on the "close_limits" field.
+func CloseLimitsLTE(v []byte) predicate.Deployment {
+	return predicate.Deployment(sql.FieldLTE(FieldCloseLimits, v))
+}
+
+// CloseLimitsIsNil applies the IsNil predicate on the "close_limits" field.
+func CloseLimitsIsNil() predicate.Deployment {
+	return predicate.Deployment(sql.FieldIsNull(FieldCloseLimits))
+}
+
+// CloseLimitsNotNil applies the NotNil predicate on the "close_limits" field.
+func CloseLimitsNotNil() predicate.Deployment {
+	return predicate.Deployment(sql.FieldNotNull(FieldCloseLimits))
+}
+
 // CatalogRevisionEQ applies the EQ predicate on the "catalog_revision" field.
 func CatalogRevisionEQ(v int64) predicate.Deployment {
 	return predicate.Deployment(sql.FieldEQ(FieldCatalogRevision, v))
@@ -410,6 +470,56 @@ func CatalogRevisionLT(v int64) predicate.Deployment {
 // CatalogRevisionLTE applies the LTE predicate on the "catalog_revision" field.
 func CatalogRevisionLTE(v int64) predicate.Deployment {
 	return predicate.Deployment(sql.FieldLTE(FieldCatalogRevision, v))
+}
+
+// PoliciesMigratedAtEQ applies the EQ predicate on the "policies_migrated_at" field.
+func PoliciesMigratedAtEQ(v int64) predicate.Deployment {
+	return predicate.Deployment(sql.FieldEQ(FieldPoliciesMigratedAt, v))
+}
+
+// PoliciesMigratedAtNEQ applies the NEQ predicate on the "policies_migrated_at" field.
+func PoliciesMigratedAtNEQ(v int64) predicate.Deployment {
+	return predicate.Deployment(sql.FieldNEQ(FieldPoliciesMigratedAt, v))
+}
+
+// PoliciesMigratedAtIn applies the In predicate on the "policies_migrated_at" field.
+func PoliciesMigratedAtIn(vs ...int64) predicate.Deployment {
+	return predicate.Deployment(sql.FieldIn(FieldPoliciesMigratedAt, vs...))
+}
+
+// PoliciesMigratedAtNotIn applies the NotIn predicate on the "policies_migrated_at" field.
+func PoliciesMigratedAtNotIn(vs ...int64) predicate.Deployment {
+	return predicate.Deployment(sql.FieldNotIn(FieldPoliciesMigratedAt, vs...))
+}
+
+// PoliciesMigratedAtGT applies the GT predicate on the "policies_migrated_at" field.
+func PoliciesMigratedAtGT(v int64) predicate.Deployment {
+	return predicate.Deployment(sql.FieldGT(FieldPoliciesMigratedAt, v))
+}
+
+// PoliciesMigratedAtGTE applies the GTE predicate on the "policies_migrated_at" field.
+func PoliciesMigratedAtGTE(v int64) predicate.Deployment {
+	return predicate.Deployment(sql.FieldGTE(FieldPoliciesMigratedAt, v))
+}
+
+// PoliciesMigratedAtLT applies the LT predicate on the "policies_migrated_at" field.
+func PoliciesMigratedAtLT(v int64) predicate.Deployment {
+	return predicate.Deployment(sql.FieldLT(FieldPoliciesMigratedAt, v))
+}
+
+// PoliciesMigratedAtLTE applies the LTE predicate on the "policies_migrated_at" field.
+func PoliciesMigratedAtLTE(v int64) predicate.Deployment {
+	return predicate.Deployment(sql.FieldLTE(FieldPoliciesMigratedAt, v))
+}
+
+// PoliciesMigratedAtIsNil applies the IsNil predicate on the "policies_migrated_at" field.
+func PoliciesMigratedAtIsNil() predicate.Deployment {
+	return predicate.Deployment(sql.FieldIsNull(FieldPoliciesMigratedAt))
+}
+
+// PoliciesMigratedAtNotNil applies the NotNil predicate on the "policies_migrated_at" field.
+func PoliciesMigratedAtNotNil() predicate.Deployment {
+	return predicate.Deployment(sql.FieldNotNull(FieldPoliciesMigratedAt))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

@@ -20,6 +20,8 @@ const (
 	FieldRuleID = "rule_id"
 	// FieldFirstSeenScanID holds the string denoting the first_seen_scan_id field in the database.
 	FieldFirstSeenScanID = "first_seen_scan_id"
+	// FieldLastSeenScanID holds the string denoting the last_seen_scan_id field in the database.
+	FieldLastSeenScanID = "last_seen_scan_id"
 	// FieldRef holds the string denoting the ref field in the database.
 	FieldRef = "ref"
 	// FieldTool holds the string denoting the tool field in the database.
@@ -82,6 +84,8 @@ const (
 	FieldStateUpdatedAt = "state_updated_at"
 	// FieldTriagedAt holds the string denoting the triaged_at field in the database.
 	FieldTriagedAt = "triaged_at"
+	// FieldIgnoredByPattern holds the string denoting the ignored_by_pattern field in the database.
+	FieldIgnoredByPattern = "ignored_by_pattern"
 	// FieldContentHash holds the string denoting the content_hash field in the database.
 	FieldContentHash = "content_hash"
 	// FieldContent holds the string denoting the content field in the database.
@@ -97,6 +101,7 @@ var Columns = []string{
 	FieldProjectID,
 	FieldRuleID,
 	FieldFirstSeenScanID,
+	FieldLastSeenScanID,
 	FieldRef,
 	FieldTool,
 	FieldAnalysisCategory,
@@ -128,6 +133,7 @@ var Columns = []string{
 	FieldRelevantSince,
 	FieldStateUpdatedAt,
 	FieldTriagedAt,
+	FieldIgnoredByPattern,
 	FieldContentHash,
 	FieldContent,
 }
@@ -180,6 +186,11 @@ func ByRuleID(opts ...sql.OrderTermOption) OrderOption {
 // ByFirstSeenScanID orders the results by the first_seen_scan_id field.
 func ByFirstSeenScanID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldFirstSeenScanID, opts...).ToFunc()
+}
+
+// ByLastSeenScanID orders the results by the last_seen_scan_id field.
+func ByLastSeenScanID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldLastSeenScanID, opts...).ToFunc()
 }
 
 // ByRef orders the results by the ref field.
@@ -330,6 +341,11 @@ func ByStateUpdatedAt(opts ...sql.OrderTermOption) OrderOption {
 // ByTriagedAt orders the results by the triaged_at field.
 func ByTriagedAt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldTriagedAt, opts...).ToFunc()
+}
+
+// ByIgnoredByPattern orders the results by the ignored_by_pattern field.
+func ByIgnoredByPattern(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldIgnoredByPattern, opts...).ToFunc()
 }
 
 // ByContentHash orders the results by the content_hash field.

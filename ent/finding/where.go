@@ -72,6 +72,11 @@ func FirstSeenScanID(v int64) predicate.Finding {
 	return predicate.Finding(sql.FieldEQ(FieldFirstSeenScanID, v))
 }
 
+// LastSeenScanID applies equality check predicate on the "last_seen_scan_id" field. It's identical to LastSeenScanIDEQ.
+func LastSeenScanID(v int64) predicate.Finding {
+	return predicate.Finding(sql.FieldEQ(FieldLastSeenScanID, v))
+}
+
 // Ref applies equality check predicate on the "ref" field. It's identical to RefEQ.
 func Ref(v string) predicate.Finding {
 	return predicate.Finding(sql.FieldEQ(FieldRef, v))
@@ -225,6 +230,11 @@ func StateUpdatedAt(v int64) predicate.Finding {
 // TriagedAt applies equality check predicate on the "triaged_at" field. It's identical to TriagedAtEQ.
 func TriagedAt(v int64) predicate.Finding {
 	return predicate.Finding(sql.FieldEQ(FieldTriagedAt, v))
+}
+
+// IgnoredByPattern applies equality check predicate on the "ignored_by_pattern" field. It's identical to IgnoredByPatternEQ.
+func IgnoredByPattern(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldEQ(FieldIgnoredByPattern, v))
 }
 
 // ContentHash applies equality check predicate on the "content_hash" field. It's identical to ContentHashEQ.
@@ -395,6 +405,56 @@ func FirstSeenScanIDLT(v int64) predicate.Finding {
 // FirstSeenScanIDLTE applies the LTE predicate on the "first_seen_scan_id" field.
 func FirstSeenScanIDLTE(v int64) predicate.Finding {
 	return predicate.Finding(sql.FieldLTE(FieldFirstSeenScanID, v))
+}
+
+// LastSeenScanIDEQ applies the EQ predicate on the "last_seen_scan_id" field.
+func LastSeenScanIDEQ(v int64) predicate.Finding {
+	return predicate.Finding(sql.FieldEQ(FieldLastSeenScanID, v))
+}
+
+// LastSeenScanIDNEQ applies the NEQ predicate on the "last_seen_scan_id" field.
+func LastSeenScanIDNEQ(v int64) predicate.Finding {
+	return predicate.Finding(sql.FieldNEQ(FieldLastSeenScanID, v))
+}
+
+// LastSeenScanIDIn applies the In predicate on the "last_seen_scan_id" field.
+func LastSeenScanIDIn(vs ...int64) predicate.Finding {
+	return predicate.Finding(sql.FieldIn(FieldLastSeenScanID, vs...))
+}
+
+// LastSeenScanIDNotIn applies the NotIn predicate on the "last_seen_scan_id" field.
+func LastSeenScanIDNotIn(vs ...int64) predicate.Finding {
+	return predicate.Finding(sql.FieldNotIn(FieldLastSeenScanID, vs...))
+}
+
+// LastSeenScanIDGT applies the GT predicate on the "last_seen_scan_id" field.
+func LastSeenScanIDGT(v int64) predicate.Finding {
+	return predicate.Finding(sql.FieldGT(FieldLastSeenScanID, v))
+}
+
+// LastSeenScanIDGTE applies the GTE predicate on the "last_seen_scan_id" field.
+func LastSeenScanIDGTE(v int64) predicate.Finding {
+	return predicate.Finding(sql.FieldGTE(FieldLastSeenScanID, v))
+}
+
+// LastSeenScanIDLT applies the LT predicate on the "last_seen_scan_id" field.
+func LastSeenScanIDLT(v int64) predicate.Finding {
+	return predicate.Finding(sql.FieldLT(FieldLastSeenScanID, v))
+}
+
+// LastSeenScanIDLTE applies the LTE predicate on the "last_seen_scan_id" field.
+func LastSeenScanIDLTE(v int64) predicate.Finding {
+	return predicate.Finding(sql.FieldLTE(FieldLastSeenScanID, v))
+}
+
+// LastSeenScanIDIsNil applies the IsNil predicate on the "last_seen_scan_id" field.
+func LastSeenScanIDIsNil() predicate.Finding {
+	return predicate.Finding(sql.FieldIsNull(FieldLastSeenScanID))
+}
+
+// LastSeenScanIDNotNil applies the NotNil predicate on the "last_seen_scan_id" field.
+func LastSeenScanIDNotNil() predicate.Finding {
+	return predicate.Finding(sql.FieldNotNull(FieldLastSeenScanID))
 }
 
 // RefEQ applies the EQ predicate on the "ref" field.
@@ -2315,6 +2375,81 @@ func TriagedAtIsNil() predicate.Finding {
 // TriagedAtNotNil applies the NotNil predicate on the "triaged_at" field.
 func TriagedAtNotNil() predicate.Finding {
 	return predicate.Finding(sql.FieldNotNull(FieldTriagedAt))
+}
+
+// IgnoredByPatternEQ applies the EQ predicate on the "ignored_by_pattern" field.
+func IgnoredByPatternEQ(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldEQ(FieldIgnoredByPattern, v))
+}
+
+// IgnoredByPatternNEQ applies the NEQ predicate on the "ignored_by_pattern" field.
+func IgnoredByPatternNEQ(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldNEQ(FieldIgnoredByPattern, v))
+}
+
+// IgnoredByPatternIn applies the In predicate on the "ignored_by_pattern" field.
+func IgnoredByPatternIn(vs ...string) predicate.Finding {
+	return predicate.Finding(sql.FieldIn(FieldIgnoredByPattern, vs...))
+}
+
+// IgnoredByPatternNotIn applies the NotIn predicate on the "ignored_by_pattern" field.
+func IgnoredByPatternNotIn(vs ...string) predicate.Finding {
+	return predicate.Finding(sql.FieldNotIn(FieldIgnoredByPattern, vs...))
+}
+
+// IgnoredByPatternGT applies the GT predicate on the "ignored_by_pattern" field.
+func IgnoredByPatternGT(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldGT(FieldIgnoredByPattern, v))
+}
+
+// IgnoredByPatternGTE applies the GTE predicate on the "ignored_by_pattern" field.
+func IgnoredByPatternGTE(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldGTE(FieldIgnoredByPattern, v))
+}
+
+// IgnoredByPatternLT applies the LT predicate on the "ignored_by_pattern" field.
+func IgnoredByPatternLT(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldLT(FieldIgnoredByPattern, v))
+}
+
+// IgnoredByPatternLTE applies the LTE predicate on the "ignored_by_pattern" field.
+func IgnoredByPatternLTE(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldLTE(FieldIgnoredByPattern, v))
+}
+
+// IgnoredByPatternContains applies the Contains predicate on the "ignored_by_pattern" field.
+func IgnoredByPatternContains(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldContains(FieldIgnoredByPattern, v))
+}
+
+// IgnoredByPatternHasPrefix applies the HasPrefix predicate on the "ignored_by_pattern" field.
+func IgnoredByPatternHasPrefix(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldHasPrefix(FieldIgnoredByPattern, v))
+}
+
+// IgnoredByPatternHasSuffix applies the HasSuffix predicate on the "ignored_by_pattern" field.
+func IgnoredByPatternHasSuffix(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldHasSuffix(FieldIgnoredByPattern, v))
+}
+
+// IgnoredByPatternIsNil applies the IsNil predicate on the "ignored_by_pattern" field.
+func IgnoredByPatternIsNil() predicate.Finding {
+	return predicate.Finding(sql.FieldIsNull(FieldIgnoredByPattern))
+}
+
+// IgnoredByPatternNotNil applies the NotNil predicate on the "ignored_by_pattern" field.
+func IgnoredByPatternNotNil() predicate.Finding {
+	return predicate.Finding(sql.FieldNotNull(FieldIgnoredByPattern))
+}
+
+// IgnoredByPatternEqualFold applies the EqualFold predicate on the "ignored_by_pattern" field.
+func IgnoredByPatternEqualFold(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldEqualFold(FieldIgnoredByPattern, v))
+}
+
+// IgnoredByPatternContainsFold applies the ContainsFold predicate on the "ignored_by_pattern" field.
+func IgnoredByPatternContainsFold(v string) predicate.Finding {
+	return predicate.Finding(sql.FieldContainsFold(FieldIgnoredByPattern, v))
 }
 
 // ContentHashEQ applies the EQ predicate on the "content_hash" field.

@@ -36,6 +36,8 @@ const (
 	FieldScanID = "scan_id"
 	// FieldAt holds the string denoting the at field in the database.
 	FieldAt = "at"
+	// FieldTx holds the string denoting the tx field in the database.
+	FieldTx = "tx"
 	// Table holds the table name of the findingevent in the database.
 	Table = "finding_events"
 )
@@ -55,6 +57,7 @@ var Columns = []string{
 	FieldActorName,
 	FieldScanID,
 	FieldAt,
+	FieldTx,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -149,4 +152,9 @@ func ByScanID(opts ...sql.OrderTermOption) OrderOption {
 // ByAt orders the results by the at field.
 func ByAt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldAt, opts...).ToFunc()
+}
+
+// ByTx orders the results by the tx field.
+func ByTx(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldTx, opts...).ToFunc()
 }

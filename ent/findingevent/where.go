@@ -112,6 +112,11 @@ func At(v int64) predicate.FindingEvent {
 	return predicate.FindingEvent(sql.FieldEQ(FieldAt, v))
 }
 
+// Tx applies equality check predicate on the "tx" field. It's identical to TxEQ.
+func Tx(v int64) predicate.FindingEvent {
+	return predicate.FindingEvent(sql.FieldEQ(FieldTx, v))
+}
+
 // DeploymentIDEQ applies the EQ predicate on the "deployment_id" field.
 func DeploymentIDEQ(v int64) predicate.FindingEvent {
 	return predicate.FindingEvent(sql.FieldEQ(FieldDeploymentID, v))
@@ -775,6 +780,56 @@ func AtLT(v int64) predicate.FindingEvent {
 // AtLTE applies the LTE predicate on the "at" field.
 func AtLTE(v int64) predicate.FindingEvent {
 	return predicate.FindingEvent(sql.FieldLTE(FieldAt, v))
+}
+
+// TxEQ applies the EQ predicate on the "tx" field.
+func TxEQ(v int64) predicate.FindingEvent {
+	return predicate.FindingEvent(sql.FieldEQ(FieldTx, v))
+}
+
+// TxNEQ applies the NEQ predicate on the "tx" field.
+func TxNEQ(v int64) predicate.FindingEvent {
+	return predicate.FindingEvent(sql.FieldNEQ(FieldTx, v))
+}
+
+// TxIn applies the In predicate on the "tx" field.
+func TxIn(vs ...int64) predicate.FindingEvent {
+	return predicate.FindingEvent(sql.FieldIn(FieldTx, vs...))
+}
+
+// TxNotIn applies the NotIn predicate on the "tx" field.
+func TxNotIn(vs ...int64) predicate.FindingEvent {
+	return predicate.FindingEvent(sql.FieldNotIn(FieldTx, vs...))
+}
+
+// TxGT applies the GT predicate on the "tx" field.
+func TxGT(v int64) predicate.FindingEvent {
+	return predicate.FindingEvent(sql.FieldGT(FieldTx, v))
+}
+
+// TxGTE applies the GTE predicate on the "tx" field.
+func TxGTE(v int64) predicate.FindingEvent {
+	return predicate.FindingEvent(sql.FieldGTE(FieldTx, v))
+}
+
+// TxLT applies the LT predicate on the "tx" field.
+func TxLT(v int64) predicate.FindingEvent {
+	return predicate.FindingEvent(sql.FieldLT(FieldTx, v))
+}
+
+// TxLTE applies the LTE predicate on the "tx" field.
+func TxLTE(v int64) predicate.FindingEvent {
+	return predicate.FindingEvent(sql.FieldLTE(FieldTx, v))
+}
+
+// TxIsNil applies the IsNil predicate on the "tx" field.
+func TxIsNil() predicate.FindingEvent {
+	return predicate.FindingEvent(sql.FieldIsNull(FieldTx))
+}
+
+// TxNotNil applies the NotNil predicate on the "tx" field.
+func TxNotNil() predicate.FindingEvent {
+	return predicate.FindingEvent(sql.FieldNotNull(FieldTx))
 }
 
 // And groups predicates with the AND operator between them.

@@ -177,6 +177,42 @@ func (f AuditHeadFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, e
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.AuditHeadMutation", m)
 }
 
+// The AutomationFunc type is an adapter to allow the use of ordinary
+// function as Automation mutator.
+type AutomationFunc func(context.Context, *ent.AutomationMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f AutomationFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.AutomationMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.AutomationMutation", m)
+}
+
+// The AutomationRunFunc type is an adapter to allow the use of ordinary
+// function as AutomationRun mutator.
+type AutomationRunFunc func(context.Context, *ent.AutomationRunMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f AutomationRunFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.AutomationRunMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.AutomationRunMutation", m)
+}
+
+// The ConsoleLinkFunc type is an adapter to allow the use of ordinary
+// function as ConsoleLink mutator.
+type ConsoleLinkFunc func(context.Context, *ent.ConsoleLinkMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f ConsoleLinkFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.ConsoleLinkMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ConsoleLinkMutation", m)
+}
+
 // The DeliveryFunc type is an adapter to allow the use of ordinary
 // function as Delivery mutator.
 type DeliveryFunc func(context.Context, *ent.DeliveryMutation) (ent.Value, error)
@@ -237,6 +273,78 @@ func (f DeploymentFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, 
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.DeploymentMutation", m)
 }
 
+// The DetectionExceptionFunc type is an adapter to allow the use of ordinary
+// function as DetectionException mutator.
+type DetectionExceptionFunc func(context.Context, *ent.DetectionExceptionMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f DetectionExceptionFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.DetectionExceptionMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.DetectionExceptionMutation", m)
+}
+
+// The DetectionPolicyFunc type is an adapter to allow the use of ordinary
+// function as DetectionPolicy mutator.
+type DetectionPolicyFunc func(context.Context, *ent.DetectionPolicyMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f DetectionPolicyFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.DetectionPolicyMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.DetectionPolicyMutation", m)
+}
+
+// The ExceptionRequestFunc type is an adapter to allow the use of ordinary
+// function as ExceptionRequest mutator.
+type ExceptionRequestFunc func(context.Context, *ent.ExceptionRequestMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f ExceptionRequestFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.ExceptionRequestMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ExceptionRequestMutation", m)
+}
+
+// The ExploitFunc type is an adapter to allow the use of ordinary
+// function as Exploit mutator.
+type ExploitFunc func(context.Context, *ent.ExploitMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f ExploitFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.ExploitMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ExploitMutation", m)
+}
+
+// The ExportFunc type is an adapter to allow the use of ordinary
+// function as Export mutator.
+type ExportFunc func(context.Context, *ent.ExportMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f ExportFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.ExportMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ExportMutation", m)
+}
+
+// The ExportChunkFunc type is an adapter to allow the use of ordinary
+// function as ExportChunk mutator.
+type ExportChunkFunc func(context.Context, *ent.ExportChunkMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f ExportChunkFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.ExportChunkMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ExportChunkMutation", m)
+}
+
 // The FindingFunc type is an adapter to allow the use of ordinary
 // function as Finding mutator.
 type FindingFunc func(context.Context, *ent.FindingMutation) (ent.Value, error)
@@ -271,6 +379,30 @@ func (f FindingMatchFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.FindingMatchMutation", m)
+}
+
+// The FreshnessFunc type is an adapter to allow the use of ordinary
+// function as Freshness mutator.
+type FreshnessFunc func(context.Context, *ent.FreshnessMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f FreshnessFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.FreshnessMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.FreshnessMutation", m)
+}
+
+// The HeldCloseFunc type is an adapter to allow the use of ordinary
+// function as HeldClose mutator.
+type HeldCloseFunc func(context.Context, *ent.HeldCloseMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f HeldCloseFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.HeldCloseMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.HeldCloseMutation", m)
 }
 
 // The IdentityChangeFunc type is an adapter to allow the use of ordinary
@@ -429,6 +561,18 @@ func (f PageBoundaryFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.PageBoundaryMutation", m)
 }
 
+// The PathIgnoreFunc type is an adapter to allow the use of ordinary
+// function as PathIgnore mutator.
+type PathIgnoreFunc func(context.Context, *ent.PathIgnoreMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f PathIgnoreFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.PathIgnoreMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.PathIgnoreMutation", m)
+}
+
 // The PendingImportFunc type is an adapter to allow the use of ordinary
 // function as PendingImport mutator.
 type PendingImportFunc func(context.Context, *ent.PendingImportMutation) (ent.Value, error)
@@ -439,6 +583,30 @@ func (f PendingImportFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Valu
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.PendingImportMutation", m)
+}
+
+// The PolicyActFunc type is an adapter to allow the use of ordinary
+// function as PolicyAct mutator.
+type PolicyActFunc func(context.Context, *ent.PolicyActMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f PolicyActFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.PolicyActMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.PolicyActMutation", m)
+}
+
+// The PolicyRunFunc type is an adapter to allow the use of ordinary
+// function as PolicyRun mutator.
+type PolicyRunFunc func(context.Context, *ent.PolicyRunMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f PolicyRunFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.PolicyRunMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.PolicyRunMutation", m)
 }
 
 // The ProductFeedbackFunc type is an adapter to allow the use of ordinary
@@ -487,6 +655,18 @@ func (f RemediationPolicyFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.RemediationPolicyMutation", m)
+}
+
+// The ReportFormatFunc type is an adapter to allow the use of ordinary
+// function as ReportFormat mutator.
+type ReportFormatFunc func(context.Context, *ent.ReportFormatMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f ReportFormatFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.ReportFormatMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ReportFormatMutation", m)
 }
 
 // The ReviewCommentContentFunc type is an adapter to allow the use of ordinary
@@ -549,6 +729,54 @@ func (f RuleVersionFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value,
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.RuleVersionMutation", m)
 }
 
+// The RuleboardFunc type is an adapter to allow the use of ordinary
+// function as Ruleboard mutator.
+type RuleboardFunc func(context.Context, *ent.RuleboardMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f RuleboardFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.RuleboardMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.RuleboardMutation", m)
+}
+
+// The RuleboardProjectFunc type is an adapter to allow the use of ordinary
+// function as RuleboardProject mutator.
+type RuleboardProjectFunc func(context.Context, *ent.RuleboardProjectMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f RuleboardProjectFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.RuleboardProjectMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.RuleboardProjectMutation", m)
+}
+
+// The RuleboardRuleFunc type is an adapter to allow the use of ordinary
+// function as RuleboardRule mutator.
+type RuleboardRuleFunc func(context.Context, *ent.RuleboardRuleMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f RuleboardRuleFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.RuleboardRuleMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.RuleboardRuleMutation", m)
+}
+
+// The SavedViewFunc type is an adapter to allow the use of ordinary
+// function as SavedView mutator.
+type SavedViewFunc func(context.Context, *ent.SavedViewMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f SavedViewFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.SavedViewMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.SavedViewMutation", m)
+}
+
 // The ScanFunc type is an adapter to allow the use of ordinary
 // function as Scan mutator.
 type ScanFunc func(context.Context, *ent.ScanMutation) (ent.Value, error)
@@ -559,6 +787,18 @@ func (f ScanFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error)
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ScanMutation", m)
+}
+
+// The ScanAnswerFunc type is an adapter to allow the use of ordinary
+// function as ScanAnswer mutator.
+type ScanAnswerFunc func(context.Context, *ent.ScanAnswerMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f ScanAnswerFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.ScanAnswerMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ScanAnswerMutation", m)
 }
 
 // The ScanCoverageFunc type is an adapter to allow the use of ordinary
@@ -607,6 +847,18 @@ func (f ScmConfigFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, e
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ScmConfigMutation", m)
+}
+
+// The SessionFunc type is an adapter to allow the use of ordinary
+// function as Session mutator.
+type SessionFunc func(context.Context, *ent.SessionMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f SessionFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.SessionMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.SessionMutation", m)
 }
 
 // The SettingFunc type is an adapter to allow the use of ordinary
@@ -703,6 +955,30 @@ func (f TokenRequestFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.TokenRequestMutation", m)
+}
+
+// The TriageChangeFunc type is an adapter to allow the use of ordinary
+// function as TriageChange mutator.
+type TriageChangeFunc func(context.Context, *ent.TriageChangeMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f TriageChangeFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.TriageChangeMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.TriageChangeMutation", m)
+}
+
+// The TriageChangeFindingFunc type is an adapter to allow the use of ordinary
+// function as TriageChangeFinding mutator.
+type TriageChangeFindingFunc func(context.Context, *ent.TriageChangeFindingMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f TriageChangeFindingFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.TriageChangeFindingMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.TriageChangeFindingMutation", m)
 }
 
 // The UserFunc type is an adapter to allow the use of ordinary

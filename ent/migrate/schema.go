@@ -463,6 +463,99 @@ var (
 			},
 		},
 	}
+	// AutomationsColumns holds the columns for the "automations" table.
+	AutomationsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "name", Type: field.TypeString},
+		{Name: "trigger", Type: field.TypeString},
+		{Name: "active", Type: field.TypeBool},
+		{Name: "content", Type: field.TypeBytes},
+		{Name: "created_by", Type: field.TypeString},
+		{Name: "updated_by", Type: field.TypeString},
+		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "updated_at", Type: field.TypeInt64},
+	}
+	// AutomationsTable holds the schema information for the "automations" table.
+	AutomationsTable = &schema.Table{
+		Name:       "automations",
+		Columns:    AutomationsColumns,
+		PrimaryKey: []*schema.Column{AutomationsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "automations_by_name",
+				Unique:  true,
+				Columns: []*schema.Column{AutomationsColumns[1], AutomationsColumns[2]},
+			},
+		},
+	}
+	// AutomationRunsColumns holds the columns for the "automation_runs" table.
+	AutomationRunsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "automation_id", Type: field.TypeInt64},
+		{Name: "cause", Type: field.TypeString},
+		{Name: "cause_id", Type: field.TypeInt64},
+		{Name: "evaluated", Type: field.TypeInt64},
+		{Name: "matched", Type: field.TypeInt64},
+		{Name: "content", Type: field.TypeBytes},
+		{Name: "sent", Type: field.TypeInt64},
+		{Name: "at", Type: field.TypeInt64},
+	}
+	// AutomationRunsTable holds the schema information for the "automation_runs" table.
+	AutomationRunsTable = &schema.Table{
+		Name:       "automation_runs",
+		Columns:    AutomationRunsColumns,
+		PrimaryKey: []*schema.Column{AutomationRunsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "automation_runs_once",
+				Unique:  true,
+				Columns: []*schema.Column{AutomationRunsColumns[1], AutomationRunsColumns[2], AutomationRunsColumns[3], AutomationRunsColumns[4]},
+			},
+			{
+				Name:    "automation_runs_list",
+				Unique:  false,
+				Columns: []*schema.Column{AutomationRunsColumns[1], AutomationRunsColumns[2], AutomationRunsColumns[0]},
+			},
+			{
+				Name:    "automation_runs_by_time",
+				Unique:  false,
+				Columns: []*schema.Column{AutomationRunsColumns[1], AutomationRunsColumns[2], AutomationRunsColumns[9]},
+			},
+			{
+				Name:    "automation_runs_by_age",
+				Unique:  false,
+				Columns: []*schema.Column{AutomationRunsColumns[9]},
+			},
+		},
+	}
+	// ConsoleLinksColumns holds the columns for the "console_links" table.
+	ConsoleLinksColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "hash", Type: field.TypeBytes},
+		{Name: "user_id", Type: field.TypeInt64},
+		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "expires_at", Type: field.TypeInt64},
+	}
+	// ConsoleLinksTable holds the schema information for the "console_links" table.
+	ConsoleLinksTable = &schema.Table{
+		Name:       "console_links",
+		Columns:    ConsoleLinksColumns,
+		PrimaryKey: []*schema.Column{ConsoleLinksColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "console_links_by_hash",
+				Unique:  true,
+				Columns: []*schema.Column{ConsoleLinksColumns[1]},
+			},
+			{
+				Name:    "console_links_by_time",
+				Unique:  false,
+				Columns: []*schema.Column{ConsoleLinksColumns[4]},
+			},
+		},
+	}
 	// DeliveriesColumns holds the columns for the "deliveries" table.
 	DeliveriesColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt64, Increment: true},
@@ -650,9 +743,11 @@ var (
 		{Name: "default_role", Type: field.TypeString, Default: "ORG_ROLE_ADMIN"},
 		{Name: "triage_via_comment", Type: field.TypeBool, Default: false},
 		{Name: "cross_file_analysis", Type: field.TypeBool, Default: false},
-		{Name: "dependency_query", Type: field.TypeBool, Default: false},
+		{Name: "dependency_query", Type: field.TypeBool, Default: "false"},
 		{Name: "products", Type: field.TypeBytes, Nullable: true},
+		{Name: "close_limits", Type: field.TypeBytes, Nullable: true},
 		{Name: "catalog_revision", Type: field.TypeInt64, Default: 0},
+		{Name: "policies_migrated_at", Type: field.TypeInt64, Nullable: true},
 		{Name: "created_at", Type: field.TypeInt64},
 	}
 	// DeploymentsTable holds the schema information for the "deployments" table.
@@ -668,6 +763,212 @@ var (
 			},
 		},
 	}
+	// DetectionExceptionsColumns holds the columns for the "detection_exceptions" table.
+	DetectionExceptionsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "product", Type: field.TypeString},
+		{Name: "project_id", Type: field.TypeInt64, Nullable: true},
+		{Name: "tag_id", Type: field.TypeInt64, Default: 0},
+		{Name: "rule_type", Type: field.TypeString},
+		{Name: "rule", Type: field.TypeString},
+		{Name: "exception_type", Type: field.TypeString},
+	}
+	// DetectionExceptionsTable holds the schema information for the "detection_exceptions" table.
+	DetectionExceptionsTable = &schema.Table{
+		Name:       "detection_exceptions",
+		Columns:    DetectionExceptionsColumns,
+		PrimaryKey: []*schema.Column{DetectionExceptionsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "detection_exceptions_of_product",
+				Unique:  false,
+				Columns: []*schema.Column{DetectionExceptionsColumns[1], DetectionExceptionsColumns[2], DetectionExceptionsColumns[0]},
+			},
+			{
+				Name:    "detection_exceptions_of_project",
+				Unique:  false,
+				Columns: []*schema.Column{DetectionExceptionsColumns[1], DetectionExceptionsColumns[3]},
+			},
+			{
+				Name:    "detection_exceptions_of_tag",
+				Unique:  false,
+				Columns: []*schema.Column{DetectionExceptionsColumns[1], DetectionExceptionsColumns[4]},
+			},
+		},
+	}
+	// DetectionPoliciesColumns holds the columns for the "detection_policies" table.
+	DetectionPoliciesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "product", Type: field.TypeString},
+		{Name: "rulesets", Type: field.TypeJSON},
+		{Name: "rules", Type: field.TypeJSON},
+		{Name: "updated_at", Type: field.TypeInt64},
+	}
+	// DetectionPoliciesTable holds the schema information for the "detection_policies" table.
+	DetectionPoliciesTable = &schema.Table{
+		Name:       "detection_policies",
+		Columns:    DetectionPoliciesColumns,
+		PrimaryKey: []*schema.Column{DetectionPoliciesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "detection_policies_by_product",
+				Unique:  true,
+				Columns: []*schema.Column{DetectionPoliciesColumns[1], DetectionPoliciesColumns[2]},
+			},
+		},
+	}
+	// ExceptionRequestsColumns holds the columns for the "exception_requests" table.
+	ExceptionRequestsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "project_id", Type: field.TypeInt64},
+		{Name: "finding_id", Type: field.TypeInt64},
+		{Name: "state", Type: field.TypeString, Default: "requested"},
+		{Name: "source", Type: field.TypeString},
+		{Name: "reason", Type: field.TypeString},
+		{Name: "note", Type: field.TypeString, Default: ""},
+		{Name: "requester_kind", Type: field.TypeString},
+		{Name: "requester_id", Type: field.TypeInt64},
+		{Name: "requester_user_id", Type: field.TypeInt64, Default: 0},
+		{Name: "requester_login", Type: field.TypeString},
+		{Name: "requester_name", Type: field.TypeString, Default: ""},
+		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "review_id", Type: field.TypeInt64, Nullable: true},
+		{Name: "reviewer_kind", Type: field.TypeString, Default: ""},
+		{Name: "reviewer_id", Type: field.TypeInt64, Default: 0},
+		{Name: "reviewer_login", Type: field.TypeString, Default: ""},
+		{Name: "reviewer_name", Type: field.TypeString, Default: ""},
+		{Name: "review_note", Type: field.TypeString, Default: ""},
+		{Name: "reviewed_at", Type: field.TypeInt64, Nullable: true},
+	}
+	// ExceptionRequestsTable holds the schema information for the "exception_requests" table.
+	ExceptionRequestsTable = &schema.Table{
+		Name:       "exception_requests",
+		Columns:    ExceptionRequestsColumns,
+		PrimaryKey: []*schema.Column{ExceptionRequestsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "exception_requests_list",
+				Unique:  false,
+				Columns: []*schema.Column{ExceptionRequestsColumns[1], ExceptionRequestsColumns[0]},
+			},
+			{
+				Name:    "exception_requests_by_state",
+				Unique:  false,
+				Columns: []*schema.Column{ExceptionRequestsColumns[1], ExceptionRequestsColumns[4], ExceptionRequestsColumns[0]},
+			},
+			{
+				Name:    "exception_requests_of_project",
+				Unique:  false,
+				Columns: []*schema.Column{ExceptionRequestsColumns[1], ExceptionRequestsColumns[2], ExceptionRequestsColumns[0]},
+			},
+			{
+				Name:    "exception_requests_of_finding",
+				Unique:  false,
+				Columns: []*schema.Column{ExceptionRequestsColumns[1], ExceptionRequestsColumns[3], ExceptionRequestsColumns[0]},
+			},
+			{
+				Name:    "exception_requests_open",
+				Unique:  true,
+				Columns: []*schema.Column{ExceptionRequestsColumns[1], ExceptionRequestsColumns[3]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "reviewed_at IS NULL",
+				},
+			},
+		},
+	}
+	// ExploitsColumns holds the columns for the "exploits" table.
+	ExploitsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "cve", Type: field.TypeString},
+		{Name: "score", Type: field.TypeFloat64, Nullable: true},
+		{Name: "percentile", Type: field.TypeFloat64, Nullable: true},
+		{Name: "scored_at", Type: field.TypeInt64, Nullable: true},
+		{Name: "listed_at", Type: field.TypeInt64, Nullable: true},
+		{Name: "due_at", Type: field.TypeInt64, Nullable: true},
+		{Name: "ransomware", Type: field.TypeBool, Default: false},
+	}
+	// ExploitsTable holds the schema information for the "exploits" table.
+	ExploitsTable = &schema.Table{
+		Name:       "exploits",
+		Columns:    ExploitsColumns,
+		PrimaryKey: []*schema.Column{ExploitsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "exploits_by_cve",
+				Unique:  true,
+				Columns: []*schema.Column{ExploitsColumns[1], ExploitsColumns[2]},
+			},
+			{
+				Name:    "exploits_listed",
+				Unique:  false,
+				Columns: []*schema.Column{ExploitsColumns[1], ExploitsColumns[6], ExploitsColumns[2]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "listed_at IS NOT NULL",
+				},
+			},
+		},
+	}
+	// ExportsColumns holds the columns for the "exports" table.
+	ExportsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "format", Type: field.TypeString},
+		{Name: "request", Type: field.TypeBytes},
+		{Name: "actor_kind", Type: field.TypeString},
+		{Name: "actor_id", Type: field.TypeInt64},
+		{Name: "round", Type: field.TypeInt32, Default: 0},
+		{Name: "row_count", Type: field.TypeInt64, Default: 0},
+		{Name: "byte_count", Type: field.TypeInt64, Default: 0},
+		{Name: "sha256", Type: field.TypeBytes, Nullable: true},
+		{Name: "error", Type: field.TypeString, Default: ""},
+		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "completed_at", Type: field.TypeInt64, Nullable: true},
+		{Name: "expires_at", Type: field.TypeInt64},
+	}
+	// ExportsTable holds the schema information for the "exports" table.
+	ExportsTable = &schema.Table{
+		Name:       "exports",
+		Columns:    ExportsColumns,
+		PrimaryKey: []*schema.Column{ExportsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "exports_of_deployment",
+				Unique:  false,
+				Columns: []*schema.Column{ExportsColumns[1], ExportsColumns[13]},
+			},
+			{
+				Name:    "exports_expired",
+				Unique:  false,
+				Columns: []*schema.Column{ExportsColumns[13]},
+			},
+		},
+	}
+	// ExportChunksColumns holds the columns for the "export_chunks" table.
+	ExportChunksColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "export_id", Type: field.TypeInt64},
+		{Name: "round", Type: field.TypeInt32},
+		{Name: "position", Type: field.TypeInt64},
+		{Name: "content", Type: field.TypeBytes},
+	}
+	// ExportChunksTable holds the schema information for the "export_chunks" table.
+	ExportChunksTable = &schema.Table{
+		Name:       "export_chunks",
+		Columns:    ExportChunksColumns,
+		PrimaryKey: []*schema.Column{ExportChunksColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "export_chunks_by_position",
+				Unique:  true,
+				Columns: []*schema.Column{ExportChunksColumns[1], ExportChunksColumns[2], ExportChunksColumns[3], ExportChunksColumns[4]},
+			},
+		},
+	}
 	// FindingsColumns holds the columns for the "findings" table.
 	FindingsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt64, Increment: true},
@@ -675,6 +976,7 @@ var (
 		{Name: "project_id", Type: field.TypeInt64},
 		{Name: "rule_id", Type: field.TypeInt64},
 		{Name: "first_seen_scan_id", Type: field.TypeInt64},
+		{Name: "last_seen_scan_id", Type: field.TypeInt64, Nullable: true},
 		{Name: "ref", Type: field.TypeString},
 		{Name: "tool", Type: field.TypeString},
 		{Name: "analysis_category", Type: field.TypeString},
@@ -706,6 +1008,7 @@ var (
 		{Name: "relevant_since", Type: field.TypeInt64},
 		{Name: "state_updated_at", Type: field.TypeInt64},
 		{Name: "triaged_at", Type: field.TypeInt64, Nullable: true},
+		{Name: "ignored_by_pattern", Type: field.TypeString, Nullable: true},
 		{Name: "content_hash", Type: field.TypeInt64},
 		{Name: "content", Type: field.TypeBytes},
 	}
@@ -718,52 +1021,68 @@ var (
 			{
 				Name:    "findings_by_identity",
 				Unique:  true,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[2], FindingsColumns[8], FindingsColumns[5], FindingsColumns[7]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[2], FindingsColumns[9], FindingsColumns[6], FindingsColumns[8]},
 			},
 			{
 				Name:    "findings_by_evidence",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[2], FindingsColumns[10]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[2], FindingsColumns[11]},
 			},
 			{
 				Name:    "findings_of_analysis",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[2], FindingsColumns[5], FindingsColumns[6], FindingsColumns[7], FindingsColumns[14]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[2], FindingsColumns[6], FindingsColumns[7], FindingsColumns[8], FindingsColumns[15]},
+			},
+			{
+				Name:    "findings_unseen",
+				Unique:  false,
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[2], FindingsColumns[6], FindingsColumns[7], FindingsColumns[8], FindingsColumns[15], FindingsColumns[5]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "last_seen_scan_id IS NOT NULL",
+				},
+			},
+			{
+				Name:    "findings_ignored_by_pattern",
+				Unique:  false,
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "ignored_by_pattern IS NOT NULL",
+				},
 			},
 			{
 				Name:    "findings_list",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[12], FindingsColumns[33], FindingsColumns[0], FindingsColumns[16]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[13], FindingsColumns[34], FindingsColumns[0], FindingsColumns[17]},
 			},
 			{
 				Name:    "findings_list_status",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[12], FindingsColumns[16], FindingsColumns[33], FindingsColumns[0], FindingsColumns[2]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[13], FindingsColumns[17], FindingsColumns[34], FindingsColumns[0], FindingsColumns[2]},
 			},
 			{
 				Name:    "findings_list_severity",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[12], FindingsColumns[13], FindingsColumns[33], FindingsColumns[0], FindingsColumns[16], FindingsColumns[2]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[13], FindingsColumns[14], FindingsColumns[34], FindingsColumns[0], FindingsColumns[17], FindingsColumns[2]},
 			},
 			{
 				Name:    "findings_list_status_severity",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[12], FindingsColumns[16], FindingsColumns[13], FindingsColumns[33], FindingsColumns[0], FindingsColumns[2]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[13], FindingsColumns[17], FindingsColumns[14], FindingsColumns[34], FindingsColumns[0], FindingsColumns[2]},
 			},
 			{
 				Name:    "findings_list_project",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[2], FindingsColumns[12], FindingsColumns[33], FindingsColumns[0], FindingsColumns[16], FindingsColumns[13], FindingsColumns[5]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[2], FindingsColumns[13], FindingsColumns[34], FindingsColumns[0], FindingsColumns[17], FindingsColumns[14], FindingsColumns[6]},
 			},
 			{
 				Name:    "findings_list_ref",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[5], FindingsColumns[12], FindingsColumns[33], FindingsColumns[0], FindingsColumns[16], FindingsColumns[2]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[6], FindingsColumns[13], FindingsColumns[34], FindingsColumns[0], FindingsColumns[17], FindingsColumns[2]},
 			},
 			{
 				Name:    "findings_list_rule_policy",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[3], FindingsColumns[33], FindingsColumns[0], FindingsColumns[12], FindingsColumns[16], FindingsColumns[2], FindingsColumns[19]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[3], FindingsColumns[34], FindingsColumns[0], FindingsColumns[13], FindingsColumns[17], FindingsColumns[2], FindingsColumns[20]},
 			},
 			{
 				Name:    "findings_of_scan",
@@ -773,20 +1092,20 @@ var (
 			{
 				Name:    "findings_decided",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[2], FindingsColumns[15]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[2], FindingsColumns[16]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "triage_reason IS NOT NULL",
 				},
 			},
 			{
-				Name:    "findings_report",
+				Name:    "findings_columns",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[0], FindingsColumns[2], FindingsColumns[3], FindingsColumns[5], FindingsColumns[12], FindingsColumns[13], FindingsColumns[22], FindingsColumns[30], FindingsColumns[20], FindingsColumns[19]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[0], FindingsColumns[2], FindingsColumns[3], FindingsColumns[6], FindingsColumns[13], FindingsColumns[14], FindingsColumns[15], FindingsColumns[16], FindingsColumns[34], FindingsColumns[18], FindingsColumns[20], FindingsColumns[21], FindingsColumns[23], FindingsColumns[24], FindingsColumns[28], FindingsColumns[29], FindingsColumns[30], FindingsColumns[31], FindingsColumns[32]},
 			},
 			{
 				Name:    "findings_list_triage_reason",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[17], FindingsColumns[33], FindingsColumns[0], FindingsColumns[12], FindingsColumns[16], FindingsColumns[2]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[18], FindingsColumns[34], FindingsColumns[0], FindingsColumns[13], FindingsColumns[17], FindingsColumns[2]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "triage_reason IS NOT NULL",
 				},
@@ -794,7 +1113,7 @@ var (
 			{
 				Name:    "findings_list_policy_mode",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[19], FindingsColumns[33], FindingsColumns[0], FindingsColumns[12], FindingsColumns[16], FindingsColumns[2]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[20], FindingsColumns[34], FindingsColumns[0], FindingsColumns[13], FindingsColumns[17], FindingsColumns[2]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "policy_mode IS NOT NULL",
 				},
@@ -802,7 +1121,7 @@ var (
 			{
 				Name:    "findings_list_autotriage_verdict",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[20], FindingsColumns[33], FindingsColumns[0], FindingsColumns[12], FindingsColumns[16], FindingsColumns[2]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[21], FindingsColumns[34], FindingsColumns[0], FindingsColumns[13], FindingsColumns[17], FindingsColumns[2]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "autotriage_verdict IS NOT NULL",
 				},
@@ -810,7 +1129,7 @@ var (
 			{
 				Name:    "findings_list_component_tag",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[21], FindingsColumns[33], FindingsColumns[0], FindingsColumns[12], FindingsColumns[16], FindingsColumns[2]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[22], FindingsColumns[34], FindingsColumns[0], FindingsColumns[13], FindingsColumns[17], FindingsColumns[2]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "component_tag IS NOT NULL",
 				},
@@ -818,7 +1137,7 @@ var (
 			{
 				Name:    "findings_list_exposure",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[22], FindingsColumns[33], FindingsColumns[0], FindingsColumns[12], FindingsColumns[16], FindingsColumns[2]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[23], FindingsColumns[34], FindingsColumns[0], FindingsColumns[13], FindingsColumns[17], FindingsColumns[2]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "exposure IS NOT NULL",
 				},
@@ -826,7 +1145,7 @@ var (
 			{
 				Name:    "findings_list_transitivity",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[23], FindingsColumns[33], FindingsColumns[0], FindingsColumns[12], FindingsColumns[16], FindingsColumns[2]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[24], FindingsColumns[34], FindingsColumns[0], FindingsColumns[13], FindingsColumns[17], FindingsColumns[2]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "transitivity IS NOT NULL",
 				},
@@ -834,7 +1153,7 @@ var (
 			{
 				Name:    "findings_list_package",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[24], FindingsColumns[33], FindingsColumns[0], FindingsColumns[12], FindingsColumns[16], FindingsColumns[2]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[25], FindingsColumns[34], FindingsColumns[0], FindingsColumns[13], FindingsColumns[17], FindingsColumns[2]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "package IS NOT NULL",
 				},
@@ -842,7 +1161,7 @@ var (
 			{
 				Name:    "findings_list_advisory",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[25], FindingsColumns[33], FindingsColumns[0], FindingsColumns[12], FindingsColumns[16], FindingsColumns[2]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[26], FindingsColumns[34], FindingsColumns[0], FindingsColumns[13], FindingsColumns[17], FindingsColumns[2]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "advisory IS NOT NULL",
 				},
@@ -850,7 +1169,7 @@ var (
 			{
 				Name:    "findings_list_epss_probability",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[27], FindingsColumns[33], FindingsColumns[0], FindingsColumns[12], FindingsColumns[16], FindingsColumns[2]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[28], FindingsColumns[34], FindingsColumns[0], FindingsColumns[13], FindingsColumns[17], FindingsColumns[2]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "epss_probability IS NOT NULL",
 				},
@@ -858,7 +1177,7 @@ var (
 			{
 				Name:    "findings_list_malicious",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[28], FindingsColumns[33], FindingsColumns[0], FindingsColumns[12], FindingsColumns[16], FindingsColumns[2]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[29], FindingsColumns[34], FindingsColumns[0], FindingsColumns[13], FindingsColumns[17], FindingsColumns[2]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "malicious IS NOT NULL",
 				},
@@ -866,7 +1185,7 @@ var (
 			{
 				Name:    "findings_list_click_to_fix_state",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[29], FindingsColumns[33], FindingsColumns[0], FindingsColumns[12], FindingsColumns[16], FindingsColumns[2]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[30], FindingsColumns[34], FindingsColumns[0], FindingsColumns[13], FindingsColumns[17], FindingsColumns[2]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "click_to_fix_state IS NOT NULL",
 				},
@@ -874,7 +1193,7 @@ var (
 			{
 				Name:    "findings_list_validation_state",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[30], FindingsColumns[33], FindingsColumns[0], FindingsColumns[12], FindingsColumns[16], FindingsColumns[2]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[31], FindingsColumns[34], FindingsColumns[0], FindingsColumns[13], FindingsColumns[17], FindingsColumns[2]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "validation_state IS NOT NULL",
 				},
@@ -882,7 +1201,7 @@ var (
 			{
 				Name:    "findings_list_historical",
 				Unique:  false,
-				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[31], FindingsColumns[33], FindingsColumns[0], FindingsColumns[12], FindingsColumns[16], FindingsColumns[2]},
+				Columns: []*schema.Column{FindingsColumns[1], FindingsColumns[32], FindingsColumns[34], FindingsColumns[0], FindingsColumns[13], FindingsColumns[17], FindingsColumns[2]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "historical IS NOT NULL",
 				},
@@ -904,6 +1223,7 @@ var (
 		{Name: "actor_name", Type: field.TypeString, Default: ""},
 		{Name: "scan_id", Type: field.TypeInt64, Nullable: true},
 		{Name: "at", Type: field.TypeInt64},
+		{Name: "tx", Type: field.TypeInt64, Nullable: true, Default: map[string]schema.Expr{"postgres": "((pg_current_xact_id())::text)::bigint"}},
 	}
 	// FindingEventsTable holds the schema information for the "finding_events" table.
 	FindingEventsTable = &schema.Table{
@@ -920,6 +1240,11 @@ var (
 				Name:    "finding_events_by_time",
 				Unique:  false,
 				Columns: []*schema.Column{FindingEventsColumns[1], FindingEventsColumns[12]},
+			},
+			{
+				Name:    "finding_events_feed",
+				Unique:  false,
+				Columns: []*schema.Column{FindingEventsColumns[1], FindingEventsColumns[13], FindingEventsColumns[0]},
 			},
 		},
 	}
@@ -943,6 +1268,109 @@ var (
 				Name:    "finding_matches_of_finding",
 				Unique:  false,
 				Columns: []*schema.Column{FindingMatchesColumns[1], FindingMatchesColumns[2], FindingMatchesColumns[0]},
+			},
+		},
+	}
+	// FreshnessesColumns holds the columns for the "freshnesses" table.
+	FreshnessesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "project_id", Type: field.TypeInt64},
+		{Name: "ref", Type: field.TypeString},
+		{Name: "tool", Type: field.TypeString},
+		{Name: "analysis_category", Type: field.TypeString},
+		{Name: "state", Type: field.TypeInt32},
+		{Name: "since", Type: field.TypeInt64},
+		{Name: "due_at", Type: field.TypeInt64, Nullable: true},
+		{Name: "last_scan_id", Type: field.TypeInt64},
+		{Name: "scanner_version", Type: field.TypeString, Default: ""},
+		{Name: "content", Type: field.TypeBytes},
+	}
+	// FreshnessesTable holds the schema information for the "freshnesses" table.
+	FreshnessesTable = &schema.Table{
+		Name:       "freshnesses",
+		Columns:    FreshnessesColumns,
+		PrimaryKey: []*schema.Column{FreshnessesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "freshness_of_analysis",
+				Unique:  true,
+				Columns: []*schema.Column{FreshnessesColumns[1], FreshnessesColumns[2], FreshnessesColumns[3], FreshnessesColumns[4], FreshnessesColumns[5]},
+			},
+			{
+				Name:    "freshness_of_project",
+				Unique:  false,
+				Columns: []*schema.Column{FreshnessesColumns[1], FreshnessesColumns[2], FreshnessesColumns[6], FreshnessesColumns[0]},
+			},
+			{
+				Name:    "freshness_list",
+				Unique:  false,
+				Columns: []*schema.Column{FreshnessesColumns[1], FreshnessesColumns[6], FreshnessesColumns[0]},
+			},
+			{
+				Name:    "freshness_due",
+				Unique:  false,
+				Columns: []*schema.Column{FreshnessesColumns[1], FreshnessesColumns[8]},
+			},
+		},
+	}
+	// HeldClosesColumns holds the columns for the "held_closes" table.
+	HeldClosesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "project_id", Type: field.TypeInt64},
+		{Name: "ref", Type: field.TypeString},
+		{Name: "tool", Type: field.TypeString},
+		{Name: "tool_version", Type: field.TypeString},
+		{Name: "analysis_category", Type: field.TypeString},
+		{Name: "products", Type: field.TypeString},
+		{Name: "scan_id", Type: field.TypeInt64},
+		{Name: "state", Type: field.TypeString},
+		{Name: "active", Type: field.TypeBool},
+		{Name: "findings", Type: field.TypeInt32},
+		{Name: "open", Type: field.TypeInt32},
+		{Name: "waiting", Type: field.TypeInt32},
+		{Name: "rejected_before", Type: field.TypeBool},
+		{Name: "content", Type: field.TypeBytes},
+		{Name: "actor_kind", Type: field.TypeString, Default: ""},
+		{Name: "actor_id", Type: field.TypeInt64, Default: 0},
+		{Name: "note", Type: field.TypeString, Default: ""},
+		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "decided_at", Type: field.TypeInt64, Nullable: true},
+	}
+	// HeldClosesTable holds the schema information for the "held_closes" table.
+	HeldClosesTable = &schema.Table{
+		Name:       "held_closes",
+		Columns:    HeldClosesColumns,
+		PrimaryKey: []*schema.Column{HeldClosesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "held_closes_active",
+				Unique:  false,
+				Columns: []*schema.Column{HeldClosesColumns[1], HeldClosesColumns[2], HeldClosesColumns[3]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "active",
+				},
+			},
+			{
+				Name:    "held_closes_list",
+				Unique:  false,
+				Columns: []*schema.Column{HeldClosesColumns[1], HeldClosesColumns[0]},
+			},
+			{
+				Name:    "held_closes_of_project",
+				Unique:  false,
+				Columns: []*schema.Column{HeldClosesColumns[1], HeldClosesColumns[2], HeldClosesColumns[0]},
+			},
+			{
+				Name:    "held_closes_by_state",
+				Unique:  false,
+				Columns: []*schema.Column{HeldClosesColumns[1], HeldClosesColumns[9], HeldClosesColumns[0]},
+			},
+			{
+				Name:    "held_closes_of_scan",
+				Unique:  false,
+				Columns: []*schema.Column{HeldClosesColumns[1], HeldClosesColumns[8]},
 			},
 		},
 	}
@@ -1166,6 +1594,13 @@ var (
 		{Name: "policy_slugs", Type: field.TypeJSON},
 		{Name: "use_network_broker", Type: field.TypeBool, Default: false},
 		{Name: "send_scan_completion", Type: field.TypeBool, Default: true},
+		{Name: "send_held_closes", Type: field.TypeBool, Default: false},
+		{Name: "send_rule_alerts", Type: field.TypeBool, Default: false},
+		{Name: "send_freshness", Type: field.TypeBool, Default: false},
+		{Name: "send_findings", Type: field.TypeBool, Default: true},
+		{Name: "send_report", Type: field.TypeBytes, Nullable: true},
+		{Name: "next_report_at", Type: field.TypeInt64, Nullable: true},
+		{Name: "last_report_at", Type: field.TypeInt64, Nullable: true},
 		{Name: "refused_recipients", Type: field.TypeJSON, Nullable: true},
 		{Name: "created_at", Type: field.TypeInt64},
 		{Name: "updated_at", Type: field.TypeInt64},
@@ -1185,6 +1620,14 @@ var (
 				Name:    "notification_rules_by_channel",
 				Unique:  false,
 				Columns: []*schema.Column{NotificationRulesColumns[1], NotificationRulesColumns[2], NotificationRulesColumns[0]},
+			},
+			{
+				Name:    "notification_rules_reports",
+				Unique:  false,
+				Columns: []*schema.Column{NotificationRulesColumns[15], NotificationRulesColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "next_report_at IS NOT NULL",
+				},
 			},
 		},
 	}
@@ -1310,6 +1753,27 @@ var (
 			},
 		},
 	}
+	// PathIgnoresColumns holds the columns for the "path_ignores" table.
+	PathIgnoresColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "product", Type: field.TypeString},
+		{Name: "patterns", Type: field.TypeJSON},
+		{Name: "updated_at", Type: field.TypeInt64},
+	}
+	// PathIgnoresTable holds the schema information for the "path_ignores" table.
+	PathIgnoresTable = &schema.Table{
+		Name:       "path_ignores",
+		Columns:    PathIgnoresColumns,
+		PrimaryKey: []*schema.Column{PathIgnoresColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "path_ignores_by_product",
+				Unique:  true,
+				Columns: []*schema.Column{PathIgnoresColumns[1], PathIgnoresColumns[2]},
+			},
+		},
+	}
 	// PendingImportsColumns holds the columns for the "pending_imports" table.
 	PendingImportsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt64, Increment: true},
@@ -1326,6 +1790,77 @@ var (
 				Name:    "pending_imports_by_place",
 				Unique:  false,
 				Columns: []*schema.Column{PendingImportsColumns[1], PendingImportsColumns[2]},
+			},
+		},
+	}
+	// PolicyActsColumns holds the columns for the "policy_acts" table.
+	PolicyActsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "project_id", Type: field.TypeInt64},
+		{Name: "policy_id", Type: field.TypeInt64},
+		{Name: "action", Type: field.TypeString},
+		{Name: "issue_type", Type: field.TypeString},
+		{Name: "fingerprint", Type: field.TypeString},
+		{Name: "version", Type: field.TypeString},
+		{Name: "at", Type: field.TypeInt64},
+	}
+	// PolicyActsTable holds the schema information for the "policy_acts" table.
+	PolicyActsTable = &schema.Table{
+		Name:       "policy_acts",
+		Columns:    PolicyActsColumns,
+		PrimaryKey: []*schema.Column{PolicyActsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "policy_acts_once",
+				Unique:  true,
+				Columns: []*schema.Column{PolicyActsColumns[1], PolicyActsColumns[2], PolicyActsColumns[6], PolicyActsColumns[3], PolicyActsColumns[4], PolicyActsColumns[5]},
+			},
+			{
+				Name:    "policy_acts_of_policy",
+				Unique:  false,
+				Columns: []*schema.Column{PolicyActsColumns[1], PolicyActsColumns[3]},
+			},
+		},
+	}
+	// PolicyRunsColumns holds the columns for the "policy_runs" table.
+	PolicyRunsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "policy_id", Type: field.TypeInt64},
+		{Name: "cause", Type: field.TypeString},
+		{Name: "cause_id", Type: field.TypeInt64},
+		{Name: "evaluated", Type: field.TypeInt64},
+		{Name: "matched", Type: field.TypeInt64},
+		{Name: "content", Type: field.TypeBytes},
+		{Name: "sent", Type: field.TypeInt64},
+		{Name: "at", Type: field.TypeInt64},
+	}
+	// PolicyRunsTable holds the schema information for the "policy_runs" table.
+	PolicyRunsTable = &schema.Table{
+		Name:       "policy_runs",
+		Columns:    PolicyRunsColumns,
+		PrimaryKey: []*schema.Column{PolicyRunsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "policy_runs_once",
+				Unique:  true,
+				Columns: []*schema.Column{PolicyRunsColumns[1], PolicyRunsColumns[2], PolicyRunsColumns[3], PolicyRunsColumns[4]},
+			},
+			{
+				Name:    "policy_runs_list",
+				Unique:  false,
+				Columns: []*schema.Column{PolicyRunsColumns[1], PolicyRunsColumns[2], PolicyRunsColumns[0]},
+			},
+			{
+				Name:    "policy_runs_by_time",
+				Unique:  false,
+				Columns: []*schema.Column{PolicyRunsColumns[1], PolicyRunsColumns[2], PolicyRunsColumns[9]},
+			},
+			{
+				Name:    "policy_runs_by_age",
+				Unique:  false,
+				Columns: []*schema.Column{PolicyRunsColumns[9]},
 			},
 		},
 	}
@@ -1367,10 +1902,15 @@ var (
 		{Name: "scm_type", Type: field.TypeString, Default: "SCM_TYPE_UNKNOWN"},
 		{Name: "managed_diff_scan", Type: field.TypeBool, Default: false},
 		{Name: "managed_full_scan", Type: field.TypeBool, Default: false},
+		{Name: "ai_full_scan", Type: field.TypeBool, Default: false},
 		{Name: "created_at", Type: field.TypeInt64},
 		{Name: "creator_id", Type: field.TypeInt64, Nullable: true},
 		{Name: "latest_scan_at", Type: field.TypeInt64, Nullable: true},
 		{Name: "archived_at", Type: field.TypeInt64, Nullable: true},
+		{Name: "ignored_files", Type: field.TypeJSON, Nullable: true},
+		{Name: "product_ignored_files", Type: field.TypeJSON, Nullable: true},
+		{Name: "badge_key", Type: field.TypeString, Nullable: true},
+		{Name: "close_limits", Type: field.TypeBytes, Nullable: true},
 	}
 	// ProjectsTable holds the schema information for the "projects" table.
 	ProjectsTable = &schema.Table{
@@ -1392,6 +1932,34 @@ var (
 				Name:    "projects_list",
 				Unique:  false,
 				Columns: []*schema.Column{ProjectsColumns[1], ProjectsColumns[0]},
+			},
+			{
+				Name:    "projects_list_scm_type",
+				Unique:  false,
+				Columns: []*schema.Column{ProjectsColumns[1], ProjectsColumns[10], ProjectsColumns[0]},
+			},
+			{
+				Name:    "projects_list_archived",
+				Unique:  false,
+				Columns: []*schema.Column{ProjectsColumns[1], ProjectsColumns[17], ProjectsColumns[0]},
+			},
+			{
+				Name:    "projects_list_scanned",
+				Unique:  false,
+				Columns: []*schema.Column{ProjectsColumns[1], ProjectsColumns[16], ProjectsColumns[0]},
+			},
+			{
+				Name:    "projects_by_repository",
+				Unique:  false,
+				Columns: []*schema.Column{ProjectsColumns[1], ProjectsColumns[5], ProjectsColumns[0]},
+			},
+			{
+				Name:    "projects_by_badge",
+				Unique:  false,
+				Columns: []*schema.Column{ProjectsColumns[20]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "badge_key IS NOT NULL",
+				},
 			},
 		},
 	}
@@ -1428,6 +1996,7 @@ var (
 		{Name: "position", Type: field.TypeInt32},
 		{Name: "active", Type: field.TypeBool},
 		{Name: "content", Type: field.TypeBytes},
+		{Name: "given", Type: field.TypeBytes, Nullable: true},
 		{Name: "created_at", Type: field.TypeInt64},
 		{Name: "updated_at", Type: field.TypeInt64},
 	}
@@ -1441,6 +2010,28 @@ var (
 				Name:    "remediation_policies_by_slug",
 				Unique:  true,
 				Columns: []*schema.Column{RemediationPoliciesColumns[1], RemediationPoliciesColumns[2]},
+			},
+		},
+	}
+	// ReportFormatsColumns holds the columns for the "report_formats" table.
+	ReportFormatsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "name", Type: field.TypeString},
+		{Name: "mapping", Type: field.TypeString, Size: 2147483647},
+		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "updated_at", Type: field.TypeInt64},
+	}
+	// ReportFormatsTable holds the schema information for the "report_formats" table.
+	ReportFormatsTable = &schema.Table{
+		Name:       "report_formats",
+		Columns:    ReportFormatsColumns,
+		PrimaryKey: []*schema.Column{ReportFormatsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "report_formats_by_name",
+				Unique:  true,
+				Columns: []*schema.Column{ReportFormatsColumns[1], ReportFormatsColumns[2]},
 			},
 		},
 	}
@@ -1476,6 +2067,8 @@ var (
 		{Name: "category", Type: field.TypeString},
 		{Name: "confidence", Type: field.TypeString},
 		{Name: "content", Type: field.TypeBytes},
+		{Name: "secret_type", Type: field.TypeString, Nullable: true},
+		{Name: "origin", Type: field.TypeString, Nullable: true},
 	}
 	// RulesTable holds the schema information for the "rules" table.
 	RulesTable = &schema.Table{
@@ -1502,6 +2095,22 @@ var (
 				Name:    "rules_filter_confidence",
 				Unique:  false,
 				Columns: []*schema.Column{RulesColumns[1], RulesColumns[5]},
+			},
+			{
+				Name:    "rules_filter_secret_type",
+				Unique:  false,
+				Columns: []*schema.Column{RulesColumns[1], RulesColumns[7]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "secret_type IS NOT NULL",
+				},
+			},
+			{
+				Name:    "rules_filter_origin",
+				Unique:  false,
+				Columns: []*schema.Column{RulesColumns[1], RulesColumns[8]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "origin IS NOT NULL",
+				},
 			},
 		},
 	}
@@ -1545,6 +2154,11 @@ var (
 		{Name: "mode", Type: field.TypeString},
 		{Name: "visibility", Type: field.TypeString, Default: "org_private"},
 		{Name: "version", Type: field.TypeInt32},
+		{Name: "proven_version", Type: field.TypeInt32, Default: 0},
+		{Name: "quarantined_version", Type: field.TypeInt32, Default: 0},
+		{Name: "quarantine_reason", Type: field.TypeString, Default: ""},
+		{Name: "quarantine_scan_id", Type: field.TypeInt64, Default: 0},
+		{Name: "quarantined_at", Type: field.TypeInt64, Nullable: true},
 		{Name: "created_at", Type: field.TypeInt64},
 		{Name: "updated_at", Type: field.TypeInt64},
 	}
@@ -1563,6 +2177,22 @@ var (
 				Name:    "rule_documents_of_product",
 				Unique:  false,
 				Columns: []*schema.Column{RuleDocumentsColumns[1], RuleDocumentsColumns[4], RuleDocumentsColumns[7], RuleDocumentsColumns[0]},
+			},
+			{
+				Name:    "rule_documents_unproven",
+				Unique:  false,
+				Columns: []*schema.Column{RuleDocumentsColumns[1], RuleDocumentsColumns[4]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "proven_version < version",
+				},
+			},
+			{
+				Name:    "rule_documents_quarantined",
+				Unique:  false,
+				Columns: []*schema.Column{RuleDocumentsColumns[1], RuleDocumentsColumns[2]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "quarantined_version = version",
+				},
 			},
 		},
 	}
@@ -1591,6 +2221,125 @@ var (
 			},
 		},
 	}
+	// RuleboardsColumns holds the columns for the "ruleboards" table.
+	RuleboardsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "slug", Type: field.TypeString},
+		{Name: "name", Type: field.TypeString},
+		{Name: "product", Type: field.TypeString},
+		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "updated_at", Type: field.TypeInt64},
+	}
+	// RuleboardsTable holds the schema information for the "ruleboards" table.
+	RuleboardsTable = &schema.Table{
+		Name:       "ruleboards",
+		Columns:    RuleboardsColumns,
+		PrimaryKey: []*schema.Column{RuleboardsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "ruleboards_by_slug",
+				Unique:  true,
+				Columns: []*schema.Column{RuleboardsColumns[1], RuleboardsColumns[2]},
+			},
+		},
+	}
+	// RuleboardProjectsColumns holds the columns for the "ruleboard_projects" table.
+	RuleboardProjectsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "ruleboard_id", Type: field.TypeInt64},
+		{Name: "project_id", Type: field.TypeInt64},
+		{Name: "product", Type: field.TypeString},
+	}
+	// RuleboardProjectsTable holds the schema information for the "ruleboard_projects" table.
+	RuleboardProjectsTable = &schema.Table{
+		Name:       "ruleboard_projects",
+		Columns:    RuleboardProjectsColumns,
+		PrimaryKey: []*schema.Column{RuleboardProjectsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "ruleboard_projects_of_project",
+				Unique:  true,
+				Columns: []*schema.Column{RuleboardProjectsColumns[1], RuleboardProjectsColumns[3], RuleboardProjectsColumns[4]},
+			},
+			{
+				Name:    "ruleboard_projects_of_board",
+				Unique:  false,
+				Columns: []*schema.Column{RuleboardProjectsColumns[1], RuleboardProjectsColumns[2], RuleboardProjectsColumns[3]},
+			},
+		},
+	}
+	// RuleboardRulesColumns holds the columns for the "ruleboard_rules" table.
+	RuleboardRulesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "ruleboard_id", Type: field.TypeInt64},
+		{Name: "product", Type: field.TypeString},
+		{Name: "rule_type", Type: field.TypeString},
+		{Name: "rule", Type: field.TypeString},
+		{Name: "mode", Type: field.TypeString},
+		{Name: "updated_at", Type: field.TypeInt64},
+	}
+	// RuleboardRulesTable holds the schema information for the "ruleboard_rules" table.
+	RuleboardRulesTable = &schema.Table{
+		Name:       "ruleboard_rules",
+		Columns:    RuleboardRulesColumns,
+		PrimaryKey: []*schema.Column{RuleboardRulesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "ruleboard_rules_of_board",
+				Unique:  true,
+				Columns: []*schema.Column{RuleboardRulesColumns[1], RuleboardRulesColumns[2], RuleboardRulesColumns[4], RuleboardRulesColumns[5]},
+			},
+		},
+	}
+	// SavedViewsColumns holds the columns for the "saved_views" table.
+	SavedViewsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "scope", Type: field.TypeString},
+		{Name: "owner_id", Type: field.TypeInt64},
+		{Name: "name", Type: field.TypeString},
+		{Name: "name_key", Type: field.TypeString},
+		{Name: "position", Type: field.TypeInt32, Default: 0},
+		{Name: "is_default", Type: field.TypeBool, Default: false},
+		{Name: "content", Type: field.TypeBytes},
+		{Name: "creator_id", Type: field.TypeInt64},
+		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "updated_at", Type: field.TypeInt64},
+	}
+	// SavedViewsTable holds the schema information for the "saved_views" table.
+	SavedViewsTable = &schema.Table{
+		Name:       "saved_views",
+		Columns:    SavedViewsColumns,
+		PrimaryKey: []*schema.Column{SavedViewsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "saved_views_by_name",
+				Unique:  true,
+				Columns: []*schema.Column{SavedViewsColumns[1], SavedViewsColumns[2], SavedViewsColumns[3], SavedViewsColumns[5]},
+			},
+			{
+				Name:    "saved_views_default",
+				Unique:  true,
+				Columns: []*schema.Column{SavedViewsColumns[1], SavedViewsColumns[2], SavedViewsColumns[3]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "is_default",
+				},
+			},
+			{
+				Name:    "saved_views_list",
+				Unique:  false,
+				Columns: []*schema.Column{SavedViewsColumns[1], SavedViewsColumns[6], SavedViewsColumns[0]},
+			},
+			{
+				Name:    "saved_views_of_scope",
+				Unique:  false,
+				Columns: []*schema.Column{SavedViewsColumns[1], SavedViewsColumns[2], SavedViewsColumns[3], SavedViewsColumns[6], SavedViewsColumns[0]},
+			},
+		},
+	}
 	// ScansColumns holds the columns for the "scans" table.
 	ScansColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt64, Increment: true},
@@ -1598,9 +2347,11 @@ var (
 		{Name: "project_id", Type: field.TypeInt64},
 		{Name: "ref", Type: field.TypeString},
 		{Name: "commit", Type: field.TypeString},
+		{Name: "commit_time", Type: field.TypeInt64, Nullable: true},
 		{Name: "status", Type: field.TypeString},
 		{Name: "products", Type: field.TypeInt32},
 		{Name: "is_full_scan", Type: field.TypeBool},
+		{Name: "pull_request", Type: field.TypeInt64, Nullable: true},
 		{Name: "unique_id", Type: field.TypeString, Nullable: true},
 		{Name: "results_state", Type: field.TypeString, Default: ""},
 		{Name: "scanner", Type: field.TypeBytes, Nullable: true},
@@ -1623,32 +2374,95 @@ var (
 			{
 				Name:    "scans_search",
 				Unique:  false,
-				Columns: []*schema.Column{ScansColumns[1], ScansColumns[18], ScansColumns[0]},
+				Columns: []*schema.Column{ScansColumns[1], ScansColumns[20], ScansColumns[0]},
 			},
 			{
 				Name:    "scans_search_project",
 				Unique:  false,
-				Columns: []*schema.Column{ScansColumns[1], ScansColumns[2], ScansColumns[18], ScansColumns[0]},
+				Columns: []*schema.Column{ScansColumns[1], ScansColumns[2], ScansColumns[20], ScansColumns[0]},
 			},
 			{
 				Name:    "scans_search_branch",
 				Unique:  false,
-				Columns: []*schema.Column{ScansColumns[1], ScansColumns[3], ScansColumns[18], ScansColumns[0]},
+				Columns: []*schema.Column{ScansColumns[1], ScansColumns[3], ScansColumns[20], ScansColumns[0]},
 			},
 			{
 				Name:    "scans_by_unique_id",
 				Unique:  true,
-				Columns: []*schema.Column{ScansColumns[1], ScansColumns[8]},
+				Columns: []*schema.Column{ScansColumns[1], ScansColumns[10]},
 			},
 			{
 				Name:    "scans_of_ref",
 				Unique:  false,
-				Columns: []*schema.Column{ScansColumns[1], ScansColumns[2], ScansColumns[3], ScansColumns[7], ScansColumns[0]},
+				Columns: []*schema.Column{ScansColumns[1], ScansColumns[2], ScansColumns[3], ScansColumns[8], ScansColumns[0]},
+			},
+			{
+				Name:    "scans_of_commit",
+				Unique:  false,
+				Columns: []*schema.Column{ScansColumns[1], ScansColumns[2], ScansColumns[4], ScansColumns[0]},
 			},
 			{
 				Name:    "scans_search_status",
 				Unique:  false,
-				Columns: []*schema.Column{ScansColumns[1], ScansColumns[5], ScansColumns[18], ScansColumns[0]},
+				Columns: []*schema.Column{ScansColumns[1], ScansColumns[6], ScansColumns[20], ScansColumns[0]},
+			},
+			{
+				Name:    "scans_of_project_by_branch",
+				Unique:  false,
+				Columns: []*schema.Column{ScansColumns[1], ScansColumns[2], ScansColumns[3], ScansColumns[20], ScansColumns[0]},
+			},
+			{
+				Name:    "scans_of_project_by_status",
+				Unique:  false,
+				Columns: []*schema.Column{ScansColumns[1], ScansColumns[2], ScansColumns[6], ScansColumns[20], ScansColumns[0]},
+			},
+			{
+				Name:    "scans_of_project_by_type",
+				Unique:  false,
+				Columns: []*schema.Column{ScansColumns[1], ScansColumns[2], ScansColumns[8], ScansColumns[20], ScansColumns[0]},
+			},
+			{
+				Name:    "scans_of_pull_request",
+				Unique:  false,
+				Columns: []*schema.Column{ScansColumns[1], ScansColumns[2], ScansColumns[9], ScansColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "pull_request IS NOT NULL",
+				},
+			},
+			{
+				Name:    "scans_of_pull_requests",
+				Unique:  false,
+				Columns: []*schema.Column{ScansColumns[1], ScansColumns[0], ScansColumns[2], ScansColumns[9]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "pull_request IS NOT NULL",
+				},
+			},
+		},
+	}
+	// ScanAnswersColumns holds the columns for the "scan_answers" table.
+	ScanAnswersColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "scan_id", Type: field.TypeInt64},
+		{Name: "project_id", Type: field.TypeInt64},
+		{Name: "content", Type: field.TypeBytes},
+		{Name: "at", Type: field.TypeInt64},
+	}
+	// ScanAnswersTable holds the schema information for the "scan_answers" table.
+	ScanAnswersTable = &schema.Table{
+		Name:       "scan_answers",
+		Columns:    ScanAnswersColumns,
+		PrimaryKey: []*schema.Column{ScanAnswersColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "scan_answers_of_scan",
+				Unique:  true,
+				Columns: []*schema.Column{ScanAnswersColumns[1], ScanAnswersColumns[3], ScanAnswersColumns[2]},
+			},
+			{
+				Name:    "scan_answers_by_time",
+				Unique:  false,
+				Columns: []*schema.Column{ScanAnswersColumns[1], ScanAnswersColumns[5]},
 			},
 		},
 	}
@@ -1662,8 +2476,10 @@ var (
 		{Name: "tool", Type: field.TypeString},
 		{Name: "analysis_category", Type: field.TypeString},
 		{Name: "is_full_scan", Type: field.TypeBool},
+		{Name: "products", Type: field.TypeInt32, Nullable: true},
 		{Name: "content", Type: field.TypeBytes},
 		{Name: "at", Type: field.TypeInt64},
+		{Name: "commit_time", Type: field.TypeInt64, Nullable: true},
 	}
 	// ScanCoveragesTable holds the schema information for the "scan_coverages" table.
 	ScanCoveragesTable = &schema.Table{
@@ -1682,9 +2498,14 @@ var (
 				Columns: []*schema.Column{ScanCoveragesColumns[1], ScanCoveragesColumns[3], ScanCoveragesColumns[4], ScanCoveragesColumns[5], ScanCoveragesColumns[6], ScanCoveragesColumns[2]},
 			},
 			{
+				Name:    "scan_coverages_by_commit",
+				Unique:  false,
+				Columns: []*schema.Column{ScanCoveragesColumns[1], ScanCoveragesColumns[3], ScanCoveragesColumns[4], ScanCoveragesColumns[5], ScanCoveragesColumns[6], ScanCoveragesColumns[11]},
+			},
+			{
 				Name:    "scan_coverages_by_time",
 				Unique:  false,
-				Columns: []*schema.Column{ScanCoveragesColumns[1], ScanCoveragesColumns[9]},
+				Columns: []*schema.Column{ScanCoveragesColumns[1], ScanCoveragesColumns[10]},
 			},
 		},
 	}
@@ -1818,6 +2639,46 @@ var (
 				Name:    "scm_configs_by_webhook",
 				Unique:  false,
 				Columns: []*schema.Column{ScmConfigsColumns[20]},
+			},
+		},
+	}
+	// SessionsColumns holds the columns for the "sessions" table.
+	SessionsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "hash", Type: field.TypeBytes},
+		{Name: "user_id", Type: field.TypeInt64},
+		{Name: "method", Type: field.TypeString},
+		{Name: "address", Type: field.TypeString},
+		{Name: "agent", Type: field.TypeString},
+		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "last_used_at", Type: field.TypeInt64},
+		{Name: "revoked_at", Type: field.TypeInt64, Nullable: true},
+	}
+	// SessionsTable holds the schema information for the "sessions" table.
+	SessionsTable = &schema.Table{
+		Name:       "sessions",
+		Columns:    SessionsColumns,
+		PrimaryKey: []*schema.Column{SessionsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "sessions_by_hash",
+				Unique:  true,
+				Columns: []*schema.Column{SessionsColumns[1]},
+			},
+			{
+				Name:    "sessions_by_user",
+				Unique:  false,
+				Columns: []*schema.Column{SessionsColumns[2], SessionsColumns[0]},
+			},
+			{
+				Name:    "sessions_by_age",
+				Unique:  false,
+				Columns: []*schema.Column{SessionsColumns[6]},
+			},
+			{
+				Name:    "sessions_by_use",
+				Unique:  false,
+				Columns: []*schema.Column{SessionsColumns[7]},
 			},
 		},
 	}
@@ -1979,6 +2840,7 @@ var (
 		{Name: "hash", Type: field.TypeBytes},
 		{Name: "hint", Type: field.TypeString},
 		{Name: "parent_id", Type: field.TypeInt64, Nullable: true},
+		{Name: "project_id", Type: field.TypeInt64, Nullable: true},
 		{Name: "scopes", Type: field.TypeJSON},
 		{Name: "limited_scopes", Type: field.TypeJSON, Nullable: true},
 		{Name: "role", Type: field.TypeString},
@@ -2001,7 +2863,15 @@ var (
 			{
 				Name:    "tokens_list",
 				Unique:  false,
-				Columns: []*schema.Column{TokensColumns[1], TokensColumns[10]},
+				Columns: []*schema.Column{TokensColumns[1], TokensColumns[11]},
+			},
+			{
+				Name:    "tokens_of_project",
+				Unique:  false,
+				Columns: []*schema.Column{TokensColumns[1], TokensColumns[7]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "project_id IS NOT NULL",
+				},
 			},
 		},
 	}
@@ -2030,6 +2900,77 @@ var (
 				Name:    "token_requests_by_time",
 				Unique:  false,
 				Columns: []*schema.Column{TokenRequestsColumns[1], TokenRequestsColumns[6]},
+			},
+		},
+	}
+	// TriageChangesColumns holds the columns for the "triage_changes" table.
+	TriageChangesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "kind", Type: field.TypeString},
+		{Name: "state", Type: field.TypeString, Default: ""},
+		{Name: "reason", Type: field.TypeString, Default: ""},
+		{Name: "note", Type: field.TypeString, Default: ""},
+		{Name: "undoes_id", Type: field.TypeInt64, Nullable: true},
+		{Name: "actor_kind", Type: field.TypeString},
+		{Name: "actor_id", Type: field.TypeInt64},
+		{Name: "actor_name", Type: field.TypeString, Default: ""},
+		{Name: "chosen", Type: field.TypeInt64, Default: 0},
+		{Name: "changed", Type: field.TypeInt64, Default: 0},
+		{Name: "decided_at", Type: field.TypeInt64},
+		{Name: "at", Type: field.TypeInt64},
+		{Name: "undone_by", Type: field.TypeInt64, Nullable: true},
+	}
+	// TriageChangesTable holds the schema information for the "triage_changes" table.
+	TriageChangesTable = &schema.Table{
+		Name:       "triage_changes",
+		Columns:    TriageChangesColumns,
+		PrimaryKey: []*schema.Column{TriageChangesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "triage_changes_list",
+				Unique:  false,
+				Columns: []*schema.Column{TriageChangesColumns[1], TriageChangesColumns[0]},
+			},
+			{
+				Name:    "triage_changes_of_actor",
+				Unique:  false,
+				Columns: []*schema.Column{TriageChangesColumns[1], TriageChangesColumns[7], TriageChangesColumns[8], TriageChangesColumns[0]},
+			},
+			{
+				Name:    "triage_changes_by_time",
+				Unique:  false,
+				Columns: []*schema.Column{TriageChangesColumns[1], TriageChangesColumns[13]},
+			},
+		},
+	}
+	// TriageChangeFindingsColumns holds the columns for the "triage_change_findings" table.
+	TriageChangeFindingsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "change_id", Type: field.TypeInt64},
+		{Name: "finding_id", Type: field.TypeInt64},
+		{Name: "chosen", Type: field.TypeBool},
+		{Name: "triage_state", Type: field.TypeString},
+		{Name: "triage_reason", Type: field.TypeString, Nullable: true},
+		{Name: "triage_comment", Type: field.TypeString, Nullable: true},
+		{Name: "triaged_at", Type: field.TypeInt64, Nullable: true},
+	}
+	// TriageChangeFindingsTable holds the schema information for the "triage_change_findings" table.
+	TriageChangeFindingsTable = &schema.Table{
+		Name:       "triage_change_findings",
+		Columns:    TriageChangeFindingsColumns,
+		PrimaryKey: []*schema.Column{TriageChangeFindingsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "triage_change_findings_of_change",
+				Unique:  true,
+				Columns: []*schema.Column{TriageChangeFindingsColumns[1], TriageChangeFindingsColumns[2], TriageChangeFindingsColumns[3]},
+			},
+			{
+				Name:    "triage_change_findings_of_finding",
+				Unique:  false,
+				Columns: []*schema.Column{TriageChangeFindingsColumns[1], TriageChangeFindingsColumns[3], TriageChangeFindingsColumns[2]},
 			},
 		},
 	}
@@ -2491,14 +3432,25 @@ var (
 		AiTaskGroupsTable,
 		AuditEntriesTable,
 		AuditHeadsTable,
+		AutomationsTable,
+		AutomationRunsTable,
+		ConsoleLinksTable,
 		DeliveriesTable,
 		DeliveryAttemptsTable,
 		DependenciesTable,
 		DependencyPackagesTable,
 		DeploymentsTable,
+		DetectionExceptionsTable,
+		DetectionPoliciesTable,
+		ExceptionRequestsTable,
+		ExploitsTable,
+		ExportsTable,
+		ExportChunksTable,
 		FindingsTable,
 		FindingEventsTable,
 		FindingMatchesTable,
+		FreshnessesTable,
+		HeldClosesTable,
 		IdentityChangesTable,
 		InstallChecksTable,
 		InstallScansTable,
@@ -2512,21 +3464,31 @@ var (
 		OnboardingTasksTable,
 		PackageManagerConfigsTable,
 		PageBoundariesTable,
+		PathIgnoresTable,
 		PendingImportsTable,
+		PolicyActsTable,
+		PolicyRunsTable,
 		ProductFeedbacksTable,
 		ProjectsTable,
 		ProjectTagsTable,
 		RemediationPoliciesTable,
+		ReportFormatsTable,
 		ReviewCommentContentsTable,
 		RulesTable,
 		RuleAliasTable,
 		RuleDocumentsTable,
 		RuleVersionsTable,
+		RuleboardsTable,
+		RuleboardProjectsTable,
+		RuleboardRulesTable,
+		SavedViewsTable,
 		ScansTable,
+		ScanAnswersTable,
 		ScanCoveragesTable,
 		ScanPayloadsTable,
 		ScmAppsTable,
 		ScmConfigsTable,
+		SessionsTable,
 		SettingsTable,
 		SigningKeysTable,
 		TagsTable,
@@ -2535,6 +3497,8 @@ var (
 		TeamProjectsTable,
 		TokensTable,
 		TokenRequestsTable,
+		TriageChangesTable,
+		TriageChangeFindingsTable,
 		UsersTable,
 		WebhookEventsTable,
 		WebhookReceiptsTable,

@@ -30,6 +30,20 @@ const (
 	FieldUseNetworkBroker = "use_network_broker"
 	// FieldSendScanCompletion holds the string denoting the send_scan_completion field in the database.
 	FieldSendScanCompletion = "send_scan_completion"
+	// FieldSendHeldCloses holds the string denoting the send_held_closes field in the database.
+	FieldSendHeldCloses = "send_held_closes"
+	// FieldSendRuleAlerts holds the string denoting the send_rule_alerts field in the database.
+	FieldSendRuleAlerts = "send_rule_alerts"
+	// FieldSendFreshness holds the string denoting the send_freshness field in the database.
+	FieldSendFreshness = "send_freshness"
+	// FieldSendFindings holds the string denoting the send_findings field in the database.
+	FieldSendFindings = "send_findings"
+	// FieldSendReport holds the string denoting the send_report field in the database.
+	FieldSendReport = "send_report"
+	// FieldNextReportAt holds the string denoting the next_report_at field in the database.
+	FieldNextReportAt = "next_report_at"
+	// FieldLastReportAt holds the string denoting the last_report_at field in the database.
+	FieldLastReportAt = "last_report_at"
 	// FieldRefusedRecipients holds the string denoting the refused_recipients field in the database.
 	FieldRefusedRecipients = "refused_recipients"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
@@ -52,6 +66,13 @@ var Columns = []string{
 	FieldPolicySlugs,
 	FieldUseNetworkBroker,
 	FieldSendScanCompletion,
+	FieldSendHeldCloses,
+	FieldSendRuleAlerts,
+	FieldSendFreshness,
+	FieldSendFindings,
+	FieldSendReport,
+	FieldNextReportAt,
+	FieldLastReportAt,
 	FieldRefusedRecipients,
 	FieldCreatedAt,
 	FieldUpdatedAt,
@@ -81,6 +102,14 @@ var (
 	DefaultUseNetworkBroker bool
 	// DefaultSendScanCompletion holds the default value on creation for the "send_scan_completion" field.
 	DefaultSendScanCompletion bool
+	// DefaultSendHeldCloses holds the default value on creation for the "send_held_closes" field.
+	DefaultSendHeldCloses bool
+	// DefaultSendRuleAlerts holds the default value on creation for the "send_rule_alerts" field.
+	DefaultSendRuleAlerts bool
+	// DefaultSendFreshness holds the default value on creation for the "send_freshness" field.
+	DefaultSendFreshness bool
+	// DefaultSendFindings holds the default value on creation for the "send_findings" field.
+	DefaultSendFindings bool
 )
 
 // OrderOption defines the ordering options for the NotificationRule queries.
@@ -119,6 +148,36 @@ func ByUseNetworkBroker(opts ...sql.OrderTermOption) OrderOption {
 // BySendScanCompletion orders the results by the send_scan_completion field.
 func BySendScanCompletion(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldSendScanCompletion, opts...).ToFunc()
+}
+
+// BySendHeldCloses orders the results by the send_held_closes field.
+func BySendHeldCloses(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSendHeldCloses, opts...).ToFunc()
+}
+
+// BySendRuleAlerts orders the results by the send_rule_alerts field.
+func BySendRuleAlerts(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSendRuleAlerts, opts...).ToFunc()
+}
+
+// BySendFreshness orders the results by the send_freshness field.
+func BySendFreshness(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSendFreshness, opts...).ToFunc()
+}
+
+// BySendFindings orders the results by the send_findings field.
+func BySendFindings(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSendFindings, opts...).ToFunc()
+}
+
+// ByNextReportAt orders the results by the next_report_at field.
+func ByNextReportAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldNextReportAt, opts...).ToFunc()
+}
+
+// ByLastReportAt orders the results by the last_report_at field.
+func ByLastReportAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldLastReportAt, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

@@ -87,6 +87,41 @@ func SendScanCompletion(v bool) predicate.NotificationRule {
 	return predicate.NotificationRule(sql.FieldEQ(FieldSendScanCompletion, v))
 }
 
+// SendHeldCloses applies equality check predicate on the "send_held_closes" field. It's identical to SendHeldClosesEQ.
+func SendHeldCloses(v bool) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldEQ(FieldSendHeldCloses, v))
+}
+
+// SendRuleAlerts applies equality check predicate on the "send_rule_alerts" field. It's identical to SendRuleAlertsEQ.
+func SendRuleAlerts(v bool) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldEQ(FieldSendRuleAlerts, v))
+}
+
+// SendFreshness applies equality check predicate on the "send_freshness" field. It's identical to SendFreshnessEQ.
+func SendFreshness(v bool) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldEQ(FieldSendFreshness, v))
+}
+
+// SendFindings applies equality check predicate on the "send_findings" field. It's identical to SendFindingsEQ.
+func SendFindings(v bool) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldEQ(FieldSendFindings, v))
+}
+
+// SendReport applies equality check predicate on the "send_report" field. It's identical to SendReportEQ.
+func SendReport(v []byte) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldEQ(FieldSendReport, v))
+}
+
+// NextReportAt applies equality check predicate on the "next_report_at" field. It's identical to NextReportAtEQ.
+func NextReportAt(v int64) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldEQ(FieldNextReportAt, v))
+}
+
+// LastReportAt applies equality check predicate on the "last_report_at" field. It's identical to LastReportAtEQ.
+func LastReportAt(v int64) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldEQ(FieldLastReportAt, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v int64) predicate.NotificationRule {
 	return predicate.NotificationRule(sql.FieldEQ(FieldCreatedAt, v))
@@ -345,6 +380,196 @@ func SendScanCompletionEQ(v bool) predicate.NotificationRule {
 // SendScanCompletionNEQ applies the NEQ predicate on the "send_scan_completion" field.
 func SendScanCompletionNEQ(v bool) predicate.NotificationRule {
 	return predicate.NotificationRule(sql.FieldNEQ(FieldSendScanCompletion, v))
+}
+
+// SendHeldClosesEQ applies the EQ predicate on the "send_held_closes" field.
+func SendHeldClosesEQ(v bool) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldEQ(FieldSendHeldCloses, v))
+}
+
+// SendHeldClosesNEQ applies the NEQ predicate on the "send_held_closes" field.
+func SendHeldClosesNEQ(v bool) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldNEQ(FieldSendHeldCloses, v))
+}
+
+// SendRuleAlertsEQ applies the EQ predicate on the "send_rule_alerts" field.
+func SendRuleAlertsEQ(v bool) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldEQ(FieldSendRuleAlerts, v))
+}
+
+// SendRuleAlertsNEQ applies the NEQ predicate on the "send_rule_alerts" field.
+func SendRuleAlertsNEQ(v bool) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldNEQ(FieldSendRuleAlerts, v))
+}
+
+// SendFreshnessEQ applies the EQ predicate on the "send_freshness" field.
+func SendFreshnessEQ(v bool) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldEQ(FieldSendFreshness, v))
+}
+
+// SendFreshnessNEQ applies the NEQ predicate on the "send_freshness" field.
+func SendFreshnessNEQ(v bool) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldNEQ(FieldSendFreshness, v))
+}
+
+// SendFindingsEQ applies the EQ predicate on the "send_findings" field.
+func SendFindingsEQ(v bool) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldEQ(FieldSendFindings, v))
+}
+
+// SendFindingsNEQ applies the NEQ predicate on the "send_findings" field.
+func SendFindingsNEQ(v bool) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldNEQ(FieldSendFindings, v))
+}
+
+// SendReportEQ applies the EQ predicate on the "send_report" field.
+func SendReportEQ(v []byte) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldEQ(FieldSendReport, v))
+}
+
+// SendReportNEQ applies the NEQ predicate on the "send_report" field.
+func SendReportNEQ(v []byte) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldNEQ(FieldSendReport, v))
+}
+
+// SendReportIn applies the In predicate on the "send_report" field.
+func SendReportIn(vs ...[]byte) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldIn(FieldSendReport, vs...))
+}
+
+// SendReportNotIn applies the NotIn predicate on the "send_report" field.
+func SendReportNotIn(vs ...[]byte) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldNotIn(FieldSendReport, vs...))
+}
+
+// SendReportGT applies the GT predicate on the "send_report" field.
+func SendReportGT(v []byte) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldGT(FieldSendReport, v))
+}
+
+// SendReportGTE applies the GTE predicate on the "send_report" field.
+func SendReportGTE(v []byte) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldGTE(FieldSendReport, v))
+}
+
+// SendReportLT applies the LT predicate on the "send_report" field.
+func SendReportLT(v []byte) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldLT(FieldSendReport, v))
+}
+
+// SendReportLTE applies the LTE predicate on the "send_report" field.
+func SendReportLTE(v []byte) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldLTE(FieldSendReport, v))
+}
+
+// SendReportIsNil applies the IsNil predicate on the "send_report" field.
+func SendReportIsNil() predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldIsNull(FieldSendReport))
+}
+
+// SendReportNotNil applies the NotNil predicate on the "send_report" field.
+func SendReportNotNil() predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldNotNull(FieldSendReport))
+}
+
+// NextReportAtEQ applies the EQ predicate on the "next_report_at" field.
+func NextReportAtEQ(v int64) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldEQ(FieldNextReportAt, v))
+}
+
+// NextReportAtNEQ applies the NEQ predicate on the "next_report_at" field.
+func NextReportAtNEQ(v int64) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldNEQ(FieldNextReportAt, v))
+}
+
+// NextReportAtIn applies the In predicate on the "next_report_at" field.
+func NextReportAtIn(vs ...int64) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldIn(FieldNextReportAt, vs...))
+}
+
+// NextReportAtNotIn applies the NotIn predicate on the "next_report_at" field.
+func NextReportAtNotIn(vs ...int64) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldNotIn(FieldNextReportAt, vs...))
+}
+
+// NextReportAtGT applies the GT predicate on the "next_report_at" field.
+func NextReportAtGT(v int64) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldGT(FieldNextReportAt, v))
+}
+
+// NextReportAtGTE applies the GTE predicate on the "next_report_at" field.
+func NextReportAtGTE(v int64) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldGTE(FieldNextReportAt, v))
+}
+
+// NextReportAtLT applies the LT predicate on the "next_report_at" field.
+func NextReportAtLT(v int64) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldLT(FieldNextReportAt, v))
+}
+
+// NextReportAtLTE applies the LTE predicate on the "next_report_at" field.
+func NextReportAtLTE(v int64) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldLTE(FieldNextReportAt, v))
+}
+
+// NextReportAtIsNil applies the IsNil predicate on the "next_report_at" field.
+func NextReportAtIsNil() predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldIsNull(FieldNextReportAt))
+}
+
+// NextReportAtNotNil applies the NotNil predicate on the "next_report_at" field.
+func NextReportAtNotNil() predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldNotNull(FieldNextReportAt))
+}
+
+// LastReportAtEQ applies the EQ predicate on the "last_report_at" field.
+func LastReportAtEQ(v int64) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldEQ(FieldLastReportAt, v))
+}
+
+// LastReportAtNEQ applies the NEQ predicate on the "last_report_at" field.
+func LastReportAtNEQ(v int64) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldNEQ(FieldLastReportAt, v))
+}
+
+// LastReportAtIn applies the In predicate on the "last_report_at" field.
+func LastReportAtIn(vs ...int64) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldIn(FieldLastReportAt, vs...))
+}
+
+// LastReportAtNotIn applies the NotIn predicate on the "last_report_at" field.
+func LastReportAtNotIn(vs ...int64) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldNotIn(FieldLastReportAt, vs...))
+}
+
+// LastReportAtGT applies the GT predicate on the "last_report_at" field.
+func LastReportAtGT(v int64) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldGT(FieldLastReportAt, v))
+}
+
+// LastReportAtGTE applies the GTE predicate on the "last_report_at" field.
+func LastReportAtGTE(v int64) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldGTE(FieldLastReportAt, v))
+}
+
+// LastReportAtLT applies the LT predicate on the "last_report_at" field.
+func LastReportAtLT(v int64) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldLT(FieldLastReportAt, v))
+}
+
+// LastReportAtLTE applies the LTE predicate on the "last_report_at" field.
+func LastReportAtLTE(v int64) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldLTE(FieldLastReportAt, v))
+}
+
+// LastReportAtIsNil applies the IsNil predicate on the "last_report_at" field.
+func LastReportAtIsNil() predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldIsNull(FieldLastReportAt))
+}
+
+// LastReportAtNotNil applies the NotNil predicate on the "last_report_at" field.
+func LastReportAtNotNil() predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldNotNull(FieldLastReportAt))
 }
 
 // RefusedRecipientsIsNil applies the IsNil predicate on the "refused_recipients" field.

@@ -48,6 +48,15 @@ type AuditEntry func(*sql.Selector)
 // AuditHead is the predicate function for audithead builders.
 type AuditHead func(*sql.Selector)
 
+// Automation is the predicate function for automation builders.
+type Automation func(*sql.Selector)
+
+// AutomationRun is the predicate function for automationrun builders.
+type AutomationRun func(*sql.Selector)
+
+// ConsoleLink is the predicate function for consolelink builders.
+type ConsoleLink func(*sql.Selector)
+
 // Delivery is the predicate function for delivery builders.
 type Delivery func(*sql.Selector)
 
@@ -63,6 +72,24 @@ type DependencyPackage func(*sql.Selector)
 // Deployment is the predicate function for deployment builders.
 type Deployment func(*sql.Selector)
 
+// DetectionException is the predicate function for detectionexception builders.
+type DetectionException func(*sql.Selector)
+
+// DetectionPolicy is the predicate function for detectionpolicy builders.
+type DetectionPolicy func(*sql.Selector)
+
+// ExceptionRequest is the predicate function for exceptionrequest builders.
+type ExceptionRequest func(*sql.Selector)
+
+// Exploit is the predicate function for exploit builders.
+type Exploit func(*sql.Selector)
+
+// Export is the predicate function for export builders.
+type Export func(*sql.Selector)
+
+// ExportChunk is the predicate function for exportchunk builders.
+type ExportChunk func(*sql.Selector)
+
 // Finding is the predicate function for finding builders.
 type Finding func(*sql.Selector)
 
@@ -71,6 +98,12 @@ type FindingEvent func(*sql.Selector)
 
 // FindingMatch is the predicate function for findingmatch builders.
 type FindingMatch func(*sql.Selector)
+
+// Freshness is the predicate function for freshness builders.
+type Freshness func(*sql.Selector)
+
+// HeldClose is the predicate function for heldclose builders.
+type HeldClose func(*sql.Selector)
 
 // IdentityChange is the predicate function for identitychange builders.
 type IdentityChange func(*sql.Selector)
@@ -111,8 +144,17 @@ type PackageManagerConfig func(*sql.Selector)
 // PageBoundary is the predicate function for pageboundary builders.
 type PageBoundary func(*sql.Selector)
 
+// PathIgnore is the predicate function for pathignore builders.
+type PathIgnore func(*sql.Selector)
+
 // PendingImport is the predicate function for pendingimport builders.
 type PendingImport func(*sql.Selector)
+
+// PolicyAct is the predicate function for policyact builders.
+type PolicyAct func(*sql.Selector)
+
+// PolicyRun is the predicate function for policyrun builders.
+type PolicyRun func(*sql.Selector)
 
 // ProductFeedback is the predicate function for productfeedback builders.
 type ProductFeedback func(*sql.Selector)
@@ -125,6 +167,9 @@ type ProjectTag func(*sql.Selector)
 
 // RemediationPolicy is the predicate function for remediationpolicy builders.
 type RemediationPolicy func(*sql.Selector)
+
+// ReportFormat is the predicate function for reportformat builders.
+type ReportFormat func(*sql.Selector)
 
 // ReviewCommentContent is the predicate function for reviewcommentcontent builders.
 type ReviewCommentContent func(*sql.Selector)
@@ -141,8 +186,23 @@ type RuleDocument func(*sql.Selector)
 // RuleVersion is the predicate function for ruleversion builders.
 type RuleVersion func(*sql.Selector)
 
+// Ruleboard is the predicate function for ruleboard builders.
+type Ruleboard func(*sql.Selector)
+
+// RuleboardProject is the predicate function for ruleboardproject builders.
+type RuleboardProject func(*sql.Selector)
+
+// RuleboardRule is the predicate function for ruleboardrule builders.
+type RuleboardRule func(*sql.Selector)
+
+// SavedView is the predicate function for savedview builders.
+type SavedView func(*sql.Selector)
+
 // Scan is the predicate function for scan builders.
 type Scan func(*sql.Selector)
+
+// ScanAnswer is the predicate function for scananswer builders.
+type ScanAnswer func(*sql.Selector)
 
 // ScanCoverage is the predicate function for scancoverage builders.
 type ScanCoverage func(*sql.Selector)
@@ -155,6 +215,9 @@ type ScmApp func(*sql.Selector)
 
 // ScmConfig is the predicate function for scmconfig builders.
 type ScmConfig func(*sql.Selector)
+
+// Session is the predicate function for session builders.
+type Session func(*sql.Selector)
 
 // Setting is the predicate function for setting builders.
 type Setting func(*sql.Selector)
@@ -179,6 +242,12 @@ type Token func(*sql.Selector)
 
 // TokenRequest is the predicate function for tokenrequest builders.
 type TokenRequest func(*sql.Selector)
+
+// TriageChange is the predicate function for triagechange builders.
+type TriageChange func(*sql.Selector)
+
+// TriageChangeFinding is the predicate function for triagechangefinding builders.
+type TriageChangeFinding func(*sql.Selector)
 
 // User is the predicate function for user builders.
 type User func(*sql.Selector)

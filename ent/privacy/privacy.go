@@ -447,6 +447,78 @@ func (f AuditHeadMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutat
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.AuditHeadMutation", m)
 }
 
+// The AutomationQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type AutomationQueryRuleFunc func(context.Context, *ent.AutomationQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f AutomationQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.AutomationQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.AutomationQuery", q)
+}
+
+// The AutomationMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type AutomationMutationRuleFunc func(context.Context, *ent.AutomationMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f AutomationMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.AutomationMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.AutomationMutation", m)
+}
+
+// The AutomationRunQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type AutomationRunQueryRuleFunc func(context.Context, *ent.AutomationRunQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f AutomationRunQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.AutomationRunQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.AutomationRunQuery", q)
+}
+
+// The AutomationRunMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type AutomationRunMutationRuleFunc func(context.Context, *ent.AutomationRunMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f AutomationRunMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.AutomationRunMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.AutomationRunMutation", m)
+}
+
+// The ConsoleLinkQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type ConsoleLinkQueryRuleFunc func(context.Context, *ent.ConsoleLinkQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f ConsoleLinkQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.ConsoleLinkQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.ConsoleLinkQuery", q)
+}
+
+// The ConsoleLinkMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type ConsoleLinkMutationRuleFunc func(context.Context, *ent.ConsoleLinkMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f ConsoleLinkMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.ConsoleLinkMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.ConsoleLinkMutation", m)
+}
+
 // The DeliveryQueryRuleFunc type is an adapter to allow the use of ordinary
 // functions as a query rule.
 type DeliveryQueryRuleFunc func(context.Context, *ent.DeliveryQuery) error
@@ -567,6 +639,150 @@ func (f DeploymentMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Muta
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.DeploymentMutation", m)
 }
 
+// The DetectionExceptionQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type DetectionExceptionQueryRuleFunc func(context.Context, *ent.DetectionExceptionQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f DetectionExceptionQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.DetectionExceptionQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.DetectionExceptionQuery", q)
+}
+
+// The DetectionExceptionMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type DetectionExceptionMutationRuleFunc func(context.Context, *ent.DetectionExceptionMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f DetectionExceptionMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.DetectionExceptionMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.DetectionExceptionMutation", m)
+}
+
+// The DetectionPolicyQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type DetectionPolicyQueryRuleFunc func(context.Context, *ent.DetectionPolicyQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f DetectionPolicyQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.DetectionPolicyQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.DetectionPolicyQuery", q)
+}
+
+// The DetectionPolicyMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type DetectionPolicyMutationRuleFunc func(context.Context, *ent.DetectionPolicyMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f DetectionPolicyMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.DetectionPolicyMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.DetectionPolicyMutation", m)
+}
+
+// The ExceptionRequestQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type ExceptionRequestQueryRuleFunc func(context.Context, *ent.ExceptionRequestQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f ExceptionRequestQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.ExceptionRequestQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.ExceptionRequestQuery", q)
+}
+
+// The ExceptionRequestMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type ExceptionRequestMutationRuleFunc func(context.Context, *ent.ExceptionRequestMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f ExceptionRequestMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.ExceptionRequestMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.ExceptionRequestMutation", m)
+}
+
+// The ExploitQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type ExploitQueryRuleFunc func(context.Context, *ent.ExploitQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f ExploitQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.ExploitQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.ExploitQuery", q)
+}
+
+// The ExploitMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type ExploitMutationRuleFunc func(context.Context, *ent.ExploitMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f ExploitMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.ExploitMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.ExploitMutation", m)
+}
+
+// The ExportQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type ExportQueryRuleFunc func(context.Context, *ent.ExportQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f ExportQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.ExportQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.ExportQuery", q)
+}
+
+// The ExportMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type ExportMutationRuleFunc func(context.Context, *ent.ExportMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f ExportMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.ExportMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.ExportMutation", m)
+}
+
+// The ExportChunkQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type ExportChunkQueryRuleFunc func(context.Context, *ent.ExportChunkQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f ExportChunkQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.ExportChunkQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.ExportChunkQuery", q)
+}
+
+// The ExportChunkMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type ExportChunkMutationRuleFunc func(context.Context, *ent.ExportChunkMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f ExportChunkMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.ExportChunkMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.ExportChunkMutation", m)
+}
+
 // The FindingQueryRuleFunc type is an adapter to allow the use of ordinary
 // functions as a query rule.
 type FindingQueryRuleFunc func(context.Context, *ent.FindingQuery) error
@@ -637,6 +853,54 @@ func (f FindingMatchMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mu
 		return f(ctx, m)
 	}
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.FindingMatchMutation", m)
+}
+
+// The FreshnessQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type FreshnessQueryRuleFunc func(context.Context, *ent.FreshnessQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f FreshnessQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.FreshnessQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.FreshnessQuery", q)
+}
+
+// The FreshnessMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type FreshnessMutationRuleFunc func(context.Context, *ent.FreshnessMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f FreshnessMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.FreshnessMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.FreshnessMutation", m)
+}
+
+// The HeldCloseQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type HeldCloseQueryRuleFunc func(context.Context, *ent.HeldCloseQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f HeldCloseQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.HeldCloseQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.HeldCloseQuery", q)
+}
+
+// The HeldCloseMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type HeldCloseMutationRuleFunc func(context.Context, *ent.HeldCloseMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f HeldCloseMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.HeldCloseMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.HeldCloseMutation", m)
 }
 
 // The IdentityChangeQueryRuleFunc type is an adapter to allow the use of ordinary
@@ -951,6 +1215,30 @@ func (f PageBoundaryMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mu
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.PageBoundaryMutation", m)
 }
 
+// The PathIgnoreQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type PathIgnoreQueryRuleFunc func(context.Context, *ent.PathIgnoreQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f PathIgnoreQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.PathIgnoreQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.PathIgnoreQuery", q)
+}
+
+// The PathIgnoreMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type PathIgnoreMutationRuleFunc func(context.Context, *ent.PathIgnoreMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f PathIgnoreMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.PathIgnoreMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.PathIgnoreMutation", m)
+}
+
 // The PendingImportQueryRuleFunc type is an adapter to allow the use of ordinary
 // functions as a query rule.
 type PendingImportQueryRuleFunc func(context.Context, *ent.PendingImportQuery) error
@@ -973,6 +1261,54 @@ func (f PendingImportMutationRuleFunc) EvalMutation(ctx context.Context, m ent.M
 		return f(ctx, m)
 	}
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.PendingImportMutation", m)
+}
+
+// The PolicyActQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type PolicyActQueryRuleFunc func(context.Context, *ent.PolicyActQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f PolicyActQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.PolicyActQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.PolicyActQuery", q)
+}
+
+// The PolicyActMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type PolicyActMutationRuleFunc func(context.Context, *ent.PolicyActMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f PolicyActMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.PolicyActMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.PolicyActMutation", m)
+}
+
+// The PolicyRunQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type PolicyRunQueryRuleFunc func(context.Context, *ent.PolicyRunQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f PolicyRunQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.PolicyRunQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.PolicyRunQuery", q)
+}
+
+// The PolicyRunMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type PolicyRunMutationRuleFunc func(context.Context, *ent.PolicyRunMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f PolicyRunMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.PolicyRunMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.PolicyRunMutation", m)
 }
 
 // The ProductFeedbackQueryRuleFunc type is an adapter to allow the use of ordinary
@@ -1069,6 +1405,30 @@ func (f RemediationPolicyMutationRuleFunc) EvalMutation(ctx context.Context, m e
 		return f(ctx, m)
 	}
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.RemediationPolicyMutation", m)
+}
+
+// The ReportFormatQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type ReportFormatQueryRuleFunc func(context.Context, *ent.ReportFormatQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f ReportFormatQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.ReportFormatQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.ReportFormatQuery", q)
+}
+
+// The ReportFormatMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type ReportFormatMutationRuleFunc func(context.Context, *ent.ReportFormatMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f ReportFormatMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.ReportFormatMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.ReportFormatMutation", m)
 }
 
 // The ReviewCommentContentQueryRuleFunc type is an adapter to allow the use of ordinary
@@ -1191,6 +1551,102 @@ func (f RuleVersionMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mut
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.RuleVersionMutation", m)
 }
 
+// The RuleboardQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type RuleboardQueryRuleFunc func(context.Context, *ent.RuleboardQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f RuleboardQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.RuleboardQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.RuleboardQuery", q)
+}
+
+// The RuleboardMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type RuleboardMutationRuleFunc func(context.Context, *ent.RuleboardMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f RuleboardMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.RuleboardMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.RuleboardMutation", m)
+}
+
+// The RuleboardProjectQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type RuleboardProjectQueryRuleFunc func(context.Context, *ent.RuleboardProjectQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f RuleboardProjectQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.RuleboardProjectQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.RuleboardProjectQuery", q)
+}
+
+// The RuleboardProjectMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type RuleboardProjectMutationRuleFunc func(context.Context, *ent.RuleboardProjectMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f RuleboardProjectMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.RuleboardProjectMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.RuleboardProjectMutation", m)
+}
+
+// The RuleboardRuleQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type RuleboardRuleQueryRuleFunc func(context.Context, *ent.RuleboardRuleQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f RuleboardRuleQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.RuleboardRuleQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.RuleboardRuleQuery", q)
+}
+
+// The RuleboardRuleMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type RuleboardRuleMutationRuleFunc func(context.Context, *ent.RuleboardRuleMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f RuleboardRuleMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.RuleboardRuleMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.RuleboardRuleMutation", m)
+}
+
+// The SavedViewQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type SavedViewQueryRuleFunc func(context.Context, *ent.SavedViewQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f SavedViewQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.SavedViewQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.SavedViewQuery", q)
+}
+
+// The SavedViewMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type SavedViewMutationRuleFunc func(context.Context, *ent.SavedViewMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f SavedViewMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.SavedViewMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.SavedViewMutation", m)
+}
+
 // The ScanQueryRuleFunc type is an adapter to allow the use of ordinary
 // functions as a query rule.
 type ScanQueryRuleFunc func(context.Context, *ent.ScanQuery) error
@@ -1213,6 +1669,30 @@ func (f ScanMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) 
 		return f(ctx, m)
 	}
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.ScanMutation", m)
+}
+
+// The ScanAnswerQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type ScanAnswerQueryRuleFunc func(context.Context, *ent.ScanAnswerQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f ScanAnswerQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.ScanAnswerQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.ScanAnswerQuery", q)
+}
+
+// The ScanAnswerMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type ScanAnswerMutationRuleFunc func(context.Context, *ent.ScanAnswerMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f ScanAnswerMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.ScanAnswerMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.ScanAnswerMutation", m)
 }
 
 // The ScanCoverageQueryRuleFunc type is an adapter to allow the use of ordinary
@@ -1309,6 +1789,30 @@ func (f ScmConfigMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutat
 		return f(ctx, m)
 	}
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.ScmConfigMutation", m)
+}
+
+// The SessionQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type SessionQueryRuleFunc func(context.Context, *ent.SessionQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f SessionQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.SessionQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.SessionQuery", q)
+}
+
+// The SessionMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type SessionMutationRuleFunc func(context.Context, *ent.SessionMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f SessionMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.SessionMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.SessionMutation", m)
 }
 
 // The SettingQueryRuleFunc type is an adapter to allow the use of ordinary
@@ -1501,6 +2005,54 @@ func (f TokenRequestMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mu
 		return f(ctx, m)
 	}
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.TokenRequestMutation", m)
+}
+
+// The TriageChangeQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type TriageChangeQueryRuleFunc func(context.Context, *ent.TriageChangeQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f TriageChangeQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.TriageChangeQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.TriageChangeQuery", q)
+}
+
+// The TriageChangeMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type TriageChangeMutationRuleFunc func(context.Context, *ent.TriageChangeMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f TriageChangeMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.TriageChangeMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.TriageChangeMutation", m)
+}
+
+// The TriageChangeFindingQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type TriageChangeFindingQueryRuleFunc func(context.Context, *ent.TriageChangeFindingQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f TriageChangeFindingQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.TriageChangeFindingQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.TriageChangeFindingQuery", q)
+}
+
+// The TriageChangeFindingMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type TriageChangeFindingMutationRuleFunc func(context.Context, *ent.TriageChangeFindingMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f TriageChangeFindingMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.TriageChangeFindingMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.TriageChangeFindingMutation", m)
 }
 
 // The UserQueryRuleFunc type is an adapter to allow the use of ordinary
@@ -1830,6 +2382,12 @@ func queryFilter(q ent.Query) (Filter, error) {
 		return q.Filter(), nil
 	case *ent.AuditHeadQuery:
 		return q.Filter(), nil
+	case *ent.AutomationQuery:
+		return q.Filter(), nil
+	case *ent.AutomationRunQuery:
+		return q.Filter(), nil
+	case *ent.ConsoleLinkQuery:
+		return q.Filter(), nil
 	case *ent.DeliveryQuery:
 		return q.Filter(), nil
 	case *ent.DeliveryAttemptQuery:
@@ -1840,11 +2398,27 @@ func queryFilter(q ent.Query) (Filter, error) {
 		return q.Filter(), nil
 	case *ent.DeploymentQuery:
 		return q.Filter(), nil
+	case *ent.DetectionExceptionQuery:
+		return q.Filter(), nil
+	case *ent.DetectionPolicyQuery:
+		return q.Filter(), nil
+	case *ent.ExceptionRequestQuery:
+		return q.Filter(), nil
+	case *ent.ExploitQuery:
+		return q.Filter(), nil
+	case *ent.ExportQuery:
+		return q.Filter(), nil
+	case *ent.ExportChunkQuery:
+		return q.Filter(), nil
 	case *ent.FindingQuery:
 		return q.Filter(), nil
 	case *ent.FindingEventQuery:
 		return q.Filter(), nil
 	case *ent.FindingMatchQuery:
+		return q.Filter(), nil
+	case *ent.FreshnessQuery:
+		return q.Filter(), nil
+	case *ent.HeldCloseQuery:
 		return q.Filter(), nil
 	case *ent.IdentityChangeQuery:
 		return q.Filter(), nil
@@ -1872,7 +2446,13 @@ func queryFilter(q ent.Query) (Filter, error) {
 		return q.Filter(), nil
 	case *ent.PageBoundaryQuery:
 		return q.Filter(), nil
+	case *ent.PathIgnoreQuery:
+		return q.Filter(), nil
 	case *ent.PendingImportQuery:
+		return q.Filter(), nil
+	case *ent.PolicyActQuery:
+		return q.Filter(), nil
+	case *ent.PolicyRunQuery:
 		return q.Filter(), nil
 	case *ent.ProductFeedbackQuery:
 		return q.Filter(), nil
@@ -1881,6 +2461,8 @@ func queryFilter(q ent.Query) (Filter, error) {
 	case *ent.ProjectTagQuery:
 		return q.Filter(), nil
 	case *ent.RemediationPolicyQuery:
+		return q.Filter(), nil
+	case *ent.ReportFormatQuery:
 		return q.Filter(), nil
 	case *ent.ReviewCommentContentQuery:
 		return q.Filter(), nil
@@ -1892,7 +2474,17 @@ func queryFilter(q ent.Query) (Filter, error) {
 		return q.Filter(), nil
 	case *ent.RuleVersionQuery:
 		return q.Filter(), nil
+	case *ent.RuleboardQuery:
+		return q.Filter(), nil
+	case *ent.RuleboardProjectQuery:
+		return q.Filter(), nil
+	case *ent.RuleboardRuleQuery:
+		return q.Filter(), nil
+	case *ent.SavedViewQuery:
+		return q.Filter(), nil
 	case *ent.ScanQuery:
+		return q.Filter(), nil
+	case *ent.ScanAnswerQuery:
 		return q.Filter(), nil
 	case *ent.ScanCoverageQuery:
 		return q.Filter(), nil
@@ -1901,6 +2493,8 @@ func queryFilter(q ent.Query) (Filter, error) {
 	case *ent.ScmAppQuery:
 		return q.Filter(), nil
 	case *ent.ScmConfigQuery:
+		return q.Filter(), nil
+	case *ent.SessionQuery:
 		return q.Filter(), nil
 	case *ent.SettingQuery:
 		return q.Filter(), nil
@@ -1917,6 +2511,10 @@ func queryFilter(q ent.Query) (Filter, error) {
 	case *ent.TokenQuery:
 		return q.Filter(), nil
 	case *ent.TokenRequestQuery:
+		return q.Filter(), nil
+	case *ent.TriageChangeQuery:
+		return q.Filter(), nil
+	case *ent.TriageChangeFindingQuery:
 		return q.Filter(), nil
 	case *ent.UserQuery:
 		return q.Filter(), nil
@@ -1975,6 +2573,12 @@ func mutationFilter(m ent.Mutation) (Filter, error) {
 		return m.Filter(), nil
 	case *ent.AuditHeadMutation:
 		return m.Filter(), nil
+	case *ent.AutomationMutation:
+		return m.Filter(), nil
+	case *ent.AutomationRunMutation:
+		return m.Filter(), nil
+	case *ent.ConsoleLinkMutation:
+		return m.Filter(), nil
 	case *ent.DeliveryMutation:
 		return m.Filter(), nil
 	case *ent.DeliveryAttemptMutation:
@@ -1985,11 +2589,27 @@ func mutationFilter(m ent.Mutation) (Filter, error) {
 		return m.Filter(), nil
 	case *ent.DeploymentMutation:
 		return m.Filter(), nil
+	case *ent.DetectionExceptionMutation:
+		return m.Filter(), nil
+	case *ent.DetectionPolicyMutation:
+		return m.Filter(), nil
+	case *ent.ExceptionRequestMutation:
+		return m.Filter(), nil
+	case *ent.ExploitMutation:
+		return m.Filter(), nil
+	case *ent.ExportMutation:
+		return m.Filter(), nil
+	case *ent.ExportChunkMutation:
+		return m.Filter(), nil
 	case *ent.FindingMutation:
 		return m.Filter(), nil
 	case *ent.FindingEventMutation:
 		return m.Filter(), nil
 	case *ent.FindingMatchMutation:
+		return m.Filter(), nil
+	case *ent.FreshnessMutation:
+		return m.Filter(), nil
+	case *ent.HeldCloseMutation:
 		return m.Filter(), nil
 	case *ent.IdentityChangeMutation:
 		return m.Filter(), nil
@@ -2017,7 +2637,13 @@ func mutationFilter(m ent.Mutation) (Filter, error) {
 		return m.Filter(), nil
 	case *ent.PageBoundaryMutation:
 		return m.Filter(), nil
+	case *ent.PathIgnoreMutation:
+		return m.Filter(), nil
 	case *ent.PendingImportMutation:
+		return m.Filter(), nil
+	case *ent.PolicyActMutation:
+		return m.Filter(), nil
+	case *ent.PolicyRunMutation:
 		return m.Filter(), nil
 	case *ent.ProductFeedbackMutation:
 		return m.Filter(), nil
@@ -2026,6 +2652,8 @@ func mutationFilter(m ent.Mutation) (Filter, error) {
 	case *ent.ProjectTagMutation:
 		return m.Filter(), nil
 	case *ent.RemediationPolicyMutation:
+		return m.Filter(), nil
+	case *ent.ReportFormatMutation:
 		return m.Filter(), nil
 	case *ent.ReviewCommentContentMutation:
 		return m.Filter(), nil
@@ -2037,7 +2665,17 @@ func mutationFilter(m ent.Mutation) (Filter, error) {
 		return m.Filter(), nil
 	case *ent.RuleVersionMutation:
 		return m.Filter(), nil
+	case *ent.RuleboardMutation:
+		return m.Filter(), nil
+	case *ent.RuleboardProjectMutation:
+		return m.Filter(), nil
+	case *ent.RuleboardRuleMutation:
+		return m.Filter(), nil
+	case *ent.SavedViewMutation:
+		return m.Filter(), nil
 	case *ent.ScanMutation:
+		return m.Filter(), nil
+	case *ent.ScanAnswerMutation:
 		return m.Filter(), nil
 	case *ent.ScanCoverageMutation:
 		return m.Filter(), nil
@@ -2046,6 +2684,8 @@ func mutationFilter(m ent.Mutation) (Filter, error) {
 	case *ent.ScmAppMutation:
 		return m.Filter(), nil
 	case *ent.ScmConfigMutation:
+		return m.Filter(), nil
+	case *ent.SessionMutation:
 		return m.Filter(), nil
 	case *ent.SettingMutation:
 		return m.Filter(), nil
@@ -2062,6 +2702,10 @@ func mutationFilter(m ent.Mutation) (Filter, error) {
 	case *ent.TokenMutation:
 		return m.Filter(), nil
 	case *ent.TokenRequestMutation:
+		return m.Filter(), nil
+	case *ent.TriageChangeMutation:
+		return m.Filter(), nil
+	case *ent.TriageChangeFindingMutation:
 		return m.Filter(), nil
 	case *ent.UserMutation:
 		return m.Filter(), nil

@@ -36,6 +36,8 @@ const (
 	FieldManagedDiffScan = "managed_diff_scan"
 	// FieldManagedFullScan holds the string denoting the managed_full_scan field in the database.
 	FieldManagedFullScan = "managed_full_scan"
+	// FieldAiFullScan holds the string denoting the ai_full_scan field in the database.
+	FieldAiFullScan = "ai_full_scan"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// FieldCreatorID holds the string denoting the creator_id field in the database.
@@ -44,6 +46,14 @@ const (
 	FieldLatestScanAt = "latest_scan_at"
 	// FieldArchivedAt holds the string denoting the archived_at field in the database.
 	FieldArchivedAt = "archived_at"
+	// FieldIgnoredFiles holds the string denoting the ignored_files field in the database.
+	FieldIgnoredFiles = "ignored_files"
+	// FieldProductIgnoredFiles holds the string denoting the product_ignored_files field in the database.
+	FieldProductIgnoredFiles = "product_ignored_files"
+	// FieldBadgeKey holds the string denoting the badge_key field in the database.
+	FieldBadgeKey = "badge_key"
+	// FieldCloseLimits holds the string denoting the close_limits field in the database.
+	FieldCloseLimits = "close_limits"
 	// Table holds the table name of the project in the database.
 	Table = "projects"
 )
@@ -63,10 +73,15 @@ var Columns = []string{
 	FieldScmType,
 	FieldManagedDiffScan,
 	FieldManagedFullScan,
+	FieldAiFullScan,
 	FieldCreatedAt,
 	FieldCreatorID,
 	FieldLatestScanAt,
 	FieldArchivedAt,
+	FieldIgnoredFiles,
+	FieldProductIgnoredFiles,
+	FieldBadgeKey,
+	FieldCloseLimits,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -109,6 +124,8 @@ var (
 	DefaultManagedDiffScan bool
 	// DefaultManagedFullScan holds the default value on creation for the "managed_full_scan" field.
 	DefaultManagedFullScan bool
+	// DefaultAiFullScan holds the default value on creation for the "ai_full_scan" field.
+	DefaultAiFullScan bool
 )
 
 // OrderOption defines the ordering options for the Project queries.
@@ -179,6 +196,11 @@ func ByManagedFullScan(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldManagedFullScan, opts...).ToFunc()
 }
 
+// ByAiFullScan orders the results by the ai_full_scan field.
+func ByAiFullScan(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldAiFullScan, opts...).ToFunc()
+}
+
 // ByCreatedAt orders the results by the created_at field.
 func ByCreatedAt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldCreatedAt, opts...).ToFunc()
@@ -197,4 +219,9 @@ func ByLatestScanAt(opts ...sql.OrderTermOption) OrderOption {
 // ByArchivedAt orders the results by the archived_at field.
 func ByArchivedAt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldArchivedAt, opts...).ToFunc()
+}
+
+// ByBadgeKey orders the results by the badge_key field.
+func ByBadgeKey(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldBadgeKey, opts...).ToFunc()
 }

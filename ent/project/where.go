@@ -112,6 +112,11 @@ func ManagedFullScan(v bool) predicate.Project {
 	return predicate.Project(sql.FieldEQ(FieldManagedFullScan, v))
 }
 
+// AiFullScan applies equality check predicate on the "ai_full_scan" field. It's identical to AiFullScanEQ.
+func AiFullScan(v bool) predicate.Project {
+	return predicate.Project(sql.FieldEQ(FieldAiFullScan, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v int64) predicate.Project {
 	return predicate.Project(sql.FieldEQ(FieldCreatedAt, v))
@@ -130,6 +135,16 @@ func LatestScanAt(v int64) predicate.Project {
 // ArchivedAt applies equality check predicate on the "archived_at" field. It's identical to ArchivedAtEQ.
 func ArchivedAt(v int64) predicate.Project {
 	return predicate.Project(sql.FieldEQ(FieldArchivedAt, v))
+}
+
+// BadgeKey applies equality check predicate on the "badge_key" field. It's identical to BadgeKeyEQ.
+func BadgeKey(v string) predicate.Project {
+	return predicate.Project(sql.FieldEQ(FieldBadgeKey, v))
+}
+
+// CloseLimits applies equality check predicate on the "close_limits" field. It's identical to CloseLimitsEQ.
+func CloseLimits(v []byte) predicate.Project {
+	return predicate.Project(sql.FieldEQ(FieldCloseLimits, v))
 }
 
 // DeploymentIDEQ applies the EQ predicate on the "deployment_id" field.
@@ -777,6 +792,16 @@ func ManagedFullScanNEQ(v bool) predicate.Project {
 	return predicate.Project(sql.FieldNEQ(FieldManagedFullScan, v))
 }
 
+// AiFullScanEQ applies the EQ predicate on the "ai_full_scan" field.
+func AiFullScanEQ(v bool) predicate.Project {
+	return predicate.Project(sql.FieldEQ(FieldAiFullScan, v))
+}
+
+// AiFullScanNEQ applies the NEQ predicate on the "ai_full_scan" field.
+func AiFullScanNEQ(v bool) predicate.Project {
+	return predicate.Project(sql.FieldNEQ(FieldAiFullScan, v))
+}
+
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.
 func CreatedAtEQ(v int64) predicate.Project {
 	return predicate.Project(sql.FieldEQ(FieldCreatedAt, v))
@@ -965,6 +990,151 @@ func ArchivedAtIsNil() predicate.Project {
 // ArchivedAtNotNil applies the NotNil predicate on the "archived_at" field.
 func ArchivedAtNotNil() predicate.Project {
 	return predicate.Project(sql.FieldNotNull(FieldArchivedAt))
+}
+
+// IgnoredFilesIsNil applies the IsNil predicate on the "ignored_files" field.
+func IgnoredFilesIsNil() predicate.Project {
+	return predicate.Project(sql.FieldIsNull(FieldIgnoredFiles))
+}
+
+// IgnoredFilesNotNil applies the NotNil predicate on the "ignored_files" field.
+func IgnoredFilesNotNil() predicate.Project {
+	return predicate.Project(sql.FieldNotNull(FieldIgnoredFiles))
+}
+
+// ProductIgnoredFilesIsNil applies the IsNil predicate on the "product_ignored_files" field.
+func ProductIgnoredFilesIsNil() predicate.Project {
+	return predicate.Project(sql.FieldIsNull(FieldProductIgnoredFiles))
+}
+
+// ProductIgnoredFilesNotNil applies the NotNil predicate on the "product_ignored_files" field.
+func ProductIgnoredFilesNotNil() predicate.Project {
+	return predicate.Project(sql.FieldNotNull(FieldProductIgnoredFiles))
+}
+
+// BadgeKeyEQ applies the EQ predicate on the "badge_key" field.
+func BadgeKeyEQ(v string) predicate.Project {
+	return predicate.Project(sql.FieldEQ(FieldBadgeKey, v))
+}
+
+// BadgeKeyNEQ applies the NEQ predicate on the "badge_key" field.
+func BadgeKeyNEQ(v string) predicate.Project {
+	return predicate.Project(sql.FieldNEQ(FieldBadgeKey, v))
+}
+
+// BadgeKeyIn applies the In predicate on the "badge_key" field.
+func BadgeKeyIn(vs ...string) predicate.Project {
+	return predicate.Project(sql.FieldIn(FieldBadgeKey, vs...))
+}
+
+// BadgeKeyNotIn applies the NotIn predicate on the "badge_key" field.
+func BadgeKeyNotIn(vs ...string) predicate.Project {
+	return predicate.Project(sql.FieldNotIn(FieldBadgeKey, vs...))
+}
+
+// BadgeKeyGT applies the GT predicate on the "badge_key" field.
+func BadgeKeyGT(v string) predicate.Project {
+	return predicate.Project(sql.FieldGT(FieldBadgeKey, v))
+}
+
+// BadgeKeyGTE applies the GTE predicate on the "badge_key" field.
+func BadgeKeyGTE(v string) predicate.Project {
+	return predicate.Project(sql.FieldGTE(FieldBadgeKey, v))
+}
+
+// BadgeKeyLT applies the LT predicate on the "badge_key" field.
+func BadgeKeyLT(v string) predicate.Project {
+	return predicate.Project(sql.FieldLT(FieldBadgeKey, v))
+}
+
+// BadgeKeyLTE applies the LTE predicate on the "badge_key" field.
+func BadgeKeyLTE(v string) predicate.Project {
+	return predicate.Project(sql.FieldLTE(FieldBadgeKey, v))
+}
+
+// BadgeKeyContains applies the Contains predicate on the "badge_key" field.
+func BadgeKeyContains(v string) predicate.Project {
+	return predicate.Project(sql.FieldContains(FieldBadgeKey, v))
+}
+
+// BadgeKeyHasPrefix applies the HasPrefix predicate on the "badge_key" field.
+func BadgeKeyHasPrefix(v string) predicate.Project {
+	return predicate.Project(sql.FieldHasPrefix(FieldBadgeKey, v))
+}
+
+// BadgeKeyHasSuffix applies the HasSuffix predicate on the "badge_key" field.
+func BadgeKeyHasSuffix(v string) predicate.Project {
+	return predicate.Project(sql.FieldHasSuffix(FieldBadgeKey, v))
+}
+
+// BadgeKeyIsNil applies the IsNil predicate on the "badge_key" field.
+func BadgeKeyIsNil() predicate.Project {
+	return predicate.Project(sql.FieldIsNull(FieldBadgeKey))
+}
+
+// BadgeKeyNotNil applies the NotNil predicate on the "badge_key" field.
+func BadgeKeyNotNil() predicate.Project {
+	return predicate.Project(sql.FieldNotNull(FieldBadgeKey))
+}
+
+// BadgeKeyEqualFold applies the EqualFold predicate on the "badge_key" field.
+func BadgeKeyEqualFold(v string) predicate.Project {
+	return predicate.Project(sql.FieldEqualFold(FieldBadgeKey, v))
+}
+
+// BadgeKeyContainsFold applies the ContainsFold predicate on the "badge_key" field.
+func BadgeKeyContainsFold(v string) predicate.Project {
+	return predicate.Project(sql.FieldContainsFold(FieldBadgeKey, v))
+}
+
+// CloseLimitsEQ applies the EQ predicate on the "close_limits" field.
+func CloseLimitsEQ(v []byte) predicate.Project {
+	return predicate.Project(sql.FieldEQ(FieldCloseLimits, v))
+}
+
+// CloseLimitsNEQ applies the NEQ predicate on the "close_limits" field.
+func CloseLimitsNEQ(v []byte) predicate.Project {
+	return predicate.Project(sql.FieldNEQ(FieldCloseLimits, v))
+}
+
+// CloseLimitsIn applies the In predicate on the "close_limits" field.
+func CloseLimitsIn(vs ...[]byte) predicate.Project {
+	return predicate.Project(sql.FieldIn(FieldCloseLimits, vs...))
+}
+
+// CloseLimitsNotIn applies the NotIn predicate on the "close_limits" field.
+func CloseLimitsNotIn(vs ...[]byte) predicate.Project {
+	return predicate.Project(sql.FieldNotIn(FieldCloseLimits, vs...))
+}
+
+// CloseLimitsGT applies the GT predicate on the "close_limits" field.
+func CloseLimitsGT(v []byte) predicate.Project {
+	return predicate.Project(sql.FieldGT(FieldCloseLimits, v))
+}
+
+// CloseLimitsGTE applies the GTE predicate on the "close_limits" field.
+func CloseLimitsGTE(v []byte) predicate.Project {
+	return predicate.Project(sql.FieldGTE(FieldCloseLimits, v))
+}
+
+// CloseLimitsLT applies the LT predicate on the "close_limits" field.
+func CloseLimitsLT(v []byte) predicate.Project {
+	return predicate.Project(sql.FieldLT(FieldCloseLimits, v))
+}
+
+// CloseLimitsLTE applies the LTE predicate on the "close_limits" field.
+func CloseLimitsLTE(v []byte) predicate.Project {
+	return predicate.Project(sql.FieldLTE(FieldCloseLimits, v))
+}
+
+// CloseLimitsIsNil applies the IsNil predicate on the "close_limits" field.
+func CloseLimitsIsNil() predicate.Project {
+	return predicate.Project(sql.FieldIsNull(FieldCloseLimits))
+}
+
+// CloseLimitsNotNil applies the NotNil predicate on the "close_limits" field.
+func CloseLimitsNotNil() predicate.Project {
+	return predicate.Project(sql.FieldNotNull(FieldCloseLimits))
 }
 
 // And groups predicates with the AND operator between them.

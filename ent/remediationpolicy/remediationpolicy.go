@@ -22,6 +22,8 @@ const (
 	FieldActive = "active"
 	// FieldContent holds the string denoting the content field in the database.
 	FieldContent = "content"
+	// FieldGiven holds the string denoting the given field in the database.
+	FieldGiven = "given"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// FieldUpdatedAt holds the string denoting the updated_at field in the database.
@@ -38,6 +40,7 @@ var Columns = []string{
 	FieldPosition,
 	FieldActive,
 	FieldContent,
+	FieldGiven,
 	FieldCreatedAt,
 	FieldUpdatedAt,
 }

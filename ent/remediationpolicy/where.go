@@ -77,6 +77,11 @@ func Content(v []byte) predicate.RemediationPolicy {
 	return predicate.RemediationPolicy(sql.FieldEQ(FieldContent, v))
 }
 
+// Given applies equality check predicate on the "given" field. It's identical to GivenEQ.
+func Given(v []byte) predicate.RemediationPolicy {
+	return predicate.RemediationPolicy(sql.FieldEQ(FieldGiven, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v int64) predicate.RemediationPolicy {
 	return predicate.RemediationPolicy(sql.FieldEQ(FieldCreatedAt, v))
@@ -280,6 +285,56 @@ func ContentLT(v []byte) predicate.RemediationPolicy {
 // ContentLTE applies the LTE predicate on the "content" field.
 func ContentLTE(v []byte) predicate.RemediationPolicy {
 	return predicate.RemediationPolicy(sql.FieldLTE(FieldContent, v))
+}
+
+// GivenEQ applies the EQ predicate on the "given" field.
+func GivenEQ(v []byte) predicate.RemediationPolicy {
+	return predicate.RemediationPolicy(sql.FieldEQ(FieldGiven, v))
+}
+
+// GivenNEQ applies the NEQ predicate on the "given" field.
+func GivenNEQ(v []byte) predicate.RemediationPolicy {
+	return predicate.RemediationPolicy(sql.FieldNEQ(FieldGiven, v))
+}
+
+// GivenIn applies the In predicate on the "given" field.
+func GivenIn(vs ...[]byte) predicate.RemediationPolicy {
+	return predicate.RemediationPolicy(sql.FieldIn(FieldGiven, vs...))
+}
+
+// GivenNotIn applies the NotIn predicate on the "given" field.
+func GivenNotIn(vs ...[]byte) predicate.RemediationPolicy {
+	return predicate.RemediationPolicy(sql.FieldNotIn(FieldGiven, vs...))
+}
+
+// GivenGT applies the GT predicate on the "given" field.
+func GivenGT(v []byte) predicate.RemediationPolicy {
+	return predicate.RemediationPolicy(sql.FieldGT(FieldGiven, v))
+}
+
+// GivenGTE applies the GTE predicate on the "given" field.
+func GivenGTE(v []byte) predicate.RemediationPolicy {
+	return predicate.RemediationPolicy(sql.FieldGTE(FieldGiven, v))
+}
+
+// GivenLT applies the LT predicate on the "given" field.
+func GivenLT(v []byte) predicate.RemediationPolicy {
+	return predicate.RemediationPolicy(sql.FieldLT(FieldGiven, v))
+}
+
+// GivenLTE applies the LTE predicate on the "given" field.
+func GivenLTE(v []byte) predicate.RemediationPolicy {
+	return predicate.RemediationPolicy(sql.FieldLTE(FieldGiven, v))
+}
+
+// GivenIsNil applies the IsNil predicate on the "given" field.
+func GivenIsNil() predicate.RemediationPolicy {
+	return predicate.RemediationPolicy(sql.FieldIsNull(FieldGiven))
+}
+
+// GivenNotNil applies the NotNil predicate on the "given" field.
+func GivenNotNil() predicate.RemediationPolicy {
+	return predicate.RemediationPolicy(sql.FieldNotNull(FieldGiven))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

@@ -24,6 +24,10 @@ const (
 	FieldConfidence = "confidence"
 	// FieldContent holds the string denoting the content field in the database.
 	FieldContent = "content"
+	// FieldSecretType holds the string denoting the secret_type field in the database.
+	FieldSecretType = "secret_type"
+	// FieldOrigin holds the string denoting the origin field in the database.
+	FieldOrigin = "origin"
 	// Table holds the table name of the rule in the database.
 	Table = "rules"
 )
@@ -37,6 +41,8 @@ var Columns = []string{
 	FieldCategory,
 	FieldConfidence,
 	FieldContent,
+	FieldSecretType,
+	FieldOrigin,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -90,4 +96,14 @@ func ByCategory(opts ...sql.OrderTermOption) OrderOption {
 // ByConfidence orders the results by the confidence field.
 func ByConfidence(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldConfidence, opts...).ToFunc()
+}
+
+// BySecretType orders the results by the secret_type field.
+func BySecretType(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSecretType, opts...).ToFunc()
+}
+
+// ByOrigin orders the results by the origin field.
+func ByOrigin(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldOrigin, opts...).ToFunc()
 }

@@ -82,6 +82,16 @@ func Content(v []byte) predicate.Rule {
 	return predicate.Rule(sql.FieldEQ(FieldContent, v))
 }
 
+// SecretType applies equality check predicate on the "secret_type" field. It's identical to SecretTypeEQ.
+func SecretType(v string) predicate.Rule {
+	return predicate.Rule(sql.FieldEQ(FieldSecretType, v))
+}
+
+// Origin applies equality check predicate on the "origin" field. It's identical to OriginEQ.
+func Origin(v string) predicate.Rule {
+	return predicate.Rule(sql.FieldEQ(FieldOrigin, v))
+}
+
 // DeploymentIDEQ applies the EQ predicate on the "deployment_id" field.
 func DeploymentIDEQ(v int64) predicate.Rule {
 	return predicate.Rule(sql.FieldEQ(FieldDeploymentID, v))
@@ -420,6 +430,156 @@ func ContentLT(v []byte) predicate.Rule {
 // ContentLTE applies the LTE predicate on the "content" field.
 func ContentLTE(v []byte) predicate.Rule {
 	return predicate.Rule(sql.FieldLTE(FieldContent, v))
+}
+
+// SecretTypeEQ applies the EQ predicate on the "secret_type" field.
+func SecretTypeEQ(v string) predicate.Rule {
+	return predicate.Rule(sql.FieldEQ(FieldSecretType, v))
+}
+
+// SecretTypeNEQ applies the NEQ predicate on the "secret_type" field.
+func SecretTypeNEQ(v string) predicate.Rule {
+	return predicate.Rule(sql.FieldNEQ(FieldSecretType, v))
+}
+
+// SecretTypeIn applies the In predicate on the "secret_type" field.
+func SecretTypeIn(vs ...string) predicate.Rule {
+	return predicate.Rule(sql.FieldIn(FieldSecretType, vs...))
+}
+
+// SecretTypeNotIn applies the NotIn predicate on the "secret_type" field.
+func SecretTypeNotIn(vs ...string) predicate.Rule {
+	return predicate.Rule(sql.FieldNotIn(FieldSecretType, vs...))
+}
+
+// SecretTypeGT applies the GT predicate on the "secret_type" field.
+func SecretTypeGT(v string) predicate.Rule {
+	return predicate.Rule(sql.FieldGT(FieldSecretType, v))
+}
+
+// SecretTypeGTE applies the GTE predicate on the "secret_type" field.
+func SecretTypeGTE(v string) predicate.Rule {
+	return predicate.Rule(sql.FieldGTE(FieldSecretType, v))
+}
+
+// SecretTypeLT applies the LT predicate on the "secret_type" field.
+func SecretTypeLT(v string) predicate.Rule {
+	return predicate.Rule(sql.FieldLT(FieldSecretType, v))
+}
+
+// SecretTypeLTE applies the LTE predicate on the "secret_type" field.
+func SecretTypeLTE(v string) predicate.Rule {
+	return predicate.Rule(sql.FieldLTE(FieldSecretType, v))
+}
+
+// SecretTypeContains applies the Contains predicate on the "secret_type" field.
+func SecretTypeContains(v string) predicate.Rule {
+	return predicate.Rule(sql.FieldContains(FieldSecretType, v))
+}
+
+// SecretTypeHasPrefix applies the HasPrefix predicate on the "secret_type" field.
+func SecretTypeHasPrefix(v string) predicate.Rule {
+	return predicate.Rule(sql.FieldHasPrefix(FieldSecretType, v))
+}
+
+// SecretTypeHasSuffix applies the HasSuffix predicate on the "secret_type" field.
+func SecretTypeHasSuffix(v string) predicate.Rule {
+	return predicate.Rule(sql.FieldHasSuffix(FieldSecretType, v))
+}
+
+// SecretTypeIsNil applies the IsNil predicate on the "secret_type" field.
+func SecretTypeIsNil() predicate.Rule {
+	return predicate.Rule(sql.FieldIsNull(FieldSecretType))
+}
+
+// SecretTypeNotNil applies the NotNil predicate on the "secret_type" field.
+func SecretTypeNotNil() predicate.Rule {
+	return predicate.Rule(sql.FieldNotNull(FieldSecretType))
+}
+
+// SecretTypeEqualFold applies the EqualFold predicate on the "secret_type" field.
+func SecretTypeEqualFold(v string) predicate.Rule {
+	return predicate.Rule(sql.FieldEqualFold(FieldSecretType, v))
+}
+
+// SecretTypeContainsFold applies the ContainsFold predicate on the "secret_type" field.
+func SecretTypeContainsFold(v string) predicate.Rule {
+	return predicate.Rule(sql.FieldContainsFold(FieldSecretType, v))
+}
+
+// OriginEQ applies the EQ predicate on the "origin" field.
+func OriginEQ(v string) predicate.Rule {
+	return predicate.Rule(sql.FieldEQ(FieldOrigin, v))
+}
+
+// OriginNEQ applies the NEQ predicate on the "origin" field.
+func OriginNEQ(v string) predicate.Rule {
+	return predicate.Rule(sql.FieldNEQ(FieldOrigin, v))
+}
+
+// OriginIn applies the In predicate on the "origin" field.
+func OriginIn(vs ...string) predicate.Rule {
+	return predicate.Rule(sql.FieldIn(FieldOrigin, vs...))
+}
+
+// OriginNotIn applies the NotIn predicate on the "origin" field.
+func OriginNotIn(vs ...string) predicate.Rule {
+	return predicate.Rule(sql.FieldNotIn(FieldOrigin, vs...))
+}
+
+// OriginGT applies the GT predicate on the "origin" field.
+func OriginGT(v string) predicate.Rule {
+	return predicate.Rule(sql.FieldGT(FieldOrigin, v))
+}
+
+// OriginGTE applies the GTE predicate on the "origin" field.
+func OriginGTE(v string) predicate.Rule {
+	return predicate.Rule(sql.FieldGTE(FieldOrigin, v))
+}
+
+// OriginLT applies the LT predicate on the "origin" field.
+func OriginLT(v string) predicate.Rule {
+	return predicate.Rule(sql.FieldLT(FieldOrigin, v))
+}
+
+// OriginLTE applies the LTE predicate on the "origin" field.
+func OriginLTE(v string) predicate.Rule {
+	return predicate.Rule(sql.FieldLTE(FieldOrigin, v))
+}
+
+// OriginContains applies the Contains predicate on the "origin" field.
+func OriginContains(v string) predicate.Rule {
+	return predicate.Rule(sql.FieldContains(FieldOrigin, v))
+}
+
+// OriginHasPrefix applies the HasPrefix predicate on the "origin" field.
+func OriginHasPrefix(v string) predicate.Rule {
+	return predicate.Rule(sql.FieldHasPrefix(FieldOrigin, v))
+}
+
+// OriginHasSuffix applies the HasSuffix predicate on the "origin" field.
+func OriginHasSuffix(v string) predicate.Rule {
+	return predicate.Rule(sql.FieldHasSuffix(FieldOrigin, v))
+}
+
+// OriginIsNil applies the IsNil predicate on the "origin" field.
+func OriginIsNil() predicate.Rule {
+	return predicate.Rule(sql.FieldIsNull(FieldOrigin))
+}
+
+// OriginNotNil applies the NotNil predicate on the "origin" field.
+func OriginNotNil() predicate.Rule {
+	return predicate.Rule(sql.FieldNotNull(FieldOrigin))
+}
+
+// OriginEqualFold applies the EqualFold predicate on the "origin" field.
+func OriginEqualFold(v string) predicate.Rule {
+	return predicate.Rule(sql.FieldEqualFold(FieldOrigin, v))
+}
+
+// OriginContainsFold applies the ContainsFold predicate on the "origin" field.
+func OriginContainsFold(v string) predicate.Rule {
+	return predicate.Rule(sql.FieldContainsFold(FieldOrigin, v))
 }
 
 // And groups predicates with the AND operator between them.

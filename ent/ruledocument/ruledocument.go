@@ -30,6 +30,16 @@ const (
 	FieldVisibility = "visibility"
 	// FieldVersion holds the string denoting the version field in the database.
 	FieldVersion = "version"
+	// FieldProvenVersion holds the string denoting the proven_version field in the database.
+	FieldProvenVersion = "proven_version"
+	// FieldQuarantinedVersion holds the string denoting the quarantined_version field in the database.
+	FieldQuarantinedVersion = "quarantined_version"
+	// FieldQuarantineReason holds the string denoting the quarantine_reason field in the database.
+	FieldQuarantineReason = "quarantine_reason"
+	// FieldQuarantineScanID holds the string denoting the quarantine_scan_id field in the database.
+	FieldQuarantineScanID = "quarantine_scan_id"
+	// FieldQuarantinedAt holds the string denoting the quarantined_at field in the database.
+	FieldQuarantinedAt = "quarantined_at"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// FieldUpdatedAt holds the string denoting the updated_at field in the database.
@@ -50,6 +60,11 @@ var Columns = []string{
 	FieldMode,
 	FieldVisibility,
 	FieldVersion,
+	FieldProvenVersion,
+	FieldQuarantinedVersion,
+	FieldQuarantineReason,
+	FieldQuarantineScanID,
+	FieldQuarantinedAt,
 	FieldCreatedAt,
 	FieldUpdatedAt,
 }
@@ -74,6 +89,14 @@ var (
 	Policy ent.Policy
 	// DefaultVisibility holds the default value on creation for the "visibility" field.
 	DefaultVisibility string
+	// DefaultProvenVersion holds the default value on creation for the "proven_version" field.
+	DefaultProvenVersion int32
+	// DefaultQuarantinedVersion holds the default value on creation for the "quarantined_version" field.
+	DefaultQuarantinedVersion int32
+	// DefaultQuarantineReason holds the default value on creation for the "quarantine_reason" field.
+	DefaultQuarantineReason string
+	// DefaultQuarantineScanID holds the default value on creation for the "quarantine_scan_id" field.
+	DefaultQuarantineScanID int64
 )
 
 // OrderOption defines the ordering options for the RuleDocument queries.
@@ -122,6 +145,31 @@ func ByVisibility(opts ...sql.OrderTermOption) OrderOption {
 // ByVersion orders the results by the version field.
 func ByVersion(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldVersion, opts...).ToFunc()
+}
+
+// ByProvenVersion orders the results by the proven_version field.
+func ByProvenVersion(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldProvenVersion, opts...).ToFunc()
+}
+
+// ByQuarantinedVersion orders the results by the quarantined_version field.
+func ByQuarantinedVersion(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldQuarantinedVersion, opts...).ToFunc()
+}
+
+// ByQuarantineReason orders the results by the quarantine_reason field.
+func ByQuarantineReason(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldQuarantineReason, opts...).ToFunc()
+}
+
+// ByQuarantineScanID orders the results by the quarantine_scan_id field.
+func ByQuarantineScanID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldQuarantineScanID, opts...).ToFunc()
+}
+
+// ByQuarantinedAt orders the results by the quarantined_at field.
+func ByQuarantinedAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldQuarantinedAt, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

@@ -92,6 +92,31 @@ func Version(v int32) predicate.RuleDocument {
 	return predicate.RuleDocument(sql.FieldEQ(FieldVersion, v))
 }
 
+// ProvenVersion applies equality check predicate on the "proven_version" field. It's identical to ProvenVersionEQ.
+func ProvenVersion(v int32) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldEQ(FieldProvenVersion, v))
+}
+
+// QuarantinedVersion applies equality check predicate on the "quarantined_version" field. It's identical to QuarantinedVersionEQ.
+func QuarantinedVersion(v int32) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldEQ(FieldQuarantinedVersion, v))
+}
+
+// QuarantineReason applies equality check predicate on the "quarantine_reason" field. It's identical to QuarantineReasonEQ.
+func QuarantineReason(v string) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldEQ(FieldQuarantineReason, v))
+}
+
+// QuarantineScanID applies equality check predicate on the "quarantine_scan_id" field. It's identical to QuarantineScanIDEQ.
+func QuarantineScanID(v int64) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldEQ(FieldQuarantineScanID, v))
+}
+
+// QuarantinedAt applies equality check predicate on the "quarantined_at" field. It's identical to QuarantinedAtEQ.
+func QuarantinedAt(v int64) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldEQ(FieldQuarantinedAt, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v int64) predicate.RuleDocument {
 	return predicate.RuleDocument(sql.FieldEQ(FieldCreatedAt, v))
@@ -570,6 +595,241 @@ func VersionLT(v int32) predicate.RuleDocument {
 // VersionLTE applies the LTE predicate on the "version" field.
 func VersionLTE(v int32) predicate.RuleDocument {
 	return predicate.RuleDocument(sql.FieldLTE(FieldVersion, v))
+}
+
+// ProvenVersionEQ applies the EQ predicate on the "proven_version" field.
+func ProvenVersionEQ(v int32) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldEQ(FieldProvenVersion, v))
+}
+
+// ProvenVersionNEQ applies the NEQ predicate on the "proven_version" field.
+func ProvenVersionNEQ(v int32) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldNEQ(FieldProvenVersion, v))
+}
+
+// ProvenVersionIn applies the In predicate on the "proven_version" field.
+func ProvenVersionIn(vs ...int32) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldIn(FieldProvenVersion, vs...))
+}
+
+// ProvenVersionNotIn applies the NotIn predicate on the "proven_version" field.
+func ProvenVersionNotIn(vs ...int32) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldNotIn(FieldProvenVersion, vs...))
+}
+
+// ProvenVersionGT applies the GT predicate on the "proven_version" field.
+func ProvenVersionGT(v int32) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldGT(FieldProvenVersion, v))
+}
+
+// ProvenVersionGTE applies the GTE predicate on the "proven_version" field.
+func ProvenVersionGTE(v int32) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldGTE(FieldProvenVersion, v))
+}
+
+// ProvenVersionLT applies the LT predicate on the "proven_version" field.
+func ProvenVersionLT(v int32) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldLT(FieldProvenVersion, v))
+}
+
+// ProvenVersionLTE applies the LTE predicate on the "proven_version" field.
+func ProvenVersionLTE(v int32) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldLTE(FieldProvenVersion, v))
+}
+
+// QuarantinedVersionEQ applies the EQ predicate on the "quarantined_version" field.
+func QuarantinedVersionEQ(v int32) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldEQ(FieldQuarantinedVersion, v))
+}
+
+// QuarantinedVersionNEQ applies the NEQ predicate on the "quarantined_version" field.
+func QuarantinedVersionNEQ(v int32) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldNEQ(FieldQuarantinedVersion, v))
+}
+
+// QuarantinedVersionIn applies the In predicate on the "quarantined_version" field.
+func QuarantinedVersionIn(vs ...int32) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldIn(FieldQuarantinedVersion, vs...))
+}
+
+// QuarantinedVersionNotIn applies the NotIn predicate on the "quarantined_version" field.
+func QuarantinedVersionNotIn(vs ...int32) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldNotIn(FieldQuarantinedVersion, vs...))
+}
+
+// QuarantinedVersionGT applies the GT predicate on the "quarantined_version" field.
+func QuarantinedVersionGT(v int32) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldGT(FieldQuarantinedVersion, v))
+}
+
+// QuarantinedVersionGTE applies the GTE predicate on the "quarantined_version" field.
+func QuarantinedVersionGTE(v int32) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldGTE(FieldQuarantinedVersion, v))
+}
+
+// QuarantinedVersionLT applies the LT predicate on the "quarantined_version" field.
+func QuarantinedVersionLT(v int32) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldLT(FieldQuarantinedVersion, v))
+}
+
+// QuarantinedVersionLTE applies the LTE predicate on the "quarantined_version" field.
+func QuarantinedVersionLTE(v int32) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldLTE(FieldQuarantinedVersion, v))
+}
+
+// QuarantineReasonEQ applies the EQ predicate on the "quarantine_reason" field.
+func QuarantineReasonEQ(v string) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldEQ(FieldQuarantineReason, v))
+}
+
+// QuarantineReasonNEQ applies the NEQ predicate on the "quarantine_reason" field.
+func QuarantineReasonNEQ(v string) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldNEQ(FieldQuarantineReason, v))
+}
+
+// QuarantineReasonIn applies the In predicate on the "quarantine_reason" field.
+func QuarantineReasonIn(vs ...string) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldIn(FieldQuarantineReason, vs...))
+}
+
+// QuarantineReasonNotIn applies the NotIn predicate on the "quarantine_reason" field.
+func QuarantineReasonNotIn(vs ...string) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldNotIn(FieldQuarantineReason, vs...))
+}
+
+// QuarantineReasonGT applies the GT predicate on the "quarantine_reason" field.
+func QuarantineReasonGT(v string) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldGT(FieldQuarantineReason, v))
+}
+
+// QuarantineReasonGTE applies the GTE predicate on the "quarantine_reason" field.
+func QuarantineReasonGTE(v string) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldGTE(FieldQuarantineReason, v))
+}
+
+// QuarantineReasonLT applies the LT predicate on the "quarantine_reason" field.
+func QuarantineReasonLT(v string) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldLT(FieldQuarantineReason, v))
+}
+
+// QuarantineReasonLTE applies the LTE predicate on the "quarantine_reason" field.
+func QuarantineReasonLTE(v string) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldLTE(FieldQuarantineReason, v))
+}
+
+// QuarantineReasonContains applies the Contains predicate on the "quarantine_reason" field.
+func QuarantineReasonContains(v string) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldContains(FieldQuarantineReason, v))
+}
+
+// QuarantineReasonHasPrefix applies the HasPrefix predicate on the "quarantine_reason" field.
+func QuarantineReasonHasPrefix(v string) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldHasPrefix(FieldQuarantineReason, v))
+}
+
+// QuarantineReasonHasSuffix applies the HasSuffix predicate on the "quarantine_reason" field.
+func QuarantineReasonHasSuffix(v string) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldHasSuffix(FieldQuarantineReason, v))
+}
+
+// QuarantineReasonEqualFold applies the EqualFold predicate on the "quarantine_reason" field.
+func QuarantineReasonEqualFold(v string) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldEqualFold(FieldQuarantineReason, v))
+}
+
+// QuarantineReasonContainsFold applies the ContainsFold predicate on the "quarantine_reason" field.
+func QuarantineReasonContainsFold(v string) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldContainsFold(FieldQuarantineReason, v))
+}
+
+// QuarantineScanIDEQ applies the EQ predicate on the "quarantine_scan_id" field.
+func QuarantineScanIDEQ(v int64) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldEQ(FieldQuarantineScanID, v))
+}
+
+// QuarantineScanIDNEQ applies the NEQ predicate on the "quarantine_scan_id" field.
+func QuarantineScanIDNEQ(v int64) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldNEQ(FieldQuarantineScanID, v))
+}
+
+// QuarantineScanIDIn applies the In predicate on the "quarantine_scan_id" field.
+func QuarantineScanIDIn(vs ...int64) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldIn(FieldQuarantineScanID, vs...))
+}
+
+// QuarantineScanIDNotIn applies the NotIn predicate on the "quarantine_scan_id" field.
+func QuarantineScanIDNotIn(vs ...int64) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldNotIn(FieldQuarantineScanID, vs...))
+}
+
+// QuarantineScanIDGT applies the GT predicate on the "quarantine_scan_id" field.
+func QuarantineScanIDGT(v int64) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldGT(FieldQuarantineScanID, v))
+}
+
+// QuarantineScanIDGTE applies the GTE predicate on the "quarantine_scan_id" field.
+func QuarantineScanIDGTE(v int64) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldGTE(FieldQuarantineScanID, v))
+}
+
+// QuarantineScanIDLT applies the LT predicate on the "quarantine_scan_id" field.
+func QuarantineScanIDLT(v int64) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldLT(FieldQuarantineScanID, v))
+}
+
+// QuarantineScanIDLTE applies the LTE predicate on the "quarantine_scan_id" field.
+func QuarantineScanIDLTE(v int64) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldLTE(FieldQuarantineScanID, v))
+}
+
+// QuarantinedAtEQ applies the EQ predicate on the "quarantined_at" field.
+func QuarantinedAtEQ(v int64) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldEQ(FieldQuarantinedAt, v))
+}
+
+// QuarantinedAtNEQ applies the NEQ predicate on the "quarantined_at" field.
+func QuarantinedAtNEQ(v int64) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldNEQ(FieldQuarantinedAt, v))
+}
+
+// QuarantinedAtIn applies the In predicate on the "quarantined_at" field.
+func QuarantinedAtIn(vs ...int64) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldIn(FieldQuarantinedAt, vs...))
+}
+
+// QuarantinedAtNotIn applies the NotIn predicate on the "quarantined_at" field.
+func QuarantinedAtNotIn(vs ...int64) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldNotIn(FieldQuarantinedAt, vs...))
+}
+
+// QuarantinedAtGT applies the GT predicate on the "quarantined_at" field.
+func QuarantinedAtGT(v int64) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldGT(FieldQuarantinedAt, v))
+}
+
+// QuarantinedAtGTE applies the GTE predicate on the "quarantined_at" field.
+func QuarantinedAtGTE(v int64) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldGTE(FieldQuarantinedAt, v))
+}
+
+// QuarantinedAtLT applies the LT predicate on the "quarantined_at" field.
+func QuarantinedAtLT(v int64) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldLT(FieldQuarantinedAt, v))
+}
+
+// QuarantinedAtLTE applies the LTE predicate on the "quarantined_at" field.
+func QuarantinedAtLTE(v int64) predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldLTE(FieldQuarantinedAt, v))
+}
+
+// QuarantinedAtIsNil applies the IsNil predicate on the "quarantined_at" field.
+func QuarantinedAtIsNil() predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldIsNull(FieldQuarantinedAt))
+}
+
+// QuarantinedAtNotNil applies the NotNil predicate on the "quarantined_at" field.
+func QuarantinedAtNotNil() predicate.RuleDocument {
+	return predicate.RuleDocument(sql.FieldNotNull(FieldQuarantinedAt))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

@@ -20,14 +20,25 @@ import (
 	"github.com/palisade/palisade/ent/aitaskgroup"
 	"github.com/palisade/palisade/ent/auditentry"
 	"github.com/palisade/palisade/ent/audithead"
+	"github.com/palisade/palisade/ent/automation"
+	"github.com/palisade/palisade/ent/automationrun"
+	"github.com/palisade/palisade/ent/consolelink"
 	"github.com/palisade/palisade/ent/delivery"
 	"github.com/palisade/palisade/ent/deliveryattempt"
 	"github.com/palisade/palisade/ent/dependency"
 	"github.com/palisade/palisade/ent/dependencypackage"
 	"github.com/palisade/palisade/ent/deployment"
+	"github.com/palisade/palisade/ent/detectionexception"
+	"github.com/palisade/palisade/ent/detectionpolicy"
+	"github.com/palisade/palisade/ent/exceptionrequest"
+	"github.com/palisade/palisade/ent/exploit"
+	"github.com/palisade/palisade/ent/export"
+	"github.com/palisade/palisade/ent/exportchunk"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
 	"github.com/palisade/palisade/ent/findingmatch"
+	"github.com/palisade/palisade/ent/freshness"
+	"github.com/palisade/palisade/ent/heldclose"
 	"github.com/palisade/palisade/ent/identitychange"
 	"github.com/palisade/palisade/ent/installcheck"
 	"github.com/palisade/palisade/ent/installscan"
@@ -41,22 +52,32 @@ import (
 	"github.com/palisade/palisade/ent/onboardingtask"
 	"github.com/palisade/palisade/ent/packagemanagerconfig"
 	"github.com/palisade/palisade/ent/pageboundary"
+	"github.com/palisade/palisade/ent/pathignore"
 	"github.com/palisade/palisade/ent/pendingimport"
+	"github.com/palisade/palisade/ent/policyact"
+	"github.com/palisade/palisade/ent/policyrun"
 	"github.com/palisade/palisade/ent/productfeedback"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/projecttag"
 	"github.com/palisade/palisade/ent/remediationpolicy"
+	"github.com/palisade/palisade/ent/reportformat"
 	"github.com/palisade/palisade/ent/reviewcommentcontent"
 	"github.com/palisade/palisade/ent/rule"
 	"github.com/palisade/palisade/ent/rulealias"
+	"github.com/palisade/palisade/ent/ruleboard"
+	"github.com/palisade/palisade/ent/ruleboardproject"
+	"github.com/palisade/palisade/ent/ruleboardrule"
 	"github.com/palisade/palisade/ent/ruledocument"
 	"github.com/palisade/palisade/ent/ruleversion"
+	"github.com/palisade/palisade/ent/savedview"
 	"github.com/palisade/palisade/ent/scan"
+	"github.com/palisade/palisade/ent/scananswer"
 	"github.com/palisade/palisade/ent/scancoverage"
 	"github.com/palisade/palisade/ent/scanpayload"
 	"github.com/palisade/palisade/ent/schema"
 	"github.com/palisade/palisade/ent/scmapp"
 	"github.com/palisade/palisade/ent/scmconfig"
+	"github.com/palisade/palisade/ent/session"
 	"github.com/palisade/palisade/ent/setting"
 	"github.com/palisade/palisade/ent/signingkey"
 	"github.com/palisade/palisade/ent/tag"
@@ -65,6 +86,8 @@ import (
 	"github.com/palisade/palisade/ent/teamproject"
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/ent/tokenrequest"
+	"github.com/palisade/palisade/ent/triagechange"
+	"github.com/palisade/palisade/ent/triagechangefinding"
 	"github.com/palisade/palisade/ent/user"
 	"github.com/palisade/palisade/ent/webhookevent"
 	"github.com/palisade/palisade/ent/webhookreceipt"
@@ -176,6 +199,17 @@ func init() {
 	audithead.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	audithead.DefaultSequence = 0
 
+	automation.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	automation.Hooks[0] = enforcePolicy(automation.Policy)
+	automation.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	automationrun.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	automationrun.Hooks[0] = enforcePolicy(automationrun.Policy)
+	automationrun.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	consolelink.Policy = privacy.Policies{schema.ConsoleLink{}.Policy()}
+	consolelink.Hooks[0] = enforcePolicy(consolelink.Policy)
+
 	delivery.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
 	delivery.Hooks[0] = enforcePolicy(delivery.Policy)
 	delivery.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
@@ -208,8 +242,48 @@ func init() {
 	deployment.DefaultDefaultRole = "ORG_ROLE_MEMBER"
 	deployment.DefaultTriageViaComment = false
 	deployment.DefaultCrossFileAnalysis = false
-	deployment.DefaultDependencyQuery = false
+	deployment.DefaultDependencyQuery = true
 	deployment.DefaultCatalogRevision = 0
+
+	detectionexception.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.DetectionException{}.Policy()}
+	detectionexception.Hooks[0] = enforcePolicy(detectionexception.Policy)
+	detectionexception.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	detectionexception.Hooks[2] = schema.DetectionException{}.Hooks()[0]
+	detectionexception.DefaultTagID = 0
+
+	detectionpolicy.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	detectionpolicy.Hooks[0] = enforcePolicy(detectionpolicy.Policy)
+	detectionpolicy.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	exceptionrequest.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.ExceptionRequest{}.Policy()}
+	exceptionrequest.Hooks[0] = enforcePolicy(exceptionrequest.Policy)
+	exceptionrequest.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	exceptionrequest.DefaultState = "requested"
+	exceptionrequest.DefaultNote = ""
+	exceptionrequest.DefaultRequesterUserID = 0
+	exceptionrequest.DefaultRequesterName = ""
+	exceptionrequest.DefaultReviewerKind = ""
+	exceptionrequest.DefaultReviewerID = 0
+	exceptionrequest.DefaultReviewerLogin = ""
+	exceptionrequest.DefaultReviewerName = ""
+	exceptionrequest.DefaultReviewNote = ""
+
+	exploit.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	exploit.Hooks[0] = enforcePolicy(exploit.Policy)
+	exploit.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	exploit.DefaultRansomware = false
+
+	export.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	export.Hooks[0] = enforcePolicy(export.Policy)
+	export.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	export.DefaultRound = 0
+	export.DefaultRowCount = 0
+	export.DefaultByteCount = 0
+	export.DefaultError = ""
+
+	exportchunk.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	exportchunk.Hooks[0] = enforcePolicy(exportchunk.Policy)
+	exportchunk.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	finding.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.Finding{}.Policy()}
 	finding.Hooks[0] = enforcePolicy(finding.Policy)
@@ -229,6 +303,20 @@ func init() {
 	findingmatch.Hooks[0] = enforcePolicy(findingmatch.Policy)
 	findingmatch.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	findingmatch.Hooks[2] = schema.FindingMatch{}.Hooks()[0]
+
+	freshness.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.Freshness{}.Policy()}
+	freshness.Hooks[0] = enforcePolicy(freshness.Policy)
+	freshness.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	freshness.Hooks[2] = schema.Freshness{}.Hooks()[0]
+	freshness.DefaultScannerVersion = ""
+
+	heldclose.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.HeldClose{}.Policy()}
+	heldclose.Hooks[0] = enforcePolicy(heldclose.Policy)
+	heldclose.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	heldclose.Hooks[2] = schema.HeldClose{}.Hooks()[0]
+	heldclose.DefaultActorKind = ""
+	heldclose.DefaultActorID = 0
+	heldclose.DefaultNote = ""
 
 	identitychange.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.IdentityChange{}.Policy()}
 	identitychange.Hooks[0] = enforcePolicy(identitychange.Policy)
@@ -268,6 +356,10 @@ func init() {
 	notificationrule.DefaultIsEnabled = false
 	notificationrule.DefaultUseNetworkBroker = false
 	notificationrule.DefaultSendScanCompletion = true
+	notificationrule.DefaultSendHeldCloses = false
+	notificationrule.DefaultSendRuleAlerts = false
+	notificationrule.DefaultSendFreshness = false
+	notificationrule.DefaultSendFindings = true
 
 	notificationseen.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
 	notificationseen.Hooks[0] = enforcePolicy(notificationseen.Policy)
@@ -295,9 +387,22 @@ func init() {
 	pageboundary.Hooks[0] = enforcePolicy(pageboundary.Policy)
 	pageboundary.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
+	pathignore.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	pathignore.Hooks[0] = enforcePolicy(pathignore.Policy)
+	pathignore.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
 	pendingimport.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
 	pendingimport.Hooks[0] = enforcePolicy(pendingimport.Policy)
 	pendingimport.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	policyact.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.PolicyAct{}.Policy()}
+	policyact.Hooks[0] = enforcePolicy(policyact.Policy)
+	policyact.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	policyact.Hooks[2] = schema.PolicyAct{}.Hooks()[0]
+
+	policyrun.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	policyrun.Hooks[0] = enforcePolicy(policyrun.Policy)
+	policyrun.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	productfeedback.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
 	productfeedback.Hooks[0] = enforcePolicy(productfeedback.Policy)
@@ -319,6 +424,7 @@ func init() {
 	project.DefaultScmType = "SCM_TYPE_UNKNOWN"
 	project.DefaultManagedDiffScan = false
 	project.DefaultManagedFullScan = false
+	project.DefaultAiFullScan = false
 
 	projecttag.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.ProjectTag{}.Policy()}
 	projecttag.Hooks[0] = enforcePolicy(projecttag.Policy)
@@ -328,6 +434,10 @@ func init() {
 	remediationpolicy.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
 	remediationpolicy.Hooks[0] = enforcePolicy(remediationpolicy.Policy)
 	remediationpolicy.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	reportformat.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	reportformat.Hooks[0] = enforcePolicy(reportformat.Policy)
+	reportformat.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	reviewcommentcontent.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
 	reviewcommentcontent.Hooks[0] = enforcePolicy(reviewcommentcontent.Policy)
@@ -346,10 +456,35 @@ func init() {
 	ruledocument.Hooks[0] = enforcePolicy(ruledocument.Policy)
 	ruledocument.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	ruledocument.DefaultVisibility = "org_private"
+	ruledocument.DefaultProvenVersion = 0
+	ruledocument.DefaultQuarantinedVersion = 0
+	ruledocument.DefaultQuarantineReason = ""
+	ruledocument.DefaultQuarantineScanID = 0
 
 	ruleversion.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
 	ruleversion.Hooks[0] = enforcePolicy(ruleversion.Policy)
 	ruleversion.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	ruleboard.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	ruleboard.Hooks[0] = enforcePolicy(ruleboard.Policy)
+	ruleboard.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	ruleboardproject.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.RuleboardProject{}.Policy()}
+	ruleboardproject.Hooks[0] = enforcePolicy(ruleboardproject.Policy)
+	ruleboardproject.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	ruleboardproject.Hooks[2] = schema.RuleboardProject{}.Hooks()[0]
+
+	ruleboardrule.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	ruleboardrule.Hooks[0] = enforcePolicy(ruleboardrule.Policy)
+	ruleboardrule.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	savedview.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	savedview.Hooks[0] = enforcePolicy(savedview.Policy)
+	savedview.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	savedview.NameValidator = notEmpty
+	savedview.NameKeyValidator = notEmpty
+	savedview.DefaultPosition = 0
+	savedview.DefaultIsDefault = false
 
 	scan.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.Scan{}.Policy()}
 	scan.Hooks[0] = enforcePolicy(scan.Policy)
@@ -361,6 +496,11 @@ func init() {
 	scan.DefaultCodeCount = 0
 	scan.DefaultSupplyChainCount = 0
 	scan.DefaultSecretsCount = 0
+
+	scananswer.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.ScanAnswer{}.Policy()}
+	scananswer.Hooks[0] = enforcePolicy(scananswer.Policy)
+	scananswer.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	scananswer.Hooks[2] = schema.ScanAnswer{}.Hooks()[0]
 
 	scancoverage.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.ScanCoverage{}.Policy()}
 	scancoverage.Hooks[0] = enforcePolicy(scancoverage.Policy)
@@ -401,6 +541,9 @@ func init() {
 	scmconfig.DefaultCheckError = ""
 	scmconfig.DefaultWebhookKey = ""
 
+	session.Policy = privacy.Policies{schema.Session{}.Policy()}
+	session.Hooks[0] = enforcePolicy(session.Policy)
+
 	setting.Policy = privacy.Policies{schema.Setting{}.Policy()}
 	setting.Hooks[0] = enforcePolicy(setting.Policy)
 
@@ -435,6 +578,20 @@ func init() {
 	tokenrequest.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
 	tokenrequest.Hooks[0] = enforcePolicy(tokenrequest.Policy)
 	tokenrequest.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	triagechange.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	triagechange.Hooks[0] = enforcePolicy(triagechange.Policy)
+	triagechange.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	triagechange.DefaultState = ""
+	triagechange.DefaultReason = ""
+	triagechange.DefaultNote = ""
+	triagechange.DefaultActorName = ""
+	triagechange.DefaultChosen = 0
+	triagechange.DefaultChanged = 0
+
+	triagechangefinding.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.TriageChangeFinding{}.Policy()}
+	triagechangefinding.Hooks[0] = enforcePolicy(triagechangefinding.Policy)
+	triagechangefinding.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	user.Policy = privacy.Policies{schema.User{}.Policy()}
 	user.Hooks[0] = enforcePolicy(user.Policy)

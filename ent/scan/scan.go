@@ -20,12 +20,16 @@ const (
 	FieldRef = "ref"
 	// FieldCommit holds the string denoting the commit field in the database.
 	FieldCommit = "commit"
+	// FieldCommitTime holds the string denoting the commit_time field in the database.
+	FieldCommitTime = "commit_time"
 	// FieldStatus holds the string denoting the status field in the database.
 	FieldStatus = "status"
 	// FieldProducts holds the string denoting the products field in the database.
 	FieldProducts = "products"
 	// FieldIsFullScan holds the string denoting the is_full_scan field in the database.
 	FieldIsFullScan = "is_full_scan"
+	// FieldPullRequest holds the string denoting the pull_request field in the database.
+	FieldPullRequest = "pull_request"
 	// FieldUniqueID holds the string denoting the unique_id field in the database.
 	FieldUniqueID = "unique_id"
 	// FieldResultsState holds the string denoting the results_state field in the database.
@@ -61,9 +65,11 @@ var Columns = []string{
 	FieldProjectID,
 	FieldRef,
 	FieldCommit,
+	FieldCommitTime,
 	FieldStatus,
 	FieldProducts,
 	FieldIsFullScan,
+	FieldPullRequest,
 	FieldUniqueID,
 	FieldResultsState,
 	FieldScanner,
@@ -138,6 +144,11 @@ func ByCommit(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldCommit, opts...).ToFunc()
 }
 
+// ByCommitTime orders the results by the commit_time field.
+func ByCommitTime(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldCommitTime, opts...).ToFunc()
+}
+
 // ByStatus orders the results by the status field.
 func ByStatus(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldStatus, opts...).ToFunc()
@@ -151,6 +162,11 @@ func ByProducts(opts ...sql.OrderTermOption) OrderOption {
 // ByIsFullScan orders the results by the is_full_scan field.
 func ByIsFullScan(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldIsFullScan, opts...).ToFunc()
+}
+
+// ByPullRequest orders the results by the pull_request field.
+func ByPullRequest(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldPullRequest, opts...).ToFunc()
 }
 
 // ByUniqueID orders the results by the unique_id field.

@@ -72,6 +72,11 @@ func Commit(v string) predicate.Scan {
 	return predicate.Scan(sql.FieldEQ(FieldCommit, v))
 }
 
+// CommitTime applies equality check predicate on the "commit_time" field. It's identical to CommitTimeEQ.
+func CommitTime(v int64) predicate.Scan {
+	return predicate.Scan(sql.FieldEQ(FieldCommitTime, v))
+}
+
 // Status applies equality check predicate on the "status" field. It's identical to StatusEQ.
 func Status(v string) predicate.Scan {
 	return predicate.Scan(sql.FieldEQ(FieldStatus, v))
@@ -85,6 +90,11 @@ func Products(v int32) predicate.Scan {
 // IsFullScan applies equality check predicate on the "is_full_scan" field. It's identical to IsFullScanEQ.
 func IsFullScan(v bool) predicate.Scan {
 	return predicate.Scan(sql.FieldEQ(FieldIsFullScan, v))
+}
+
+// PullRequest applies equality check predicate on the "pull_request" field. It's identical to PullRequestEQ.
+func PullRequest(v int64) predicate.Scan {
+	return predicate.Scan(sql.FieldEQ(FieldPullRequest, v))
 }
 
 // UniqueID applies equality check predicate on the "unique_id" field. It's identical to UniqueIDEQ.
@@ -352,6 +362,56 @@ func CommitContainsFold(v string) predicate.Scan {
 	return predicate.Scan(sql.FieldContainsFold(FieldCommit, v))
 }
 
+// CommitTimeEQ applies the EQ predicate on the "commit_time" field.
+func CommitTimeEQ(v int64) predicate.Scan {
+	return predicate.Scan(sql.FieldEQ(FieldCommitTime, v))
+}
+
+// CommitTimeNEQ applies the NEQ predicate on the "commit_time" field.
+func CommitTimeNEQ(v int64) predicate.Scan {
+	return predicate.Scan(sql.FieldNEQ(FieldCommitTime, v))
+}
+
+// CommitTimeIn applies the In predicate on the "commit_time" field.
+func CommitTimeIn(vs ...int64) predicate.Scan {
+	return predicate.Scan(sql.FieldIn(FieldCommitTime, vs...))
+}
+
+// CommitTimeNotIn applies the NotIn predicate on the "commit_time" field.
+func CommitTimeNotIn(vs ...int64) predicate.Scan {
+	return predicate.Scan(sql.FieldNotIn(FieldCommitTime, vs...))
+}
+
+// CommitTimeGT applies the GT predicate on the "commit_time" field.
+func CommitTimeGT(v int64) predicate.Scan {
+	return predicate.Scan(sql.FieldGT(FieldCommitTime, v))
+}
+
+// CommitTimeGTE applies the GTE predicate on the "commit_time" field.
+func CommitTimeGTE(v int64) predicate.Scan {
+	return predicate.Scan(sql.FieldGTE(FieldCommitTime, v))
+}
+
+// CommitTimeLT applies the LT predicate on the "commit_time" field.
+func CommitTimeLT(v int64) predicate.Scan {
+	return predicate.Scan(sql.FieldLT(FieldCommitTime, v))
+}
+
+// CommitTimeLTE applies the LTE predicate on the "commit_time" field.
+func CommitTimeLTE(v int64) predicate.Scan {
+	return predicate.Scan(sql.FieldLTE(FieldCommitTime, v))
+}
+
+// CommitTimeIsNil applies the IsNil predicate on the "commit_time" field.
+func CommitTimeIsNil() predicate.Scan {
+	return predicate.Scan(sql.FieldIsNull(FieldCommitTime))
+}
+
+// CommitTimeNotNil applies the NotNil predicate on the "commit_time" field.
+func CommitTimeNotNil() predicate.Scan {
+	return predicate.Scan(sql.FieldNotNull(FieldCommitTime))
+}
+
 // StatusEQ applies the EQ predicate on the "status" field.
 func StatusEQ(v string) predicate.Scan {
 	return predicate.Scan(sql.FieldEQ(FieldStatus, v))
@@ -465,6 +525,56 @@ func IsFullScanEQ(v bool) predicate.Scan {
 // IsFullScanNEQ applies the NEQ predicate on the "is_full_scan" field.
 func IsFullScanNEQ(v bool) predicate.Scan {
 	return predicate.Scan(sql.FieldNEQ(FieldIsFullScan, v))
+}
+
+// PullRequestEQ applies the EQ predicate on the "pull_request" field.
+func PullRequestEQ(v int64) predicate.Scan {
+	return predicate.Scan(sql.FieldEQ(FieldPullRequest, v))
+}
+
+// PullRequestNEQ applies the NEQ predicate on the "pull_request" field.
+func PullRequestNEQ(v int64) predicate.Scan {
+	return predicate.Scan(sql.FieldNEQ(FieldPullRequest, v))
+}
+
+// PullRequestIn applies the In predicate on the "pull_request" field.
+func PullRequestIn(vs ...int64) predicate.Scan {
+	return predicate.Scan(sql.FieldIn(FieldPullRequest, vs...))
+}
+
+// PullRequestNotIn applies the NotIn predicate on the "pull_request" field.
+func PullRequestNotIn(vs ...int64) predicate.Scan {
+	return predicate.Scan(sql.FieldNotIn(FieldPullRequest, vs...))
+}
+
+// PullRequestGT applies the GT predicate on the "pull_request" field.
+func PullRequestGT(v int64) predicate.Scan {
+	return predicate.Scan(sql.FieldGT(FieldPullRequest, v))
+}
+
+// PullRequestGTE applies the GTE predicate on the "pull_request" field.
+func PullRequestGTE(v int64) predicate.Scan {
+	return predicate.Scan(sql.FieldGTE(FieldPullRequest, v))
+}
+
+// PullRequestLT applies the LT predicate on the "pull_request" field.
+func PullRequestLT(v int64) predicate.Scan {
+	return predicate.Scan(sql.FieldLT(FieldPullRequest, v))
+}
+
+// PullRequestLTE applies the LTE predicate on the "pull_request" field.
+func PullRequestLTE(v int64) predicate.Scan {
+	return predicate.Scan(sql.FieldLTE(FieldPullRequest, v))
+}
+
+// PullRequestIsNil applies the IsNil predicate on the "pull_request" field.
+func PullRequestIsNil() predicate.Scan {
+	return predicate.Scan(sql.FieldIsNull(FieldPullRequest))
+}
+
+// PullRequestNotNil applies the NotNil predicate on the "pull_request" field.
+func PullRequestNotNil() predicate.Scan {
+	return predicate.Scan(sql.FieldNotNull(FieldPullRequest))
 }
 
 // UniqueIDEQ applies the EQ predicate on the "unique_id" field.

@@ -26,10 +26,14 @@ const (
 	FieldAnalysisCategory = "analysis_category"
 	// FieldIsFullScan holds the string denoting the is_full_scan field in the database.
 	FieldIsFullScan = "is_full_scan"
+	// FieldProducts holds the string denoting the products field in the database.
+	FieldProducts = "products"
 	// FieldContent holds the string denoting the content field in the database.
 	FieldContent = "content"
 	// FieldAt holds the string denoting the at field in the database.
 	FieldAt = "at"
+	// FieldCommitTime holds the string denoting the commit_time field in the database.
+	FieldCommitTime = "commit_time"
 	// Table holds the table name of the scancoverage in the database.
 	Table = "scan_coverages"
 )
@@ -44,8 +48,10 @@ var Columns = []string{
 	FieldTool,
 	FieldAnalysisCategory,
 	FieldIsFullScan,
+	FieldProducts,
 	FieldContent,
 	FieldAt,
+	FieldCommitTime,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -111,7 +117,17 @@ func ByIsFullScan(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldIsFullScan, opts...).ToFunc()
 }
 
+// ByProducts orders the results by the products field.
+func ByProducts(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldProducts, opts...).ToFunc()
+}
+
 // ByAt orders the results by the at field.
 func ByAt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldAt, opts...).ToFunc()
+}
+
+// ByCommitTime orders the results by the commit_time field.
+func ByCommitTime(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldCommitTime, opts...).ToFunc()
 }

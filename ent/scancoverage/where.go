@@ -87,6 +87,11 @@ func IsFullScan(v bool) predicate.ScanCoverage {
 	return predicate.ScanCoverage(sql.FieldEQ(FieldIsFullScan, v))
 }
 
+// Products applies equality check predicate on the "products" field. It's identical to ProductsEQ.
+func Products(v int32) predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldEQ(FieldProducts, v))
+}
+
 // Content applies equality check predicate on the "content" field. It's identical to ContentEQ.
 func Content(v []byte) predicate.ScanCoverage {
 	return predicate.ScanCoverage(sql.FieldEQ(FieldContent, v))
@@ -95,6 +100,11 @@ func Content(v []byte) predicate.ScanCoverage {
 // At applies equality check predicate on the "at" field. It's identical to AtEQ.
 func At(v int64) predicate.ScanCoverage {
 	return predicate.ScanCoverage(sql.FieldEQ(FieldAt, v))
+}
+
+// CommitTime applies equality check predicate on the "commit_time" field. It's identical to CommitTimeEQ.
+func CommitTime(v int64) predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldEQ(FieldCommitTime, v))
 }
 
 // DeploymentIDEQ applies the EQ predicate on the "deployment_id" field.
@@ -422,6 +432,56 @@ func IsFullScanNEQ(v bool) predicate.ScanCoverage {
 	return predicate.ScanCoverage(sql.FieldNEQ(FieldIsFullScan, v))
 }
 
+// ProductsEQ applies the EQ predicate on the "products" field.
+func ProductsEQ(v int32) predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldEQ(FieldProducts, v))
+}
+
+// ProductsNEQ applies the NEQ predicate on the "products" field.
+func ProductsNEQ(v int32) predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldNEQ(FieldProducts, v))
+}
+
+// ProductsIn applies the In predicate on the "products" field.
+func ProductsIn(vs ...int32) predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldIn(FieldProducts, vs...))
+}
+
+// ProductsNotIn applies the NotIn predicate on the "products" field.
+func ProductsNotIn(vs ...int32) predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldNotIn(FieldProducts, vs...))
+}
+
+// ProductsGT applies the GT predicate on the "products" field.
+func ProductsGT(v int32) predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldGT(FieldProducts, v))
+}
+
+// ProductsGTE applies the GTE predicate on the "products" field.
+func ProductsGTE(v int32) predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldGTE(FieldProducts, v))
+}
+
+// ProductsLT applies the LT predicate on the "products" field.
+func ProductsLT(v int32) predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldLT(FieldProducts, v))
+}
+
+// ProductsLTE applies the LTE predicate on the "products" field.
+func ProductsLTE(v int32) predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldLTE(FieldProducts, v))
+}
+
+// ProductsIsNil applies the IsNil predicate on the "products" field.
+func ProductsIsNil() predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldIsNull(FieldProducts))
+}
+
+// ProductsNotNil applies the NotNil predicate on the "products" field.
+func ProductsNotNil() predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldNotNull(FieldProducts))
+}
+
 // ContentEQ applies the EQ predicate on the "content" field.
 func ContentEQ(v []byte) predicate.ScanCoverage {
 	return predicate.ScanCoverage(sql.FieldEQ(FieldContent, v))
@@ -500,6 +560,56 @@ func AtLT(v int64) predicate.ScanCoverage {
 // AtLTE applies the LTE predicate on the "at" field.
 func AtLTE(v int64) predicate.ScanCoverage {
 	return predicate.ScanCoverage(sql.FieldLTE(FieldAt, v))
+}
+
+// CommitTimeEQ applies the EQ predicate on the "commit_time" field.
+func CommitTimeEQ(v int64) predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldEQ(FieldCommitTime, v))
+}
+
+// CommitTimeNEQ applies the NEQ predicate on the "commit_time" field.
+func CommitTimeNEQ(v int64) predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldNEQ(FieldCommitTime, v))
+}
+
+// CommitTimeIn applies the In predicate on the "commit_time" field.
+func CommitTimeIn(vs ...int64) predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldIn(FieldCommitTime, vs...))
+}
+
+// CommitTimeNotIn applies the NotIn predicate on the "commit_time" field.
+func CommitTimeNotIn(vs ...int64) predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldNotIn(FieldCommitTime, vs...))
+}
+
+// CommitTimeGT applies the GT predicate on the "commit_time" field.
+func CommitTimeGT(v int64) predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldGT(FieldCommitTime, v))
+}
+
+// CommitTimeGTE applies the GTE predicate on the "commit_time" field.
+func CommitTimeGTE(v int64) predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldGTE(FieldCommitTime, v))
+}
+
+// CommitTimeLT applies the LT predicate on the "commit_time" field.
+func CommitTimeLT(v int64) predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldLT(FieldCommitTime, v))
+}
+
+// CommitTimeLTE applies the LTE predicate on the "commit_time" field.
+func CommitTimeLTE(v int64) predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldLTE(FieldCommitTime, v))
+}
+
+// CommitTimeIsNil applies the IsNil predicate on the "commit_time" field.
+func CommitTimeIsNil() predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldIsNull(FieldCommitTime))
+}
+
+// CommitTimeNotNil applies the NotNil predicate on the "commit_time" field.
+func CommitTimeNotNil() predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldNotNull(FieldCommitTime))
 }
 
 // And groups predicates with the AND operator between them.

@@ -19,7 +19,7 @@ func (Delivery) Fields() []ent.Field {
 		field.Int64("id"),
 		field.Int64("rule_id").Immutable(),
 		field.String("event_id").Immutable().Comment("the same in every attempt and replay"),
-		field.String("kind").Immutable().Comment("findings, scan, test"),
+		field.String("kind").Immutable().Comment("findings, scan, held_closes, rule_alert, freshness, report, workflow, test"),
 		field.Int64("project_id").Immutable().Default(0),
 		field.Int64("scan_id").Immutable().Default(0),
 		field.Bytes("payload").Immutable().Comment("body, as signed"),

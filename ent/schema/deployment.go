@@ -22,9 +22,13 @@ func (Deployment) Fields() []ent.Field {
 			Comment("ORG_ROLE_* of new users"),
 		field.Bool("triage_via_comment").Default(false).Comment("replies to review comments triage findings"),
 		field.Bool("cross_file_analysis").Default(false).Comment("has_deepsemgrep in the contract"),
-		field.Bool("dependency_query").Default(false),
+		// The column keeps its default, as default_role does.
+		field.Bool("dependency_query").Default(true).Annotations(entsql.Default("false")).
+			Comment("scanners ask this server about dependencies"),
 		field.Bytes("products").Optional().Comment("palisade.deployments.v1.DeploymentProductConfig; empty: the defaults"),
+		field.Bytes("close_limits").Optional().Comment("palisade.scans.v1.CloseLimits; empty: the defaults"),
 		field.Int64("catalog_revision").Default(0).Comment("incremented when fields of rules or projects that findings show change"),
+		timestamp("policies_migrated_at").Optional().Nillable().Comment("when it moved to detection policies; null: it has not"),
 		timestamp("created_at").Immutable(),
 	}
 }

@@ -21,6 +21,8 @@ func (Finding) Fields() []ent.Field {
 		field.Int64("project_id").Immutable(),
 		field.Int64("rule_id"),
 		field.Int64("first_seen_scan_id").Immutable(),
+		field.Int64("last_seen_scan_id").Optional().Nillable().
+			Comment("last full scan that reported it, once a later one that covers it did not; null: the latest one reported it"),
 		field.String("ref").Immutable().Comment("full ref"),
 		field.String("tool").Immutable(),
 		field.String("analysis_category").Immutable().Comment("separates analyses of one tool and ref"),
@@ -52,6 +54,8 @@ func (Finding) Fields() []ent.Field {
 		timestamp("relevant_since"),
 		timestamp("state_updated_at"),
 		timestamp("triaged_at").Optional().Nillable(),
+		field.String("ignored_by_pattern").Optional().Nillable().
+			Comment("policy pattern that its path matches: the policy mutes it; null: none, or a scan muted it"),
 		field.Int64("content_hash").Comment("hash of content, severity and rule; detects whether a scan changed it"),
 		field.Bytes("content").Comment("palisade.store.v1.FindingContent"),
 	}
@@ -68,6 +72,11 @@ func (Finding) Indexes() []ent.Index {
 		index.Fields("deployment_id", "project_id", "fingerprint", "ref", "analysis_category").Unique().StorageKey("findings_by_identity"),
 		index.Fields("deployment_id", "project_id", "match_key").StorageKey("findings_by_evidence"),
 		index.Fields("deployment_id", "project_id", "ref", "tool", "analysis_category", "state").StorageKey("findings_of_analysis"),
+		// Findings that the latest full scan did not report. A scan that reports them again looks for them.
+		index.Fields("deployment_id", "project_id", "ref", "tool", "analysis_category", "state", "last_seen_scan_id").StorageKey("findings_unseen").
+			Annotations(entsql.IndexWhere("last_seen_scan_id IS NOT NULL")),
+		// Findings that come back when their pattern goes.
+		index.Fields("deployment_id", "id").StorageKey("findings_ignored_by_pattern").Annotations(entsql.IndexWhere("ignored_by_pattern IS NOT NULL")),
 		index.Fields("deployment_id", "issue_type", "relevant_since", "id", "status").StorageKey("findings_list"),
 		index.Fields("deployment_id", "issue_type", "status", "relevant_since", "id", "project_id").StorageKey("findings_list_status"),
 		index.Fields("deployment_id", "issue_type", "severity", "relevant_since", "id", "status", "project_id").StorageKey("findings_list_severity"),
@@ -78,10 +87,11 @@ func (Finding) Indexes() []ent.Index {
 		index.Fields("deployment_id", "first_seen_scan_id").StorageKey("findings_of_scan"),
 		// Ignored findings for scanners: triage decisions always have a reason.
 		index.Fields("deployment_id", "project_id", "triage_state").StorageKey("findings_decided").Annotations(entsql.IndexWhere("triage_reason IS NOT NULL")),
-		// Covering index for reports: all columns that they group by. New findings are appended at its end, which is
-		// cheap.
-		index.Fields("deployment_id", "id", "project_id", "rule_id", "ref", "issue_type", "severity", "exposure", "validation_state",
-			"autotriage_verdict", "policy_mode").StorageKey("findings_report"),
+		// Covering index for the columns in memory, from which reports, lists, counts and groups are computed. New findings
+		// are appended at its end, which is cheap.
+		index.Fields("deployment_id", "id", "project_id", "rule_id", "ref", "issue_type", "severity", "state", "triage_state",
+			"relevant_since", "triage_reason", "policy_mode", "autotriage_verdict", "exposure", "transitivity", "epss_probability",
+			"malicious", "click_to_fix_state", "validation_state", "historical").StorageKey("findings_columns"),
 		rare("triage_reason"), rare("policy_mode"), rare("autotriage_verdict"), rare("component_tag"), rare("exposure"),
 		rare("transitivity"), rare("package"), rare("advisory"), rare("epss_probability"), rare("malicious"), rare("click_to_fix_state"),
 		rare("validation_state"), rare("historical"),

@@ -82,6 +82,12 @@ func (SigningKey) Policy() ent.Policy { return systemOnly }
 // Policy of settings: only the server itself.
 func (Setting) Policy() ent.Policy { return systemOnly }
 
+// Policy of sessions: only the server itself.
+func (Session) Policy() ent.Policy { return systemOnly }
+
+// Policy of console links: only the server itself.
+func (ConsoleLink) Policy() ent.Policy { return systemOnly }
+
 var systemOnly = wall(func(int64, privacy.Filter) error {
 	return privacy.Denyf("this table belongs to the server, not to a deployment")
 })

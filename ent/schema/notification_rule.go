@@ -2,6 +2,7 @@ package schema
 
 import (
 	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
 )
@@ -24,6 +25,13 @@ func (NotificationRule) Fields() []ent.Field {
 		field.JSON("policy_slugs", []string{}).Comment("empty: all"),
 		field.Bool("use_network_broker").Default(false),
 		field.Bool("send_scan_completion").Default(true),
+		field.Bool("send_held_closes").Default(false),
+		field.Bool("send_rule_alerts").Default(false),
+		field.Bool("send_freshness").Default(false),
+		field.Bool("send_findings").Default(true),
+		field.Bytes("send_report").Optional().Comment("palisade.reporting.v1.ReportSchedule; empty: none"),
+		timestamp("next_report_at").Optional().Nillable().Comment("of an enabled rule with a report"),
+		timestamp("last_report_at").Optional().Nillable(),
 		field.JSON("refused_recipients", map[string]string{}).Optional().Comment("for e-mail: addresses that the mail server refused, with its response"),
 		timestamp("created_at").Immutable(),
 		timestamp("updated_at"),
@@ -35,5 +43,7 @@ func (NotificationRule) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("deployment_id", "id").StorageKey("notification_rules_list"),
 		index.Fields("deployment_id", "channel", "id").StorageKey("notification_rules_by_channel"),
+		index.Fields("next_report_at", "id").StorageKey("notification_rules_reports").
+			Annotations(entsql.IndexWhere("next_report_at IS NOT NULL")),
 	}
 }

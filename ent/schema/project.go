@@ -2,6 +2,7 @@ package schema
 
 import (
 	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
 )
@@ -27,10 +28,15 @@ func (Project) Fields() []ent.Field {
 		field.String("scm_type").Default("SCM_TYPE_UNKNOWN"),
 		field.Bool("managed_diff_scan").Default(false),
 		field.Bool("managed_full_scan").Default(false),
+		field.Bool("ai_full_scan").Default(false),
 		timestamp("created_at").Immutable(),
 		field.Int64("creator_id").Optional().Nillable().Immutable().Comment("the team-limited user whose upload created it"),
 		timestamp("latest_scan_at").Optional().Nillable(),
 		timestamp("archived_at").Optional().Nillable(),
+		field.JSON("ignored_files", []string{}).Optional().Comment("paths that scans leave out, as patterns of a .gitignore file"),
+		field.JSON("product_ignored_files", map[string][]string{}).Optional().Comment("further patterns, by product: sast, sca, secrets"),
+		field.String("badge_key").Optional().Nillable().Sensitive().Comment("random part of the badge's URL; NULL: no badge"),
+		field.Bytes("close_limits").Optional().Comment("palisade.scans.v1.CloseLimits; empty: those of the deployment"),
 	}
 }
 
@@ -40,5 +46,10 @@ func (Project) Indexes() []ent.Index {
 		index.Fields("deployment_id", "name").Unique().StorageKey("projects_by_name"),
 		index.Fields("deployment_id", "name_key").StorageKey("projects_by_name_key"),
 		index.Fields("deployment_id", "id").StorageKey("projects_list"),
+		index.Fields("deployment_id", "scm_type", "id").StorageKey("projects_list_scm_type"),
+		index.Fields("deployment_id", "archived_at", "id").StorageKey("projects_list_archived"),
+		index.Fields("deployment_id", "latest_scan_at", "id").StorageKey("projects_list_scanned"),
+		index.Fields("deployment_id", "repository_url", "id").StorageKey("projects_by_repository"),
+		index.Fields("badge_key").StorageKey("projects_by_badge").Annotations(entsql.IndexWhere("badge_key IS NOT NULL")),
 	}
 }

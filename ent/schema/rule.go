@@ -2,6 +2,7 @@ package schema
 
 import (
 	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
 )
@@ -24,6 +25,8 @@ func (Rule) Fields() []ent.Field {
 		field.String("category"),
 		field.String("confidence").Comment("low, medium, high"),
 		field.Bytes("content").Comment("palisade.findings.v1.FindingRule"),
+		field.String("secret_type").Optional().Nillable().Comment("kind of secret that it finds; as in content"),
+		field.String("origin").Optional().Nillable().Comment("custom, community, pro_rules; null if the scanner did not say"),
 	}
 }
 
@@ -34,5 +37,7 @@ func (Rule) Indexes() []ent.Index {
 		index.Fields("deployment_id", "name").StorageKey("rules_filter_name"),
 		index.Fields("deployment_id", "category").StorageKey("rules_filter_category"),
 		index.Fields("deployment_id", "confidence").StorageKey("rules_filter_confidence"),
+		index.Fields("deployment_id", "secret_type").StorageKey("rules_filter_secret_type").Annotations(entsql.IndexWhere("secret_type IS NOT NULL")),
+		index.Fields("deployment_id", "origin").StorageKey("rules_filter_origin").Annotations(entsql.IndexWhere("origin IS NOT NULL")),
 	}
 }

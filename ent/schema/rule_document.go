@@ -2,6 +2,7 @@ package schema
 
 import (
 	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
 )
@@ -24,6 +25,11 @@ func (RuleDocument) Fields() []ent.Field {
 		field.String("mode").Comment("monitor, comment, block, off"),
 		field.String("visibility").Default("org_private").Comment("org_private, unlisted, public"),
 		field.Int32("version").Comment("version of its newest document, from 1"),
+		field.Int32("proven_version").Default(0).Comment("a scan ran this version, or a person released it: reports do not quarantine it; 0: none"),
+		field.Int32("quarantined_version").Default(0).Comment("scans do not get this version, because it breaks scanners; 0: none"),
+		field.String("quarantine_reason").Default("").Comment("what the scanner said"),
+		field.Int64("quarantine_scan_id").Default(0).Comment("the scan that reported it"),
+		timestamp("quarantined_at").Optional().Nillable(),
 		timestamp("created_at").Immutable(),
 		timestamp("updated_at"),
 	}
@@ -34,6 +40,8 @@ func (RuleDocument) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("deployment_id", "name").Unique().StorageKey("rule_documents_by_name"),
 		index.Fields("deployment_id", "product", "mode", "id").StorageKey("rule_documents_of_product"),
+		index.Fields("deployment_id", "product").StorageKey("rule_documents_unproven").Annotations(entsql.IndexWhere("proven_version < version")),
+		index.Fields("deployment_id", "name").StorageKey("rule_documents_quarantined").Annotations(entsql.IndexWhere("quarantined_version = version")),
 	}
 }
 

@@ -44,8 +44,11 @@ func (ScanCoverage) Fields() []ent.Field {
 		field.String("tool").Immutable(),
 		field.String("analysis_category").Immutable(),
 		field.Bool("is_full_scan").Immutable(),
+		field.Int32("products").Immutable().Optional().Nillable().
+			Comment("products whose findings it reports, as a bit set; 0: the run failed; null: stored before this column existed"),
 		field.Bytes("content").Immutable().Comment("zstd of palisade.store.v1.ScanCoverage"),
 		timestamp("at").Immutable(),
+		timestamp("commit_time").Immutable().Optional().Nillable().Comment("that of the scan"),
 	}
 }
 
@@ -54,6 +57,7 @@ func (ScanCoverage) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("deployment_id", "scan_id").StorageKey("scan_coverages_of_scan"),
 		index.Fields("deployment_id", "project_id", "ref", "tool", "analysis_category", "scan_id").StorageKey("scan_coverages_of_analysis"),
+		index.Fields("deployment_id", "project_id", "ref", "tool", "analysis_category", "commit_time").StorageKey("scan_coverages_by_commit"),
 		index.Fields("deployment_id", "at").StorageKey("scan_coverages_by_time"),
 	}
 }

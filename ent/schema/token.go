@@ -2,6 +2,7 @@ package schema
 
 import (
 	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
 )
@@ -23,6 +24,7 @@ func (Token) Fields() []ent.Field {
 		field.Int64("parent_id").Optional().Nillable().Immutable().
 			Comment("parent token, deleted together with this one; null if a user or the operator created it. No index: " +
 				"tokens_list narrows a query to the few tokens of a deployment"),
+		field.Int64("project_id").Optional().Nillable().Immutable().Comment("project whose CI uses the token; null for other tokens"),
 		field.JSON("scopes", []string{}).Comment("web-api, agent, workflow-tasks, install-checks"),
 		field.JSON("limited_scopes", []string{}).Optional().Comment("a token restricted to these cannot use the Web API"),
 		field.String("role").Comment("ORG_ROLE_*"),
@@ -38,5 +40,6 @@ func (Token) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("hash").Unique().StorageKey("tokens_by_hash"),
 		index.Fields("deployment_id", "created_at").StorageKey("tokens_list"),
+		index.Fields("deployment_id", "project_id").StorageKey("tokens_of_project").Annotations(entsql.IndexWhere("project_id IS NOT NULL")),
 	}
 }

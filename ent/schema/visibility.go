@@ -14,15 +14,22 @@ import (
 	"github.com/palisade/palisade/ent/aimemory"
 	"github.com/palisade/palisade/ent/aimemoryuse"
 	"github.com/palisade/palisade/ent/dependency"
+	"github.com/palisade/palisade/ent/detectionexception"
+	"github.com/palisade/palisade/ent/exceptionrequest"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
 	"github.com/palisade/palisade/ent/findingmatch"
+	"github.com/palisade/palisade/ent/freshness"
+	"github.com/palisade/palisade/ent/heldclose"
 	"github.com/palisade/palisade/ent/identitychange"
+	"github.com/palisade/palisade/ent/policyact"
 	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/privacy"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/projecttag"
+	"github.com/palisade/palisade/ent/ruleboardproject"
 	"github.com/palisade/palisade/ent/scan"
+	"github.com/palisade/palisade/ent/scananswer"
 	"github.com/palisade/palisade/ent/scancoverage"
 	"github.com/palisade/palisade/ent/tag"
 	"github.com/palisade/palisade/ent/tenant"
@@ -70,9 +77,49 @@ func (IdentityChange) Policy() ent.Policy {
 	return ofVisibleProjects[predicate.IdentityChange, *gen.IdentityChangeQuery](byProject(identitychange.FieldProjectID))
 }
 
+// Policy of triage changes' findings: visible with the finding.
+func (TriageChangeFinding) Policy() ent.Policy {
+	return ofVisibleProjects[predicate.TriageChangeFinding, *gen.TriageChangeFindingQuery](byFinding)
+}
+
+// Policy of exception requests: visible with the project.
+func (ExceptionRequest) Policy() ent.Policy {
+	return ofVisibleProjects[predicate.ExceptionRequest, *gen.ExceptionRequestQuery](byProject(exceptionrequest.FieldProjectID))
+}
+
+// Policy of held closes: visible with the project.
+func (HeldClose) Policy() ent.Policy {
+	return ofVisibleProjects[predicate.HeldClose, *gen.HeldCloseQuery](byProject(heldclose.FieldProjectID))
+}
+
+// Policy of acts of policies: visible with the project.
+func (PolicyAct) Policy() ent.Policy {
+	return ofVisibleProjects[predicate.PolicyAct, *gen.PolicyActQuery](byProject(policyact.FieldProjectID))
+}
+
 // Policy of scan coverages: visible with the project.
 func (ScanCoverage) Policy() ent.Policy {
 	return ofVisibleProjects[predicate.ScanCoverage, *gen.ScanCoverageQuery](byProject(scancoverage.FieldProjectID))
+}
+
+// Policy of answers to uploads: visible with the project.
+func (ScanAnswer) Policy() ent.Policy {
+	return ofVisibleProjects[predicate.ScanAnswer, *gen.ScanAnswerQuery](byProject(scananswer.FieldProjectID))
+}
+
+// Policy of freshness: visible with the project.
+func (Freshness) Policy() ent.Policy {
+	return ofVisibleProjects[predicate.Freshness, *gen.FreshnessQuery](byProject(freshness.FieldProjectID))
+}
+
+// Policy of detection exceptions: visible with the project; exceptions for tags are visible to everybody.
+func (DetectionException) Policy() ent.Policy {
+	return ofVisibleProjects[predicate.DetectionException, *gen.DetectionExceptionQuery](orOfNone(detectionexception.FieldProjectID))
+}
+
+// Policy of assignments to rule boards: visible with the project.
+func (RuleboardProject) Policy() ent.Policy {
+	return ofVisibleProjects[predicate.RuleboardProject, *gen.RuleboardProjectQuery](byProject(ruleboardproject.FieldProjectID))
 }
 
 // Policy of dependencies: visible with the project.
@@ -148,9 +195,29 @@ func (IdentityChange) Hooks() []ent.Hook {
 	return []ent.Hook{createsIn(identitychange.FieldProjectID, projectExists)}
 }
 
+// Hooks of held closes.
+func (HeldClose) Hooks() []ent.Hook {
+	return []ent.Hook{createsIn(heldclose.FieldProjectID, projectExists)}
+}
+
+// Hooks of acts of policies.
+func (PolicyAct) Hooks() []ent.Hook {
+	return []ent.Hook{createsIn(policyact.FieldProjectID, projectExists)}
+}
+
 // Hooks of scan coverages.
 func (ScanCoverage) Hooks() []ent.Hook {
 	return []ent.Hook{createsIn(scancoverage.FieldProjectID, projectExists)}
+}
+
+// Hooks of answers to uploads.
+func (ScanAnswer) Hooks() []ent.Hook {
+	return []ent.Hook{createsIn(scananswer.FieldProjectID, projectExists)}
+}
+
+// Hooks of freshness.
+func (Freshness) Hooks() []ent.Hook {
+	return []ent.Hook{createsIn(freshness.FieldProjectID, projectExists)}
 }
 
 // Hooks of dependencies.
@@ -166,6 +233,16 @@ func (WorkflowRun) Hooks() []ent.Hook {
 // Hooks of agentic-workflow issues.
 func (AgenticIssue) Hooks() []ent.Hook {
 	return []ent.Hook{createsIn(agenticissue.FieldProjectID, projectExists)}
+}
+
+// Hooks of detection exceptions.
+func (DetectionException) Hooks() []ent.Hook {
+	return []ent.Hook{createsIn(detectionexception.FieldProjectID, projectExists)}
+}
+
+// Hooks of assignments to rule boards.
+func (RuleboardProject) Hooks() []ent.Hook {
+	return []ent.Hook{createsIn(ruleboardproject.FieldProjectID, projectExists)}
 }
 
 // Hooks of memories.

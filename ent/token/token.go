@@ -24,6 +24,8 @@ const (
 	FieldHint = "hint"
 	// FieldParentID holds the string denoting the parent_id field in the database.
 	FieldParentID = "parent_id"
+	// FieldProjectID holds the string denoting the project_id field in the database.
+	FieldProjectID = "project_id"
 	// FieldScopes holds the string denoting the scopes field in the database.
 	FieldScopes = "scopes"
 	// FieldLimitedScopes holds the string denoting the limited_scopes field in the database.
@@ -51,6 +53,7 @@ var Columns = []string{
 	FieldHash,
 	FieldHint,
 	FieldParentID,
+	FieldProjectID,
 	FieldScopes,
 	FieldLimitedScopes,
 	FieldRole,
@@ -111,6 +114,11 @@ func ByHint(opts ...sql.OrderTermOption) OrderOption {
 // ByParentID orders the results by the parent_id field.
 func ByParentID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldParentID, opts...).ToFunc()
+}
+
+// ByProjectID orders the results by the project_id field.
+func ByProjectID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldProjectID, opts...).ToFunc()
 }
 
 // ByRole orders the results by the role field.

@@ -3,17 +3,20 @@ package ai
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/riverqueue/river"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/aianalysis"
 	"github.com/palisade/palisade/ent/tenant"
 	aiv1 "github.com/palisade/palisade/gen/palisade/ai/v1"
+	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/ai/prompt"
 	"github.com/palisade/palisade/services/findings/verdict"
@@ -111,6 +114,9 @@ func (w *analysisWorker) Work(ctx context.Context, job *river.Job[analysisArgs])
 	begun := time.Now()
 	found, err := w.analyse(kept, row, job.Args)
 	found.took = time.Since(begun)
+	if unstored := w.addCost(ctx, row, found.answer); err == nil {
+		err = unstored
+	}
 	if err == nil {
 		err = w.storeResult(ctx, job, row, found)
 	}
@@ -125,24 +131,57 @@ func runningAnalysis(tx *ent.Tx, id int64, round int32) *ent.AiAnalysisUpdate {
 	return tx.AiAnalysis.Update().Where(aianalysis.ID(id), aianalysis.Status(pending), aianalysis.Round(round))
 }
 
-// end handles an error: retry, or end the analysis.
+// addCost adds the tokens and the cost of an attempt, whatever becomes of its answer.
+func (w *analysisWorker) addCost(ctx context.Context, row *ent.AiAnalysis, answer llm.Answer) error {
+	if answer.InputTokens == 0 && answer.OutputTokens == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout) // the job's own context may have timed out
+	defer cancel()
+	return w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		return tx.AiAnalysis.Update().Where(aianalysis.ID(row.ID)).AddInputTokens(answer.InputTokens).
+			AddOutputTokens(answer.OutputTokens).AddCostUsd(answer.CostUSD).Exec(ctx)
+	})
+}
+
+// end handles an error: retry, or end the analysis. The error of an attempt is stored in both cases.
 func (w *analysisWorker) end(ctx context.Context, job *river.Job[analysisArgs], row *ent.AiAnalysis, found analysed, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(ctx.Err(), context.Canceled):
 		return river.JobSnooze(time.Second) // the server stops: does not count as an attempt
-	case !isFinal(err) && job.Attempt < job.MaxAttempts:
-		return err
 	}
-	text := errorText(err)
-	w.log.InfoContext(ctx, "an analysis has failed", "analysis_id", row.ID, "finding_id", row.FindingID, "error", text)
+	text, again := errorText(err, row.Error), !isFinal(err) && job.Attempt < job.MaxAttempts
+	if !again {
+		w.log.InfoContext(ctx, "an analysis has failed", "analysis_id", row.ID, "finding_id", row.FindingID, "reason", text, "error", err)
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout) // the job's own context may have timed out
 	defer cancel()
-	return w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		_, err := found.ended(runningAnalysis(tx, row.ID, job.Args.Round)).SetStatus(failed).SetError(text).Save(ctx)
-		return err
+	stored := w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		if again {
+			return runningAnalysis(tx, row.ID, job.Args.Round).SetError(text).Exec(ctx)
+		}
+		return w.failAnalysis(ctx, tx, row, job.Args.Round, found, text)
 	})
+	if again {
+		return errors.Join(err, stored)
+	}
+	return stored
+}
+
+// failAnalysis ends an analysis and shows the reason in its finding.
+func (a *Assistant) failAnalysis(ctx context.Context, tx *ent.Tx, row *ent.AiAnalysis, round int32, found analysed, text string) error {
+	n, err := found.ended(runningAnalysis(tx, row.ID, round)).SetStatus(failed).SetError(text).Save(ctx)
+	if err != nil || n == 0 || row.Trial {
+		return err
+	}
+	return ignoreNotFound(verdict.Amend(ctx, a.store, tx, row.FindingID, func(content *storev1.FindingContent, _ *ent.FindingUpdate) {
+		if content.Assistant == nil {
+			content.Assistant = &findingsv1.Assistant{}
+		}
+		content.Assistant.Failure = &findingsv1.AssistantFailure{CreatedAt: timestamppb.Now(), Reason: text}
+	}))
 }
 
 // isFinal reports whether retrying is of no use.
@@ -152,19 +191,30 @@ func isFinal(err error) bool {
 		errors.Is(err, errDied) || errors.Is(err, errOff) || errors.As(err, &hosts) && !isTemporary(err)
 }
 
-// errorText is the stored text of an error. Only public texts are stored; they contain no code and no prompt.
-func errorText(err error) string {
+// errorText is the stored text of an error. Only public texts are stored; they contain no code and no prompt. Other
+// errors leave the text of an earlier attempt, if there is one.
+func errorText(err error, earlier string) string {
 	var hosts *host.Error
 	switch {
 	case ent.IsNotFound(err):
 		return "the finding is gone"
 	case errors.As(err, &hosts):
 		return verdict.Text("the source-code host: "+hosts.Text, maxError)
-	case llm.IsPermanent(err), errors.Is(err, prompt.ErrAnswer), errors.Is(err, prompt.ErrNoFix), errors.Is(err, errMoved), errors.Is(err, errNewer),
-		errors.Is(err, errDied), errors.Is(err, errOff):
-		return verdict.Text(strings.Join(strings.Fields(err.Error()), " "), maxError)
+	case llm.Text(err) != "":
+		return oneLine(llm.Text(err))
+	case errors.Is(err, prompt.ErrAnswer), errors.Is(err, prompt.ErrNoFix), errors.Is(err, errMoved), errors.Is(err, errNewer),
+		errors.Is(err, errDied), errors.Is(err, errAbandoned), errors.Is(err, errOff):
+		return oneLine(err.Error())
+	case earlier != "":
+		return earlier
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Sprintf("it took longer than %v", jobTimeout)
 	}
-	return "the model did not answer, however often it was asked"
+	return "an internal error: see the server's log"
+}
+
+func oneLine(text string) string {
+	return verdict.Text(strings.Join(strings.Fields(text), " "), maxError)
 }
 
 // analysed is the result of an analysis.
@@ -254,11 +304,9 @@ func (a *Assistant) code(ctx context.Context, s *subject) (code, around string, 
 	return code, prompt.Window(lines, first, last, contextLines), nil
 }
 
-// ended sets the cost of an analysis.
+// ended sets the end of an analysis. addCost has added its cost.
 func (f analysed) ended(u *ent.AiAnalysisUpdate) *ent.AiAnalysisUpdate {
-	return u.SetFinishedAt(store.Now()).ClearLeaseUntil().
-		SetDurationMs(f.took.Milliseconds()).SetModel(verdict.Text(f.answer.Model, 200)).SetInputTokens(f.answer.InputTokens).
-		SetOutputTokens(f.answer.OutputTokens).SetCostUsd(f.answer.CostUSD)
+	return u.SetFinishedAt(store.Now()).ClearLeaseUntil().SetDurationMs(f.took.Milliseconds()).SetModel(verdict.Text(f.answer.Model, 200))
 }
 
 // storeResult stores an analysis and its effect on the finding. A second run of the job finds it ended and does
@@ -269,7 +317,7 @@ func (w *analysisWorker) storeResult(ctx context.Context, job *river.Job[analysi
 		return err
 	}
 	return w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		n, err := f.ended(runningAnalysis(tx, row.ID, job.Args.Round)).SetStatus(done).SetVerdict(f.verdict).SetResult(encoded).Save(ctx)
+		n, err := f.ended(runningAnalysis(tx, row.ID, job.Args.Round)).SetStatus(done).SetVerdict(f.verdict).SetResult(encoded).SetError("").Save(ctx)
 		if err != nil || n == 0 {
 			return err
 		}
@@ -281,6 +329,7 @@ func (w *analysisWorker) storeResult(ctx context.Context, job *river.Job[analysi
 			GuidanceSummary: f.result.GetGuidanceSummary(), GuidanceText: f.result.GetGuidanceText(),
 			FixCode: f.result.GetFixCode(), FixDiff: f.result.GetFixDiff(), FixExplanation: f.result.GetFixExplanation(),
 			ComponentTag: f.result.GetComponentTag(), ComponentRisk: f.result.GetComponentRisk(),
+			RuleSummary: f.result.GetRuleSummary(), RuleExplanation: f.result.GetRuleExplanation(),
 			ActorKind: verdict.ActorJob, ActorID: job.ID, ContentHash: row.ContentHash,
 		})
 		if err != nil || !applied {

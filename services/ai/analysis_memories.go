@@ -80,7 +80,7 @@ func (s *subject) promptFinding() prompt.Finding {
 	at, dependency := s.content.GetLocation(), s.content.GetFoundDependency()
 	f := prompt.Finding{
 		Type: s.IssueType, Severity: s.Severity, Confidence: s.rule.GetConfidence(),
-		Rule: s.rule.GetName(), RuleText: s.rule.GetMessage(), Message: s.content.GetMessage(),
+		Rule: s.rule.GetName(), RuleText: s.rule.GetMessage(), HasHelp: s.rule.GetHelp() != "", Message: s.content.GetMessage(),
 		Classes: slices.Concat(s.rule.GetCweNames(), s.rule.GetOwaspNames(), s.rule.GetVulnerabilityClasses()),
 		Project: s.project.Name, Path: at.GetFilePath(), Line: at.GetLine(),
 		Package: dependency.GetPackage(), Version: dependency.GetVersion(), Advisory: s.content.GetVulnerabilityIdentifier(),

@@ -100,11 +100,18 @@ func (w *fixWorker) Work(ctx context.Context, job *river.Job[fixArgs]) error {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return river.JobSnooze(time.Second)
 	case !isFinal(err) && !errors.Is(err, errMoved) && !errors.Is(err, errNewer) && job.Attempt < job.MaxAttempts:
-		return err
+		return errors.Join(err, w.noteError(end, row, job.Args.Round, errorText(err, row.Error)))
 	}
-	text := errorText(err)
-	w.log.InfoContext(ctx, "a fix has failed", "fix_id", row.ID, "finding_id", row.FindingID, "error", text)
-	return w.failed(end, job, row, text)
+	text := errorText(err, row.Error)
+	w.log.InfoContext(ctx, "a fix has failed", "fix_id", row.ID, "finding_id", row.FindingID, "reason", text, "error", err)
+	return w.failFix(end, row, job.Args.Round, text)
+}
+
+// noteError stores why an attempt failed.
+func (w *fixWorker) noteError(ctx context.Context, row *ent.AiFix, round int32, text string) error {
+	return w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		return runningFix(tx, row.ID, round).SetError(text).Exec(ctx)
+	})
 }
 
 // runningFix updates a fix only if it has not ended and this job's round is current.
@@ -240,7 +247,7 @@ func harmless(text string, limit int) string {
 func (w *fixWorker) opened(ctx context.Context, job *river.Job[fixArgs], row *ent.AiFix, branch string, pull host.PullRequest) error {
 	made := &findingsv1.ClickToFixPr{CreatedAt: timestamppb.Now(), Url: pull.URL}
 	return w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		n, err := runningFix(tx, row.ID, job.Args.Round).ClearLeaseUntil().SetStatus(fixOpened).SetBranch(branch).
+		n, err := runningFix(tx, row.ID, job.Args.Round).ClearLeaseUntil().SetStatus(fixOpened).SetError("").SetBranch(branch).
 			SetPrURL(pull.URL).SetFinishedAt(store.Now()).Save(ctx)
 		if err != nil || n == 0 {
 			return err
@@ -256,15 +263,15 @@ func (w *fixWorker) opened(ctx context.Context, job *river.Job[fixArgs], row *en
 // maxFailures is the number of stored failures of a finding, latest first.
 const maxFailures = 20
 
-// failed records why there is no pull request.
-func (w *fixWorker) failed(ctx context.Context, job *river.Job[fixArgs], row *ent.AiFix, text string) error {
-	return w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		n, err := runningFix(tx, row.ID, job.Args.Round).ClearLeaseUntil().SetStatus(fixFailed).SetError(text).
+// failFix ends a fix and records in its finding why there is no pull request.
+func (a *Assistant) failFix(ctx context.Context, row *ent.AiFix, round int32, text string) error {
+	return a.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		n, err := runningFix(tx, row.ID, round).ClearLeaseUntil().SetStatus(fixFailed).SetError(text).
 			SetFinishedAt(store.Now()).Save(ctx)
 		if err != nil || n == 0 {
 			return err
 		}
-		return ignoreNotFound(verdict.Amend(ctx, w.store, tx, row.FindingID, func(content *storev1.FindingContent, _ *ent.FindingUpdate) {
+		return ignoreNotFound(verdict.Amend(ctx, a.store, tx, row.FindingID, func(content *storev1.FindingContent, _ *ent.FindingUpdate) {
 			all := append(content.GetClickToFixFailures(), &findingsv1.ClickToFixFailure{CreatedAt: timestamppb.Now(), Reason: text})
 			content.ClickToFixFailures = all[max(0, len(all)-maxFailures):]
 		}))

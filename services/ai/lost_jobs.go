@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -34,6 +35,8 @@ var (
 	errLost = errors.New("the work no longer belongs to this worker")
 	// errDied ends work that has killed its workers repeatedly.
 	errDied = errors.New("the server ended while it worked on it, again and again")
+	// errAbandoned ends work whose job will never run again.
+	errAbandoned = errors.New("its background job was stopped or lost")
 )
 
 // claim extends a worker's lease. It returns 0 if the work has ended or another worker has it.
@@ -97,11 +100,22 @@ func (sweepArgs) InsertOpts() river.InsertOpts {
 type sweepWorker struct {
 	river.WorkerDefaults[sweepArgs]
 	*Assistant
+	// stale is when this node has last looked for old work without a job, in Unix seconds.
+	stale atomic.Int64
 }
 
-// Work enqueues the work of dead workers again, once per death: each job has another round.
+// Work enqueues the work of dead workers again, once per death: each job has another round. It ends work whose job will
+// never run again.
 func (w *sweepWorker) Work(ctx context.Context, _ *river.Job[sweepArgs]) error {
+	queue, now := jobs.FromContext(ctx), time.Now()
+	var stale error
+	if now.Unix()-w.stale.Load() >= int64(staleInterval/time.Second) {
+		if stale = w.endStale(ctx, queue); stale == nil {
+			w.stale.Store(now.Unix())
+		}
+	}
 	return errors.Join(
+		stale, w.endDropped(ctx, queue),
 		enqueueLost(ctx, w.Assistant, func(ctx context.Context, tx *ent.Tx, args *analysisArgs, now int64) (int, error) {
 			args.Round++
 			return tx.AiAnalysis.Update().Where(aianalysis.ID(args.AnalysisID), aianalysis.Status(pending), aianalysis.Round(args.Round-1),

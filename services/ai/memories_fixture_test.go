@@ -142,8 +142,14 @@ func memoryGolden(t testing.TB, name, body string) {
 // member returns the token of a member with a team that has only the project acme/web.
 func (s *remembering) member(t testing.TB) string {
 	t.Helper()
+	return memberOf(t, s.Server, s.projects["acme/web"])
+}
+
+// memberOf returns the token of a member with a team that has only one project.
+func memberOf(t testing.TB, s *apitest.Server, projectID int64) string {
+	t.Helper()
 	token := s.AddUser(t, s.Tenant, "mia@acme.test", access.RoleMember)
-	s.write(t, func(ctx context.Context, tx *ent.Tx) error {
+	err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
 		mia, err := tx.User.Query().Order(ent.Desc("id")).FirstID(ctx)
 		if err != nil {
 			return err
@@ -155,7 +161,10 @@ func (s *remembering) member(t testing.TB) string {
 		if err := tx.TeamMember.Create().SetDeploymentID(s.DeploymentID).SetTeamID(team.ID).SetUserID(mia).SetRole("TEAM_ROLE_MEMBER").SetCreatedAt(1).Exec(ctx); err != nil {
 			return err
 		}
-		return tx.TeamProject.Create().SetDeploymentID(s.DeploymentID).SetTeamID(team.ID).SetProjectID(s.projects["acme/web"]).SetCreatedAt(1).Exec(ctx)
+		return tx.TeamProject.Create().SetDeploymentID(s.DeploymentID).SetTeamID(team.ID).SetProjectID(projectID).SetCreatedAt(1).Exec(ctx)
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	return token
 }

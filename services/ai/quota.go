@@ -24,7 +24,7 @@ import (
 const hourly = 1000
 
 // usage is a deployment's number of orders in the calendar month and hour (both UTC) of a time. A fix counts as an
-// analysis.
+// analysis. Orders that failed give their quota back.
 type usage struct {
 	month, hour int64
 	now         time.Time
@@ -41,15 +41,15 @@ func (a *Assistant) usage(ctx context.Context, db *ent.Client, deploymentID int6
 	return u, err
 }
 
-// ordered counts the orders since a time.
+// ordered counts the orders since a time that are waiting or done.
 func ordered(ctx context.Context, db *ent.Client, deploymentID int64, since time.Time) (int64, error) {
 	ctx = tenant.System(ctx)
 	analyses, err := db.AiAnalysis.Query().Where(aianalysis.DeploymentID(deploymentID), aianalysis.CreatedAtGTE(store.Micros(since)),
-		aianalysis.Counted(true)).Count(ctx)
+		aianalysis.Counted(true), aianalysis.StatusNEQ(failed)).Count(ctx)
 	if err != nil {
 		return 0, err
 	}
-	fixes, err := db.AiFix.Query().Where(aifix.DeploymentID(deploymentID), aifix.StatusIn(fixRequested, fixOpened, fixFailed),
+	fixes, err := db.AiFix.Query().Where(aifix.DeploymentID(deploymentID), aifix.StatusNEQ(fixFailed),
 		aifix.RequestedAtGTE(store.Micros(since))).Count(ctx)
 	return int64(analyses) + int64(fixes), err
 }

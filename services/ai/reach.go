@@ -38,7 +38,7 @@ func (a *Assistant) connectionFor(configs []*ent.ScmConfig, row *ent.Project) (c
 	case !slices.Contains(host.Supported, kind):
 		why = accessError{aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_SCM_NOT_SUPPORTED,
 			fmt.Sprintf("code at hosts of type %s cannot be read yet", config.Type)}
-	case config.Suspended:
+	case connect.Suspended(config):
 		why = accessError{aiv1.AnalysisFailureReason_ANALYSIS_FAILURE_REASON_SCM_DISCONNECTED,
 			"the source-code host has suspended the connection to " + config.Namespace}
 	case len(config.AccessToken) == 0 && config.ScmAppID == nil:

@@ -190,10 +190,18 @@ func (s *Tasks) GetTaskInfo(ctx context.Context, _ *aiv1.GetTaskInfoRequest) (*a
 	if err != nil {
 		return nil, err
 	}
+	disabled, err := s.whyDisabled(ctx)
+	if err != nil {
+		return nil, err
+	}
+	remaining := max(0, s.monthly-used.month)
+	if disabled != "" {
+		remaining = 0
+	}
 	wait := (time.Duration(waiting)*took/(workers/2) + time.Second - 1).Truncate(time.Second)
 	return &aiv1.GetTaskInfoResponse{
 		WaitTime:      strconv.FormatInt(int64(wait/time.Second), 10) + "s",
-		RunsRemaining: max(0, s.monthly-used.month),
+		RunsRemaining: remaining,
 	}, nil
 }
 

@@ -183,6 +183,7 @@ func says(verdict string) map[string]any {
 	return map[string]any{
 		"verdict": verdict, "reason": "name comes from a constant", "memory_ids": []string{}, "guidance_summary": "Use parameters.",
 		"guidance_text": "Pass name as a parameter.", "fix_code": "cur.execute(\"SELECT ?\", [name])", "fix_explanation": "No text is built.",
+		"rule_summary": "Finds queries built from input.", "rule_explanation": "Input in a query can change what it does.",
 		"component_tag": "user data", "component_risk": "high",
 	}
 }

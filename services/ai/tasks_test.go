@@ -279,7 +279,7 @@ func TestFailureReasons(t *testing.T) {
 				u.SetAccessToken([]byte("sealed")).SetCheckedAt(1).SetCheckOk(false).SetCheckError("revoked")
 			}},
 			{"NO_CODE_ACCESS", func(u *ent.ScmConfigUpdate) { u.SetCheckOk(true).SetTokenScopes(scopes) }},
-			{"SCM_DISCONNECTED", func(u *ent.ScmConfigUpdate) { u.SetSuspended(true) }},
+			{"SCM_DISCONNECTED", func(u *ent.ScmConfigUpdate) { u.SetSuspended(true).SetScmAppID(1) }},
 			{"SCM_NOT_SUPPORTED", func(u *ent.ScmConfigUpdate) { u.SetType("SCM_TYPE_BITBUCKET_DATACENTER") }},
 		} {
 			err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
@@ -359,7 +359,7 @@ func TestFailedAnalysis(t *testing.T) {
 		s.task(t, fmt.Sprintf(`{"task":{"issueIds":[%d]}}`, id), http.StatusOK)
 		a := s.analysis(t, id)
 		row, content := s.finding(t, id)
-		if a.Status != "failed" || !strings.Contains(a.Error, "ai-key") || strings.ContainsAny(a.Error, "\n") || row.AutotriageVerdict != nil || content.GetAssistant() != nil {
+		if a.Status != "failed" || !strings.Contains(a.Error, "ai-key") || strings.ContainsAny(a.Error, "\n") || row.AutotriageVerdict != nil || content.GetAssistant().GetAutotriage() != nil {
 			t.Errorf("%+v", a)
 		}
 		var again struct{ NumAnalyzed string }

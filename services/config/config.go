@@ -49,6 +49,13 @@ type Config struct {
 	OIDCClaim      string `name:"oidc-claim" doc:"with oidc-membership claim: name of the claim of the ID token that decides, such as groups"`
 	OIDCClaimMap   string `name:"oidc-claim-map" doc:"with oidc-membership claim: what the values of oidc-claim grant, as value=role:team:team separated by semicolons, such as security=admin;developers=member:web-team"`
 
+	OIDCClientID     string `name:"oidc-client-id" doc:"client id of the console at oidc-issuer; the client's redirect URI there is <public-url>/auth/callback; empty means that people do not sign in to the console with the issuer"`
+	OIDCClientSecret string `name:"oidc-client-secret" secret:"true" doc:"secret of that client; empty for a public client. Prefer the environment variable: other users of the machine can read flags"`
+	OIDCScopes       string `name:"oidc-scopes" default:"openid email profile" doc:"scopes that a sign-in to the console requests, separated by spaces; openid is required, and some issuers send oidc-claim only with a scope of its own, such as groups"`
+
+	SessionIdle     time.Duration `name:"session-idle" default:"8h" doc:"time without a request after which a session of the console ends; at least 5m"`
+	SessionLifetime time.Duration `name:"session-lifetime" default:"24h" doc:"time after the sign-in at which a session of the console ends in any case; at most 720h"`
+
 	EgressAllow string `name:"egress-allow" doc:"private or loopback destinations that Palisade may call (a source-code host or a webhook receiver inside your network): hosts, host:port pairs and CIDR ranges, separated by commas"`
 	SMTP        string `name:"smtp" secret:"url" doc:"URL of the mail server: smtp://user:password@host:587 (STARTTLS) or smtps://user:password@host:465; empty means that Palisade sends no e-mail"`
 	SMTPFrom    string `name:"smtp-from" doc:"sender address of e-mail"`
@@ -64,9 +71,18 @@ type Config struct {
 	AIOutputPrice float64       `name:"ai-output-price" default:"0" doc:"US dollars per million output tokens"`
 	AIMonthlyRuns int           `name:"ai-monthly-runs" default:"10000" doc:"analyses of findings that one deployment may request per calendar month (UTC)"`
 
+	EditorEngine  string        `name:"editor-engine" doc:"absolute path of a scan engine with the command line of Semgrep, which runs rules that people try out, in a sandbox (packages bubblewrap and util-linux); empty means that rules are only validated"`
+	EditorTimeout time.Duration `name:"editor-timeout" default:"30s" doc:"timeout of such a run; shorter than request-timeout"`
+
 	WorkflowRetention time.Duration `name:"workflow-retention" default:"720h" doc:"how long the artifacts (outputs and fetched code) of ended workflow runs are kept"`
 	WorkflowMaxTasks  int           `name:"workflow-max-tasks" default:"100000" doc:"maximum number of tasks of a workflow run: a run that needs more, because of the lists in its steps, fails as soon as that is known; at most 1000000"`
-	ReportCache       ByteSize      `name:"report-cache" default:"256MiB" doc:"memory for the columns that reports are computed from; about 20 MB per million findings"`
+	FeedRetention     time.Duration `name:"feed-retention" default:"720h" doc:"how long a resume token of the change feed is valid; older ones are refused with 410"`
+	DetachedRefAge    time.Duration `name:"detached-ref-age" default:"720h" doc:"age of the last scan from which the findings of a checkout without a branch (refs/detached/…) are removed from the lists, with an event; 0 means never"`
+	StaleRefAge       time.Duration `name:"stale-ref-age" default:"2160h" doc:"the same for every other ref but the primary and the default branch of a project; a later scan of the ref brings its findings back, with their triage"`
+	UndoRetention     time.Duration `name:"undo-retention" default:"2160h" doc:"how long decisions about findings can be undone; the history of the findings stays"`
+	ReportCache       ByteSize      `name:"report-cache" default:"256MiB" doc:"memory for the columns that reports, and lists and numbers of issues, are computed from; about 35 MB per million findings"`
+
+	PoliciesMigrated bool `name:"policies-migrated" default:"false" doc:"new deployments begin with detection policies only: the deprecated operations on policies answer 410 to everybody, and those on rule boards to API tokens; see docs/policies.md"`
 
 	LogFormat string `name:"log-format" default:"text" doc:"text or json"`
 	LogLevel  string `name:"log-level" default:"info" doc:"debug, info, warn or error"`
@@ -79,6 +95,7 @@ type Config struct {
 	UploadQueue          int           `name:"upload-queue" default:"32" doc:"further uploads of one deployment that may be arriving or waiting on this node; more are refused with 429"`
 	RequestTimeout       time.Duration `name:"request-timeout" default:"60s" doc:"timeout of a request"`
 	UploadTimeout        time.Duration `name:"upload-timeout" default:"15m" doc:"timeout of a report upload"`
+	CompleteWait         time.Duration `name:"complete-wait" default:"45s" doc:"how long the last request of a scan waits until the results of the scan are stored; scanners repeat it after 5 s; it has to be shorter than the read timeout of a proxy; 0 answers at once"`
 	MaxBody              ByteSize      `name:"max-body" default:"16MiB" doc:"largest JSON body and largest gRPC message"`
 	ReceiveMemory        ByteSize      `name:"receive-memory" default:"0" doc:"memory for all requests that are being received and decoded, on both ports; 0 means eight times max-body, at least 64MiB"`
 	MaxUpload            ByteSize      `name:"max-upload" default:"1GiB" doc:"largest report, before and after decompression"`

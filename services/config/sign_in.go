@@ -3,6 +3,7 @@ package config
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/palisade/palisade/services/internal/access"
 )
@@ -52,5 +53,32 @@ func (c Config) validateSignIn(p *problemList) {
 	}
 	if c.OIDCClaim != strings.TrimSpace(c.OIDCClaim) {
 		p.add("oidc-claim", "got %q, want the name of a claim without spaces around it, such as groups", c.OIDCClaim)
+	}
+}
+
+// The limits of sessions. The last use of a session is accurate to a minute.
+const (
+	minSessionIdle     = 5 * time.Minute
+	maxSessionLifetime = 30 * 24 * time.Hour
+)
+
+// validateConsole checks the settings for signing in to the console.
+func (c Config) validateConsole(p *problemList) {
+	switch {
+	case c.OIDCClientID == "" && c.OIDCClientSecret != "":
+		p.add("oidc-client-secret, oidc-client-id", "the secret is set without the id of its client")
+	case c.OIDCClientID != "" && c.OIDCIssuer == "":
+		p.add("oidc-client-id, oidc-issuer", "the client is set without its issuer: set oidc-issuer and oidc-audience")
+	case c.OIDCClientID != "" && c.PublicURL == "" && IsReachable(c.HTTP):
+		p.add("oidc-client-id, public-url", "the issuer sends browsers back to public-url, which is empty")
+	}
+	if !slices.Contains(strings.Fields(c.OIDCScopes), "openid") {
+		p.add("oidc-scopes", "got %q, want scopes separated by spaces, with openid among them", c.OIDCScopes)
+	}
+	if c.SessionIdle < minSessionIdle || c.SessionIdle > c.SessionLifetime {
+		p.add("session-idle", "got %s, want %s to session-lifetime (%s)", c.SessionIdle, minSessionIdle, c.SessionLifetime)
+	}
+	if c.SessionLifetime > maxSessionLifetime {
+		p.add("session-lifetime", "got %s, want up to %s", c.SessionLifetime, maxSessionLifetime)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -37,6 +38,7 @@ func (c Config) Validate() error {
 	c.validateOutgoing(&p)
 	c.validateAuditAnchor(&p)
 	c.validateAI(&p)
+	c.validateEditor(&p)
 	c.validateLimits(&p)
 	return configError(p)
 }
@@ -131,6 +133,7 @@ func (c Config) validateIdentity(p *problemList) {
 		}
 	}
 	c.validateSignIn(p)
+	c.validateConsole(p)
 }
 
 func (c Config) validateOutgoing(p *problemList) {
@@ -164,8 +167,12 @@ func (c Config) validateLimits(p *problemList) {
 	}{
 		{"request-timeout", c.RequestTimeout, time.Millisecond},
 		{"upload-timeout", c.UploadTimeout, time.Millisecond},
+		{"complete-wait", c.CompleteWait, 0},
 		{"idle-timeout", c.IdleTimeout, time.Millisecond},
 		{"shutdown-grace", c.ShutdownGrace, 0},
+		{"detached-ref-age", c.DetachedRefAge, 0},
+		{"stale-ref-age", c.StaleRefAge, 0},
+		{"undo-retention", c.UndoRetention, 0},
 	} {
 		if d.value < d.least {
 			p.add(d.key, "got %v, want %v or more", d.value, d.least)
@@ -243,4 +250,16 @@ func checkURL(text string, plainAllowed bool) string {
 		return "want https, or http on this machine only"
 	}
 	return ""
+}
+
+func (c Config) validateEditor(p *problemList) {
+	if c.EditorEngine == "" {
+		return
+	}
+	if !filepath.IsAbs(c.EditorEngine) {
+		p.add("editor-engine", "got %q, want an absolute path, such as /usr/local/bin/semgrep", c.EditorEngine)
+	}
+	if c.EditorTimeout < time.Second || c.EditorTimeout >= c.RequestTimeout {
+		p.add("editor-timeout", "got %s, want at least 1s and less than request-timeout (%s)", c.EditorTimeout, c.RequestTimeout)
+	}
 }

@@ -31,11 +31,15 @@ const appComplete = "complete"
 // Deployment is the service group "deployment".
 type Deployment struct {
 	deploymentsv1.UnimplementedDeploymentServiceServer
-	store *store.Store
+	store            *store.Store
+	policiesMigrated bool
 }
 
-// NewDeployment serves the settings and the users of deployments from the store.
-func NewDeployment(st *store.Store) *Deployment { return &Deployment{store: st} }
+// NewDeployment serves the settings and the users of deployments from the store. New deployments begin migrated to
+// detection policies if policiesMigrated.
+func NewDeployment(st *store.Store, policiesMigrated bool) *Deployment {
+	return &Deployment{store: st, policiesMigrated: policiesMigrated}
+}
 
 // GetDeployment returns the deployment in the path.
 func (s *Deployment) GetDeployment(ctx context.Context, _ *deploymentsv1.GetDeploymentRequest) (*deploymentsv1.GetDeploymentResponse, error) {
@@ -211,11 +215,7 @@ func (s *Deployment) change(ctx context.Context, fn func(*ent.DeploymentUpdateOn
 
 // lock reads the context's deployment and locks it until the end of the transaction.
 func lock(ctx context.Context, st *store.Store, tx *ent.Tx) (*ent.Deployment, error) {
-	query := tx.Deployment.Query()
-	if st.Postgres() {
-		query.ForUpdate()
-	}
-	row, err := query.Only(ctx)
+	row, err := st.LockDeployment(ctx, tx)
 	if ent.IsNotFound(err) {
 		return nil, errNoDeployment()
 	}

@@ -44,7 +44,7 @@ func (s *Deployment) CreateDeployment(ctx context.Context, r *deploymentsv1.Crea
 	var err error
 	for range slugAttempts {
 		err = s.store.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) (err error) {
-			out, err = create(ctx, tx, name, base, principal.UserID)
+			out, err = s.create(ctx, tx, name, base, principal.UserID)
 			return err
 		})
 		if !ent.IsConstraintError(err) {
@@ -57,13 +57,17 @@ func (s *Deployment) CreateDeployment(ctx context.Context, r *deploymentsv1.Crea
 	return &deploymentsv1.CreateDeploymentResponse{Deployment: out}, nil
 }
 
-func create(ctx context.Context, tx *ent.Tx, name, base string, adminID int64) (*deploymentsv1.DeploymentDetails, error) {
+func (s *Deployment) create(ctx context.Context, tx *ent.Tx, name, base string, adminID int64) (*deploymentsv1.DeploymentDetails, error) {
 	taken, err := tx.Deployment.Query().Where(deployment.SlugHasPrefix(cutSlug(base, maxSlug-slugNumber))).
 		Select(deployment.FieldSlug).Strings(ctx)
 	if err != nil {
 		return nil, err
 	}
-	row, err := tx.Deployment.Create().SetSlug(freeSlug(base, taken)).SetName(name).SetCreatedAt(store.Now()).Save(ctx)
+	create := tx.Deployment.Create().SetSlug(freeSlug(base, taken)).SetName(name).SetCreatedAt(store.Now())
+	if s.policiesMigrated {
+		create.SetPoliciesMigratedAt(store.Now())
+	}
+	row, err := create.Save(ctx)
 	if err != nil {
 		return nil, err
 	}

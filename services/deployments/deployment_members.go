@@ -5,6 +5,7 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/membership"
+	"github.com/palisade/palisade/ent/savedview"
 	"github.com/palisade/palisade/ent/teammember"
 	"github.com/palisade/palisade/ent/tenant"
 	deploymentsv1 "github.com/palisade/palisade/gen/palisade/deployments/v1"
@@ -100,7 +101,8 @@ func (s *Deployment) PatchDeploymentUser(ctx context.Context, r *deploymentsv1.P
 	return &deploymentsv1.PatchDeploymentUserResponse{}, nil
 }
 
-// RemoveDeploymentUser removes a member and their team memberships. Their API tokens stay valid (contract facts, 2.1).
+// RemoveDeploymentUser removes a member and their team memberships, and ends their sessions of the console. Their API
+// tokens stay valid (contract facts, 2.1).
 func (s *Deployment) RemoveDeploymentUser(ctx context.Context, r *deploymentsv1.RemoveDeploymentUserRequest) (*deploymentsv1.RemoveDeploymentUserResponse, error) {
 	var out *deploymentsv1.DeploymentDetails
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
@@ -114,7 +116,13 @@ func (s *Deployment) RemoveDeploymentUser(ctx context.Context, r *deploymentsv1.
 		if _, err := tx.TeamMember.Delete().Where(teammember.UserID(row.UserID)).Exec(ctx); err != nil {
 			return err
 		}
+		if _, err := tx.SavedView.Delete().Where(savedview.Scope("own"), savedview.OwnerID(row.UserID)).Exec(ctx); err != nil {
+			return err
+		}
 		if err := tx.Membership.DeleteOneID(row.ID).Exec(ctx); err != nil {
+			return err
+		}
+		if _, err := access.RevokeSessions(ctx, tx, row.UserID); err != nil {
 			return err
 		}
 		audit.Change(ctx, auditUser, row.UserID, row.convert(), nil)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/detectionexception"
 	"github.com/palisade/palisade/ent/projecttag"
 	"github.com/palisade/palisade/ent/tag"
 	deploymentsv1 "github.com/palisade/palisade/gen/palisade/deployments/v1"
@@ -143,6 +144,9 @@ func (s *DeploymentTags) DeleteDeploymentTag(ctx context.Context, r *deployments
 			return err
 		}
 		if _, err := tx.ProjectTag.Delete().Where(projecttag.TagID(row.ID)).Exec(ctx); err != nil {
+			return err
+		}
+		if _, err := tx.DetectionException.Delete().Where(detectionexception.TagID(row.ID)).Exec(ctx); err != nil {
 			return err
 		}
 		if err := tx.Tag.DeleteOneID(row.ID).Exec(ctx); err != nil {

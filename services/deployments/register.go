@@ -14,7 +14,7 @@ func Register(d *server.Deps) server.Parts {
 			return []server.Service{
 				server.Group[deploymentsv1.DeploymentsServiceServer](deploymentsv1.RegisterDeploymentsServiceServer, NewDeployments(d.Config.BaseURL()),
 					deploymentsv1.RegisterDeploymentsServiceHandlerClient, deploymentsv1.NewDeploymentsServiceClient),
-				server.Group[deploymentsv1.DeploymentServiceServer](deploymentsv1.RegisterDeploymentServiceServer, NewDeployment(d.Store),
+				server.Group[deploymentsv1.DeploymentServiceServer](deploymentsv1.RegisterDeploymentServiceServer, NewDeployment(d.Store, d.Config.PoliciesMigrated),
 					deploymentsv1.RegisterDeploymentServiceHandlerClient, deploymentsv1.NewDeploymentServiceClient),
 				server.Group[deploymentsv1.DeploymentProductsServiceServer](deploymentsv1.RegisterDeploymentProductsServiceServer, NewDeploymentProducts(d.Store),
 					deploymentsv1.RegisterDeploymentProductsServiceHandlerClient, deploymentsv1.NewDeploymentProductsServiceClient),

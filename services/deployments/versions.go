@@ -3,7 +3,6 @@ package deployments
 import (
 	"context"
 	stdsql "database/sql"
-	"net/url"
 	"strings"
 
 	"entgo.io/ent/dialect/sql"
@@ -14,6 +13,7 @@ import (
 	deploymentsv1 "github.com/palisade/palisade/gen/palisade/deployments/v1"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/deployments/details"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/store"
 )
@@ -52,7 +52,7 @@ func (s *Versions) GetProjectVersionInfo(ctx context.Context, r *deploymentsv1.G
 		if err := proto.Unmarshal(row.Meta, meta); err != nil {
 			return nil, err
 		}
-		environments[row.ID] = environment(meta.GetCiJobUrl())
+		environments[row.ID] = details.Environment(meta.GetCiJobUrl())
 		if row.Scanner == nil {
 			continue // an uploaded report: the scanner's version is unknown
 		}
@@ -118,31 +118,4 @@ func parseProduct(word string) (scansv1.Product, error) {
 		return product, apierr.InvalidArgument("product", "product must be one of sast, sca, secrets, ai_sast, got %s", apierr.Quote(word))
 	}
 	return product, nil
-}
-
-// environment detects a CI system by the format of its job URL.
-func environment(jobURL string) deploymentsv1.ScanEnvironment {
-	job, err := url.Parse(jobURL)
-	if jobURL == "" || err != nil {
-		return deploymentsv1.ScanEnvironment_SCAN_ENVIRONMENT_LOCAL
-	}
-	host, path := job.Hostname(), job.Path
-	under := func(domain string) bool { return host == domain || strings.HasSuffix(host, "."+domain) }
-	switch {
-	case strings.Contains(path, "/actions/runs/"):
-		return deploymentsv1.ScanEnvironment_SCAN_ENVIRONMENT_GITHUB_ACTIONS
-	case strings.Contains(path, "/-/jobs/"), strings.Contains(path, "/-/pipelines/"):
-		return deploymentsv1.ScanEnvironment_SCAN_ENVIRONMENT_GITLAB_CI
-	case under("bitbucket.org"):
-		return deploymentsv1.ScanEnvironment_SCAN_ENVIRONMENT_BITBUCKET
-	case under("circleci.com"):
-		return deploymentsv1.ScanEnvironment_SCAN_ENVIRONMENT_CIRCLECI
-	case under("buildkite.com"):
-		return deploymentsv1.ScanEnvironment_SCAN_ENVIRONMENT_BUILDKITE
-	case under("dev.azure.com"), under("visualstudio.com"):
-		return deploymentsv1.ScanEnvironment_SCAN_ENVIRONMENT_AZURE_PIPELINES
-	case strings.Contains(path, "/job/"):
-		return deploymentsv1.ScanEnvironment_SCAN_ENVIRONMENT_JENKINS
-	}
-	return deploymentsv1.ScanEnvironment_SCAN_ENVIRONMENT_UNSPECIFIED
 }

@@ -93,6 +93,7 @@ func (p *parsedRules) rule(id int64, stored []byte) (*findingsv1.FindingRule, er
 	if err := proto.Unmarshal(stored, content); err != nil {
 		return nil, fmt.Errorf("rule %d: %w", id, err)
 	}
+	content.Help, content.HelpUri = "", "" // lists do not show them
 	p.latest.Add(id, parsedRule{stored: stored, rule: content})
 	return content, nil
 }

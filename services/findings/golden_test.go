@@ -1,6 +1,7 @@
 package findings_test
 
 import (
+	"context"
 	"strconv"
 	"strings"
 	"testing"
@@ -46,11 +47,10 @@ func assisted() *storev1.FindingContent {
 
 func supplied() *storev1.FindingContent {
 	c := common()
-	c.EpssScore = &findingsv1.EpssScore{Score: 0.00123, Percentile: 0.5}
+	c.Lockfile, c.LockfileLine, c.CommittedAt = "package-lock.json", 7, committed.AsTime().UnixMicro()
 	c.FixRecommendations = []*findingsv1.FixRecommendation{{Package: "left-pad", Version: "1.3.1"}, {Package: "left-pad", Version: "2.0.0"}}
 	c.FoundDependency = &findingsv1.FoundDependency{
 		Ecosystem: "npm", Package: "left-pad", Version: "1.3.0", Transitivity: "transitive",
-		LockfileLineUrl: "https://git.acme.test/acme/web/blob/3f2a9c1/package-lock.json#L7",
 	}
 	c.ReachableCondition = "when called with a length"
 	c.VulnerabilityIdentifier = "CVE-2026-1234"
@@ -58,7 +58,6 @@ func supplied() *storev1.FindingContent {
 		ExternalTicket: &findingsv1.ExternalTicket{ExternalSlug: "SEC-8", Id: 13, Url: "https://tickets.acme.test/SEC-8"},
 		Location: &findingsv1.UsageLocation{
 			FilePath: "web/pad.js", Line: 3, Column: 1, EndLine: 3, EndColumn: 20, Path: "web/pad.js", StartLine: 3, StartCol: 1, EndCol: 20,
-			Url: "https://git.acme.test/acme/web/blob/3f2a9c1/web/pad.js#L3", CommittedAt: committed,
 		},
 	}
 	return c
@@ -77,6 +76,12 @@ func seedGolden(t *testing.T, s *apitest.Server) {
 		"acme/web":  func(p *ent.ProjectCreate) { p.SetScmType("SCM_TYPE_GITHUB").SetVisibility("private") },
 		"acme/void": func(p *ent.ProjectCreate) { p.SetURL("").SetDefaultBranch("") },
 	})
+	err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
+		return tx.Exploit.Create().SetDeploymentID(s.DeploymentID).SetCve("CVE-2026-1234").SetScore(0.00123).SetPercentile(0.5).Exec(ctx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	empty := &storev1.FindingContent{}
 	l.seed(t, s,
 		fact{label: "sast", rule: "full", triage: "ignored", reason: "acceptable_risk", note: "agreed", triagedAt: 1, policy: "rule-board-block", content: assisted()},
@@ -102,9 +107,12 @@ func TestGoldenBodies(t *testing.T) {
 		} {
 			body := s.Get(t, "/api/v1/deployments/acme/findings?"+query)
 			apitest.Golden(t, name, body)
-			request := &findingsv1.ListFindingsRequest{DeploymentSlug: "acme", IssueType: strings.TrimPrefix(query, "issue_type=")}
-			if name == "list_empty" {
-				request.IssueType, request.Page = "", 1
+			request := &findingsv1.ListFindingsRequest{DeploymentSlug: "acme", IssueType: []string{strings.TrimPrefix(query, "issue_type=")}}
+			switch name {
+			case "list_sast":
+				request.IssueType = nil
+			case "list_empty":
+				request.IssueType, request.Page = nil, 1
 			}
 			response, err := client.ListFindings(s.Context(t, s.Token), request)
 			if err != nil {

@@ -2,6 +2,7 @@ package findings
 
 import (
 	"context"
+	"errors"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -101,6 +102,23 @@ func convertChange(row *ent.IdentityChange) *findingsv1.IdentityChange {
 		out.UndoneAt = timestamppb.New(store.Time(*row.UndoneAt))
 	}
 	return out
+}
+
+// errValidated rolls back a change that was only validated.
+var errValidated = errors.New("validated only")
+
+// write makes a change of identities in a transaction, or only validates it: then the change is rolled back.
+func (s *FindingIdentity) write(ctx context.Context, validateOnly bool, change func(ctx context.Context, tx *ent.Tx) error) error {
+	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		if err := change(ctx, tx); err != nil || !validateOnly {
+			return err
+		}
+		return errValidated
+	})
+	if errors.Is(err, errValidated) {
+		return nil
+	}
+	return err
 }
 
 // begin starts a change of identities. On PostgreSQL it locks the project, as triage and imports do.

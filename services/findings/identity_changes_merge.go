@@ -15,7 +15,7 @@ import (
 // MergeFindings merges two identities on all refs of the project.
 func (s *FindingIdentity) MergeFindings(ctx context.Context, r *findingsv1.MergeFindingsRequest) (*findingsv1.MergeFindingsResponse, error) {
 	out := &findingsv1.MergeFindingsResponse{}
-	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err := s.write(ctx, r.GetValidateOnly(), func(ctx context.Context, tx *ent.Tx) error {
 		projectID, err := projectOf(ctx, tx, r.GetFindingId())
 		if err != nil {
 			return err
@@ -53,6 +53,10 @@ func (s *FindingIdentity) MergeFindings(ctx context.Context, r *findingsv1.Merge
 		}
 		if out.Findings, err = describeFindings(into.Finding, from.Finding); err != nil {
 			return err
+		}
+		if r.GetValidateOnly() {
+			out.ChangedCount = int32(len(e.touched()))
+			return nil
 		}
 		out.Change = convertChange(change)
 		return e.record(ctx, "merged")

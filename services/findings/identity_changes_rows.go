@@ -132,8 +132,7 @@ func (e *identityEdit) before(created []int64) ([]byte, error) {
 		old := &row.old
 		before.Findings = append(before.Findings, &storev1.FindingBefore{
 			FindingId: old.ID, Fingerprint: old.Fingerprint, State: old.State, TriageState: old.TriageState, TriageReason: old.TriageReason,
-			TriageComment: old.TriageComment, TriagedAt: old.TriagedAt, MergedInto: old.MergedInto, MatchKey: old.MatchKey,
-			Severity: old.Severity, RuleId: old.RuleID,
+			TriageComment: old.TriageComment, TriagedAt: old.TriagedAt, MergedInto: old.MergedInto,
 		})
 	}
 	return proto.MarshalOptions{Deterministic: true}.Marshal(before)
@@ -151,7 +150,7 @@ func (e *identityEdit) save(ctx context.Context) error {
 				UpdateTriageState().UpdateStatus().UpdateTriageReason().UpdateTriageComment().UpdateTriagedAt().UpdatePolicyMode().
 				UpdateExposure().UpdateTransitivity().UpdatePackage().UpdateAdvisory().UpdateFilePath().UpdateEpssProbability().
 				UpdateMalicious().UpdateValidationState().UpdateHistorical().UpdateRelevantSince().UpdateStateUpdatedAt().
-				UpdateContentHash().UpdateContent()
+				UpdateContentHash().UpdateContent().UpdateIgnoredByPattern()
 		}).Exec(ctx)
 		if err != nil {
 			return fmt.Errorf("write findings whose identity changes: %w", err)
@@ -171,6 +170,7 @@ func (e *identityEdit) create(f *ent.Finding) *ent.FindingCreate {
 		SetNillableTransitivity(f.Transitivity).SetNillablePackage(f.Package).SetNillableAdvisory(f.Advisory).
 		SetNillableFilePath(f.FilePath).SetNillableEpssProbability(f.EpssProbability).SetNillableMalicious(f.Malicious).
 		SetNillableClickToFixState(f.ClickToFixState).SetNillableValidationState(f.ValidationState).SetNillableHistorical(f.Historical).
+		SetNillableIgnoredByPattern(f.IgnoredByPattern).
 		SetCreatedAt(f.CreatedAt).SetRelevantSince(f.RelevantSince).SetStateUpdatedAt(f.StateUpdatedAt).
 		SetNillableTriagedAt(f.TriagedAt).SetContentHash(f.ContentHash).SetContent(f.Content)
 	if f.Evidence != nil {
@@ -227,6 +227,7 @@ func swapScanData(a, b *editedFinding) error {
 	a.MatchKey, b.MatchKey = b.MatchKey, a.MatchKey
 	a.Severity, b.Severity = b.Severity, a.Severity
 	a.State, b.State = b.State, a.State
+	a.IgnoredByPattern, b.IgnoredByPattern = b.IgnoredByPattern, a.IgnoredByPattern
 	a.PolicyMode, b.PolicyMode = b.PolicyMode, a.PolicyMode
 	a.Exposure, b.Exposure = b.Exposure, a.Exposure
 	a.Transitivity, b.Transitivity = b.Transitivity, a.Transitivity
@@ -251,7 +252,7 @@ func describeFinding(row *ent.Finding) (*findingsv1.IdentityFinding, error) {
 	}
 	out := &findingsv1.IdentityFinding{
 		Id: row.ID, ProjectId: row.ProjectID, Ref: row.Ref, State: row.State, TriageState: row.TriageState, Status: row.Status,
-		Place: convertPlace(content.GetLocation()),
+		Place: placeOf(content),
 	}
 	if row.TriageReason != nil {
 		out.TriageReason = *row.TriageReason
@@ -268,6 +269,19 @@ func describeFindings(rows ...*ent.Finding) (out []*findingsv1.IdentityFinding, 
 		out = append(out, described)
 	}
 	return out, nil
+}
+
+// placeOf is the place of a finding: its file, and the name inside it.
+func placeOf(content *storev1.FindingContent) *findingsv1.IdentityPlace {
+	place := convertPlace(content.GetLocation())
+	if content.GetLogicalLocation() == "" {
+		return place
+	}
+	if place == nil {
+		place = &findingsv1.IdentityPlace{}
+	}
+	place.LogicalLocation = content.GetLogicalLocation()
+	return place
 }
 
 func convertPlace(at *findingsv1.FindingLocation) *findingsv1.IdentityPlace {

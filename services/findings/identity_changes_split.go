@@ -25,7 +25,7 @@ import (
 // its siblings on other refs.
 func (s *FindingIdentity) SplitFinding(ctx context.Context, r *findingsv1.SplitFindingRequest) (*findingsv1.SplitFindingResponse, error) {
 	out := &findingsv1.SplitFindingResponse{}
-	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err := s.write(ctx, r.GetValidateOnly(), func(ctx context.Context, tx *ent.Tx) error {
 		projectID, err := projectOf(ctx, tx, r.GetFindingId())
 		if err != nil {
 			return err
@@ -47,6 +47,13 @@ func (s *FindingIdentity) SplitFinding(ctx context.Context, r *findingsv1.SplitF
 		}
 		if out.Findings, err = describeFindings(findings...); err != nil {
 			return err
+		}
+		if r.GetValidateOnly() {
+			out.ChangedCount = int32(len(e.touched()))
+			for _, created := range out.GetFindings()[1:] {
+				created.Id = 0 // it is not kept
+			}
+			return nil
 		}
 		out.Change = convertChange(change)
 		return e.record(ctx, changeSplit)

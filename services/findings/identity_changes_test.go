@@ -20,16 +20,16 @@ var (
 
 // seedJoined stores finding a and its sibling on dev. Finding a was ignored, and then a scan joined a result to it by
 // its shape.
-func seedJoined(t *testing.T, s *apitest.Server) *fixture {
+func seedJoined(t *testing.T, s *apitest.Server, more ...fact) *fixture {
 	t.Helper()
 	l := seedFixture(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil, "acme/api": nil})
 	present := code("app/db.py", 90, "cursor.execute(statement + title)")
 	present.Assistant = &findingsv1.Assistant{Autotriage: &findingsv1.AssistantAutotriage{Verdict: "false_positive", Reason: "constant"}}
-	l.seedEvidence(t, s,
-		fact{label: "a", print: "name-a", triage: "ignored", reason: "false_positive", note: "checked", triagedAt: 5, verdict: "false_positive", content: present},
-		fact{label: "a-dev", print: "name-a", ref: devRef, triage: "ignored", reason: "false_positive", note: "checked", triagedAt: 5, content: oldCode},
-		fact{label: "b", content: code("app/other.py", 7, "cursor.execute(other)")},
-	)
+	l.seedEvidence(t, s, append([]fact{
+		{label: "a", print: "name-a", triage: "ignored", reason: "false_positive", note: "checked", triagedAt: 5, verdict: "false_positive", content: present},
+		{label: "a-dev", print: "name-a", ref: devRef, triage: "ignored", reason: "false_positive", note: "checked", triagedAt: 5, content: oldCode},
+		{label: "b", content: code("app/other.py", 7, "cursor.execute(other)")},
+	}, more...)...)
 	l.joined(t, s, "a", oldCode, newCode, &storev1.FindingMatchCandidate{FindingId: l.findings["a"], Rung: "shape"},
 		&storev1.FindingMatchCandidate{FindingId: l.findings["b"], Rung: "line", Refused: "its shape is another one"})
 	return l
@@ -74,6 +74,42 @@ func TestSplitOfAJoin(t *testing.T) {
 		}
 		// The join is restored, and can be split again.
 		l.split(t, s, http.StatusOK, "a")
+	})
+}
+
+// A validated split or merge says what it would change or why it is refused, and changes nothing.
+func TestValidateIdentityChanges(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		l := seedJoined(t, s, fact{label: "old", ref: "refs/heads/old", content: oldCode})
+		before := snapshot(t, s)
+		path := func(label, operation string) string {
+			return fmt.Sprintf("findings/%d/%s", l.findings[label], operation)
+		}
+		split := l.post(t, s, http.StatusOK, path("a", "split"), `{"validateOnly":true}`)
+		if !strings.Contains(split, `"id":"0"`) || strings.Count(split, `"status":`) != 2 || !strings.Contains(split, `"changedCount":2`) || strings.Contains(split, `"kind"`) {
+			t.Errorf("split: %s", split)
+		}
+		merge := l.post(t, s, http.StatusOK, path("old", "merge"), fmt.Sprintf(`{"into":"%d","validateOnly":true}`, l.findings["a"]))
+		if !strings.Contains(merge, `"changedCount":1`) || strings.Count(merge, `"status":"ignored"`) != 2 {
+			t.Errorf("merge: %s", merge)
+		}
+		refused := l.post(t, s, http.StatusBadRequest, path("b", "merge"), fmt.Sprintf(`{"into":"%d","validateOnly":true}`, l.findings["a"]))
+		if !strings.Contains(refused, "cannot be merged") {
+			t.Errorf("refused merge: %s", refused)
+		}
+		if after := snapshot(t, s); after != before {
+			t.Errorf("validating left\n%s\nnot\n%s", after, before)
+		}
+		wantKinds(t, s, l.findings["a"])
+		if trail := s.Get(t, fmt.Sprintf("/api/audit/v1/deployments/%d/entries?objectKind=identity_change", s.DeploymentID)); strings.Contains(trail, `"identity_change"`) {
+			t.Errorf("the audit trail has changes: %s", trail)
+		}
+		client := findingsv1.NewFindingIdentityServiceClient(s.Conn)
+		response, err := client.SplitFinding(s.Context(t, s.Token), &findingsv1.SplitFindingRequest{DeploymentId: s.DeploymentID, FindingId: l.findings["a"], ValidateOnly: true})
+		if err != nil || response.GetChange() != nil || response.GetChangedCount() != 2 {
+			t.Errorf("over gRPC: %v %v", response, err)
+		}
 	})
 }
 

@@ -196,7 +196,7 @@ func (u *undoing) refuseAfterDecisions(ctx context.Context, affected []*editedFi
 		return err
 	}
 	since, err := u.tx.FindingEvent.Query().Where(eventsOf(ids), findingevent.IDGT(own), findingevent.Or(
-		findingevent.KindIn("triaged", "triage_spread", "noted"), findingevent.And(findingevent.Kind(verdict.EventKind), changesStatus))).Order(ent.Asc(findingevent.FieldID)).First(ctx)
+		findingevent.KindIn("triaged", "triage_spread", "noted", "triage_undone"), findingevent.And(findingevent.Kind(verdict.EventKind), changesStatus))).Order(ent.Asc(findingevent.FieldID)).First(ctx)
 	if ent.IsNotFound(err) {
 		return nil
 	}

@@ -99,7 +99,7 @@ func (e *explanation) latest(ctx context.Context, db *ent.Client, matches []*ent
 			return sighting, nil
 		}
 	}
-	sighting.After = convertPlace(e.content.GetLocation())
+	sighting.After = placeOf(e.content)
 	if sighting.GetScanId() == e.row.FirstSeenScanID {
 		sighting.Outcome, sighting.Text = outcomeNew, "The scan saw it first."
 		if first := e.out.GetIdentity().GetFirstScanId(); first != 0 && first != e.row.FirstSeenScanID {
@@ -135,7 +135,7 @@ func (e *explanation) closing(ctx context.Context, db *ent.Client) (*findingsv1.
 	}
 	return &findingsv1.IdentitySight{
 		ScanId: *last.ScanID, At: timestamppb.New(store.Time(last.At)), Ref: e.row.Ref, Outcome: last.ToStatus, Text: text,
-		Before: convertPlace(e.content.GetLocation()),
+		Before: placeOf(e.content),
 	}, nil
 }
 

@@ -80,7 +80,7 @@ func TestExplainHidesSecrets(t *testing.T) {
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		l := seedFixture(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil})
 		secret := code("deploy.env", 4, "API_KEY=correct-horse-battery")
-		secret.Message, secret.ToolFingerprint = "found correct-horse-battery", "correct-horse-battery"
+		secret.Message, secret.ToolFingerprint = "found correct-horse-battery", "key:correct-horse-battery"
 		l.seedEvidence(t, s, fact{label: "key", kind: "secrets", content: secret})
 		if body := l.explain(t, s, "key"); strings.Contains(body, "correct-horse") || !strings.Contains(body, `"rung":"snippet"`) ||
 			!strings.Contains(body, `"rung":"tool_fingerprint"`) || strings.Count(body, `"hash":""`) != strings.Count(body, `"hash"`) {

@@ -20,7 +20,7 @@ func TestInvalidParameters(t *testing.T) {
 		for _, query := range []string{
 			"page_size=99", "page_size=3001", "page_size=abc", "page_size=0", "page_size=-1", "page_size=100.5",
 			"page=-1", "page=x", "page=99999999999999999999",
-			"issue_type=secrets", "issue_type=SAST", "status=removed", "status=open,fixing", "status=open&status=fixing",
+			"issue_type=secrets", "issue_type=SAST", "status=removed", "status=open,unfixed",
 			"triage_reasons=bored", "severities=high,huge", "policies=block", "confidence=certain", "autotriage_verdict=maybe",
 			"exposures=visible", "transitivities=indirect", "click_to_fix_pr_state=closed",
 			"is_malicious=perhaps", "dedup=2", "since=yesterday", "since=NaN", "since=Inf", "repository_ids=web", "repository_ids=1,x",

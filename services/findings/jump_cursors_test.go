@@ -42,8 +42,13 @@ func TestJumpsStoreCursors(t *testing.T) {
 			}
 		}
 		lists := map[string]func() *findingsv1.ListFindingsRequest{
-			"all":  func() *findingsv1.ListFindingsRequest { return &findingsv1.ListFindingsRequest{} },
-			"open": func() *findingsv1.ListFindingsRequest { return &findingsv1.ListFindingsRequest{Status: "open"} },
+			"all": func() *findingsv1.ListFindingsRequest { return &findingsv1.ListFindingsRequest{} },
+			"open": func() *findingsv1.ListFindingsRequest {
+				return &findingsv1.ListFindingsRequest{Status: []string{"open"}}
+			},
+			"issue types": func() *findingsv1.ListFindingsRequest {
+				return &findingsv1.ListFindingsRequest{IssueType: []string{"sast", "sca"}}
+			},
 			"merged": func() *findingsv1.ListFindingsRequest {
 				return &findingsv1.ListFindingsRequest{Severities: []string{"low", "medium", "high", "critical"}}
 			},

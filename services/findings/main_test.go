@@ -4,7 +4,9 @@ import (
 	"flag"
 	"testing"
 
+	"github.com/palisade/palisade/services/deployments"
 	"github.com/palisade/palisade/services/findings"
+	"github.com/palisade/palisade/services/identity"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/notifications"
 	"github.com/palisade/palisade/services/platform"
@@ -18,5 +20,5 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	flag.Parse()
-	apitest.Main(m, scans.Register, findings.Register, notifications.Register, platform.Register)
+	apitest.Main(m, scans.Register, findings.Register, notifications.Register, platform.Register, identity.Register, deployments.Register)
 }

@@ -71,22 +71,19 @@ func drawRequest(t *rapid.T, projects map[string]int64) *findingsv1.ListFindings
 		}
 		return list
 	}
-	word := func(label string, words ...string) string {
-		return rapid.SampledFrom(append([]string{"", "", ""}, words...)).Draw(t, label)
-	}
 	r := &findingsv1.ListFindingsRequest{
-		IssueType:         rapid.SampledFrom([]string{"", "sast", "sca"}).Draw(t, "issue_type"),
+		IssueType:         words("issue_type", "sast", "sca"),
 		Dedup:             rapid.Bool().Draw(t, "dedup"),
 		Repos:             maybe("repos", words("repos", "ACME/web", "acme/Web", "acme/api", "acme/shop", "acme/lib", "acme/none")),
-		Status:            word("status", "open", "ignored", "fixed", "reviewing"),
-		TriageReasons:     maybe("reasons", words("reasons", "no_time", "duplicate")),
+		Status:            maybe("status", words("status", "open", "ignored", "fixed", "reviewing")),
+		TriageReasons:     maybe("reasons", words("reasons", "no_time", "duplicate", "no_triage_reason")),
 		Severities:        maybe("severities", words("severities", "low", "high", "critical")),
-		Ref:               word("ref", "main", "refs/heads/dev", "_default", "refs/pull/7/merge"),
+		Ref:               maybe("ref", words("ref", "main", "refs/heads/dev", "_default", "refs/pull/7/merge")),
 		Policies:          maybe("policies", words("policies", "rule-board-audit", "rule-board-block")),
 		Rules:             maybe("rules", words("rules", "py.sqli", "js.xss", "none")),
 		Categories:        maybe("categories", words("categories", "security", "best-practice")),
-		Confidence:        word("confidence", "low", "high"),
-		AutotriageVerdict: word("verdict", "true_positive"),
+		Confidence:        maybe("confidence", words("confidence", "low", "high")),
+		AutotriageVerdict: maybe("verdict", words("verdict", "true_positive")),
 		ComponentTags:     maybe("tags", words("tags", "payments", "user data")),
 		Exposures:         maybe("exposures", words("exposures", "reachable", "unknown")),
 		Transitivities:    maybe("transitivities", words("transitivities", "direct", "unknown")),
@@ -110,14 +107,18 @@ func matches(f fact, projects map[string]int64, r *findingsv1.ListFindingsReques
 	oneOf := func(list []string, word string) bool { return len(list) == 0 || slices.Contains(list, word) }
 	status := lifecycle.Status(f.state, cmp.Or(f.triage, lifecycle.Untriaged))
 	about := rules[f.rule]
-	switch ref := r.GetRef(); {
-	case ref == "":
-	case ref == "_default" && f.ref != modelProjects[f.project],
-		ref != "_default" && f.ref != ref && f.ref != "refs/heads/"+ref:
+	onRef := func(ref string) bool {
+		return ref == "_default" && f.ref == modelProjects[f.project] || f.ref == ref || f.ref == "refs/heads/"+ref
+	}
+	if len(r.GetRef()) > 0 && !slices.ContainsFunc(r.GetRef(), onRef) {
 		return false
 	}
-	if f.kind != cmp.Or(r.GetIssueType(), "sast") || status == lifecycle.Removed || r.GetStatus() != "" && status != r.GetStatus() ||
-		r.GetStatus() == "ignored" && !oneOf(r.GetTriageReasons(), f.reason) ||
+	types := r.GetIssueType()
+	if len(types) == 0 {
+		types = []string{"sast"}
+	}
+	if !slices.Contains(types, f.kind) || status == lifecycle.Removed || !oneOf(r.GetStatus(), status) ||
+		slices.Contains(r.GetStatus(), "ignored") && status == "ignored" && !oneOf(r.GetTriageReasons(), cmp.Or(f.reason, "no_triage_reason")) ||
 		r.GetSince() != 0 && float64(base+f.at)/1e6 < r.GetSince() ||
 		!oneOf(r.GetSeverities(), f.severity) || !oneOf(r.GetComponentTags(), f.tag) || !oneOf(r.GetClickToFixPrState(), f.fixPR) ||
 		len(r.GetRepositoryIds()) > 0 && !slices.Contains(r.GetRepositoryIds(), projects[f.project]) ||
@@ -129,8 +130,8 @@ func matches(f fact, projects map[string]int64, r *findingsv1.ListFindingsReques
 			(r.IsMalicious == nil || r.GetIsMalicious() == f.malicious)
 	}
 	return oneOf(r.GetPolicies(), cmp.Or(f.policy, "rule-board-audit")) && oneOf(r.GetRules(), f.rule) &&
-		oneOf(r.GetCategories(), about.GetCategory()) && (r.GetConfidence() == "" || r.GetConfidence() == about.GetConfidence()) &&
-		(r.GetAutotriageVerdict() == "" || r.GetAutotriageVerdict() == f.verdict)
+		oneOf(r.GetCategories(), about.GetCategory()) && oneOf(r.GetConfidence(), about.GetConfidence()) &&
+		oneOf(r.GetAutotriageVerdict(), f.verdict)
 }
 
 // model returns the labels of the findings that the request selects: filtered, ordered, deduplicated.
@@ -144,7 +145,7 @@ func model(facts []fact, projects map[string]int64, r *findingsv1.ListFindingsRe
 	slices.SortFunc(rows, func(a, b int) int { return cmp.Or(cmp.Compare(facts[b].at, facts[a].at), cmp.Compare(b, a)) })
 	seen, list := map[string]bool{}, []string{}
 	for _, i := range slices.Backward(rows) {
-		identity := facts[i].project + "\x00" + facts[i].print
+		identity := facts[i].kind + facts[i].project + "\x00" + facts[i].print
 		if !r.GetDedup() || !seen[identity] {
 			list = append(list, facts[i].label)
 		}

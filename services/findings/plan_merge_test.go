@@ -24,10 +24,15 @@ func TestSeveralValuesAreMerged(t *testing.T) {
 		most    int // findings that may be read
 		request *findingsv1.ListFindingsRequest
 	}{
-		{"rules", true, 102, &findingsv1.ListFindingsRequest{Rules: []string{"js.xss", "bare"}, Status: "open"}},
+		{"rules", true, 102, &findingsv1.ListFindingsRequest{Rules: []string{"js.xss", "bare"}, Status: []string{"open"}}},
 		{"severities", true, 150, &findingsv1.ListFindingsRequest{Severities: []string{"low", "medium"}}},
+		{"statuses", true, 150, &findingsv1.ListFindingsRequest{Status: []string{"open", "fixed"}}},
+		{"statuses of a severity", true, 102, &findingsv1.ListFindingsRequest{
+			Status: []string{"fixed", "ignored"}, Severities: []string{"low"},
+		}},
+		{"refs", true, 102, &findingsv1.ListFindingsRequest{Ref: []string{"r6", "r12"}}},
 		{"a severity, twice", false, 150, &findingsv1.ListFindingsRequest{Severities: []string{"low", "low"}}},
-		{"exposures", true, 102, &findingsv1.ListFindingsRequest{IssueType: "sca", Exposures: []string{"reachable", "unknown"}}},
+		{"exposures", true, 102, &findingsv1.ListFindingsRequest{IssueType: []string{"sca"}, Exposures: []string{"reachable", "unknown"}}},
 		{"projects", true, 350, &findingsv1.ListFindingsRequest{Repos: []string{"acme/p01", "acme/p02", "acme/p04"}}},
 		{"projects and severities", true, 350, &findingsv1.ListFindingsRequest{
 			Repos: []string{"acme/p01", "acme/p02", "acme/p04"}, Severities: []string{"low", "medium"},

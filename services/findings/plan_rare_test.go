@@ -22,11 +22,11 @@ func TestRareValuesAreFoundByTheirIndex(t *testing.T) {
 	}{
 		{"a value that none has", "findings_list_click_to_fix_state", &findingsv1.ListFindingsRequest{ClickToFixPrState: []string{"merged"}}},
 		{"a rare tag", "findings_list_component_tag", &findingsv1.ListFindingsRequest{
-			Status: "open", Severities: []string{"low"}, ComponentTags: []string{"payments"},
+			Status: []string{"open"}, Severities: []string{"low"}, ComponentTags: []string{"payments"},
 		}},
-		{"a rare status", "findings_list_status_severity", &findingsv1.ListFindingsRequest{Status: "fixed", Severities: []string{"low"}}},
-		{"a rare severity", "findings_list_status_severity", &findingsv1.ListFindingsRequest{Status: "open", Severities: []string{"critical"}}},
-		{"a ref without findings, of two projects", "findings_list_ref", &findingsv1.ListFindingsRequest{Ref: "nothing", Repos: []string{"acme/p06", "acme/p09"}}},
+		{"a rare status", "findings_list_status_severity", &findingsv1.ListFindingsRequest{Status: []string{"fixed"}, Severities: []string{"low"}}},
+		{"a rare severity", "findings_list_status_severity", &findingsv1.ListFindingsRequest{Status: []string{"open"}, Severities: []string{"critical"}}},
+		{"a ref without findings, of two projects", "findings_list_ref", &findingsv1.ListFindingsRequest{Ref: []string{"nothing"}, Repos: []string{"acme/p06", "acme/p09"}}},
 		{"siblings", "findings_list_policy_mode", &findingsv1.ListFindingsRequest{Policies: []string{"rule-board-block"}, Dedup: true}},
 	}
 	s := apitest.Start(t, nil)

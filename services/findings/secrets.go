@@ -1,9 +1,11 @@
 package findings
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,6 +36,9 @@ type Secrets struct {
 // NewSecrets serves secrets from the store.
 func NewSecrets(st *store.Store) *Secrets { return &Secrets{store: st, rules: newParsedRules()} }
 
+// maxSecrets is the largest page of secrets.
+const maxSecrets = 500
+
 // ListSecrets lists each secret once: the newest finding of its identity on any ref (contract facts section 4).
 func (s *Secrets) ListSecrets(ctx context.Context, r *findingsv1.ListSecretsRequest) (*findingsv1.ListSecretsResponse, error) {
 	filter := proto.CloneOf(r)
@@ -47,14 +52,11 @@ func (s *Secrets) ListSecrets(ctx context.Context, r *findingsv1.ListSecretsRequ
 		return nil, err
 	}
 	where, err := s.predicates(ctx, r)
-	if err != nil {
-		return nil, err
+	if where == nil {
+		return &findingsv1.ListSecretsResponse{}, err
 	}
 	where = append(where, list.LatestOfIdentity(where))
-	limit := int(r.GetLimit())
-	if limit == 0 {
-		limit = list.DefaultSize
-	}
+	limit := min(cmp.Or(int(r.GetLimit()), list.DefaultSize), maxSecrets)
 	response := &findingsv1.ListSecretsResponse{}
 	rest := where
 	if continued {
@@ -98,6 +100,7 @@ func (s *Secrets) previous(ctx context.Context, where []predicate.Finding, diges
 	return page.Encode(digest, page.Key{Order: last.RelevantSince, ID: last.ID}), nil
 }
 
+// predicates returns the conditions of a request, or nil if it selects nothing.
 func (s *Secrets) predicates(ctx context.Context, r *findingsv1.ListSecretsRequest) ([]predicate.Finding, error) {
 	deploymentID, _ := tenant.FromContext(ctx)
 	f := &list.Filter{
@@ -113,17 +116,23 @@ func (s *Secrets) predicates(ctx context.Context, r *findingsv1.ListSecretsReque
 			f.Severities = append(f.Severities, word("SEVERITY_", v.String()))
 		}
 	}
-	switch r.GetStatus() {
-	case findingsv1.FindingStatus_FINDING_STATUS_UNSPECIFIED, findingsv1.FindingStatus_FINDING_STATUS_UNKNOWN:
-	default:
-		f.Status = word("FINDING_STATUS_", r.GetStatus().String())
+	wanted := slices.DeleteFunc(slices.Clone(r.GetStatus()), func(v findingsv1.FindingStatus) bool {
+		return v == findingsv1.FindingStatus_FINDING_STATUS_UNSPECIFIED
+	})
+	for status, shown := range secretStatuses {
+		if slices.Contains(wanted, shown) {
+			f.Statuses = append(f.Statuses, status)
+		}
+	}
+	if len(wanted) > 0 && len(f.Statuses) == 0 { // no secret has the status
+		return nil, nil
+	}
+	if err := f.SplitNames(ctx, s.store.Reader, f.IssueType); err != nil {
+		return nil, err
 	}
 	where, err := f.Predicates(ctx, s.store.Reader)
 	if err != nil {
 		return nil, err
-	}
-	if r.GetStatus() == findingsv1.FindingStatus_FINDING_STATUS_UNKNOWN {
-		where = append(where, finding.StatusIn(lifecycle.Reviewing, lifecycle.Fixing))
 	}
 	if r.GetSince().GetSeconds() > 0 {
 		where = append(where, finding.CreatedAtGTE(store.Micros(r.GetSince().AsTime())))
@@ -156,8 +165,8 @@ func convertSecret(row *ent.Finding, about *catalog) (*findingsv1.SecretsFinding
 	rule, repo, location := about.rules[row.RuleID], about.projects[row.ProjectID], content.GetLocation()
 	out := &findingsv1.SecretsFinding{
 		Id:             row.ID,
-		Type:           rule.GetName(),
-		FindingPath:    fileAndLine(location),
+		Type:           cmp.Or(rule.GetSecretType(), rule.GetName()),
+		FindingPath:    cmp.Or(fileAndLine(location), content.GetLogicalLocation()),
 		FindingPathUrl: codehost.LineURL(repo.ScmType, repo.URL, content.GetCommit(), location.GetFilePath(), location.GetLine()),
 		Ref:            row.Ref,
 		RefUrl:         codehost.RefURL(repo.ScmType, repo.URL, row.Ref),
@@ -167,7 +176,7 @@ func convertSecret(row *ent.Finding, about *catalog) (*findingsv1.SecretsFinding
 		},
 		Severity:        findingsv1.Severity(enumOf(findingsv1.Severity_value, "SEVERITY_", row.Severity)),
 		Confidence:      findingsv1.Confidence(enumOf(findingsv1.Confidence_value, "CONFIDENCE_", rule.GetConfidence())),
-		Status:          secretStatus(row.Status),
+		Status:          secretStatuses[row.Status],
 		ValidationState: findingsv1.ValidationState(enumOf(findingsv1.ValidationState_value, "VALIDATION_STATE_", value(row.ValidationState))),
 		Mode:            modeOf(value(row.PolicyMode)),
 		RuleHashId:      strconv.FormatInt(row.RuleID, 10),
@@ -175,7 +184,9 @@ func convertSecret(row *ent.Finding, about *catalog) (*findingsv1.SecretsFinding
 		UpdatedAt:       timestamp(max(row.StateUpdatedAt, optional(row.TriagedAt))),
 	}
 	if content.GetHistoricalCommit() != "" {
-		out.HistoricalInfo = &findingsv1.HistoricalInfo{GitCommit: content.GetHistoricalCommit(), GitCommitTimestamp: content.GetHistoricalCommitAt()}
+		out.HistoricalInfo = &findingsv1.HistoricalInfo{
+			GitCommit: content.GetHistoricalCommit(), GitBlob: content.GetHistoricalBlob(), GitCommitTimestamp: content.GetHistoricalCommitAt(),
+		}
 	}
 	for _, c := range content.GetReviewComments() {
 		out.ReviewComments = append(out.ReviewComments, &findingsv1.SecretsReviewComment{
@@ -196,11 +207,15 @@ func fileAndLine(location *findingsv1.FindingLocation) string {
 	return location.GetFilePath() + ":" + strconv.Itoa(int(location.GetLine()))
 }
 
-func secretStatus(status string) findingsv1.FindingStatus {
-	if n, ok := findingsv1.FindingStatus_value["FINDING_STATUS_"+strings.ToUpper(status)]; ok {
-		return findingsv1.FindingStatus(n)
-	}
-	return findingsv1.FindingStatus_FINDING_STATUS_UNKNOWN
+// secretStatuses are the statuses as the list of secrets shows them.
+var secretStatuses = map[string]findingsv1.FindingStatus{
+	lifecycle.Open:                 findingsv1.FindingStatus_FINDING_STATUS_OPEN,
+	lifecycle.Reviewing:            findingsv1.FindingStatus_FINDING_STATUS_OPEN,
+	lifecycle.Fixing:               findingsv1.FindingStatus_FINDING_STATUS_OPEN,
+	lifecycle.Ignored:              findingsv1.FindingStatus_FINDING_STATUS_IGNORED,
+	lifecycle.ProvisionallyIgnored: findingsv1.FindingStatus_FINDING_STATUS_PROVISIONALLY_IGNORED,
+	lifecycle.Fixed:                findingsv1.FindingStatus_FINDING_STATUS_FIXED,
+	lifecycle.Removed:              findingsv1.FindingStatus_FINDING_STATUS_REMOVED,
 }
 
 func modeOf(policy string) findingsv1.Mode {

@@ -74,11 +74,12 @@ func TestSecretsFilters(t *testing.T) {
 			{"validationState=VALIDATION_STATE_CONFIRMED_INVALID,VALIDATION_STATE_NO_VALIDATOR", "invalid none"},
 			{"validationState[0]=VALIDATION_STATE_VALIDATION_ERROR&validationState[1]=VALIDATION_STATE_NO_VALIDATOR", "error none"},
 			{"validation_state=VALIDATION_STATE_VALIDATION_ERROR", "error"},
-			{"status=FINDING_STATUS_OPEN", "valid invalid"},
+			{"status=FINDING_STATUS_OPEN", "valid invalid none old"},
 			{"status=FINDING_STATUS_IGNORED", "error"},
 			{"status=FINDING_STATUS_FIXED", "valid-dev fixed"},
 			{"status=FINDING_STATUS_REMOVED", "removed"},
-			{"status=FINDING_STATUS_UNKNOWN", "none old"},
+			{"status=FINDING_STATUS_UNKNOWN", ""},
+			{"status=FINDING_STATUS_IGNORED,FINDING_STATUS_UNSPECIFIED&status=FINDING_STATUS_FIXED", "valid-dev error fixed"},
 			{"status=FINDING_STATUS_PROVISIONALLY_IGNORED", "prov"},
 			{"severity=SEVERITY_LOW&severity=SEVERITY_MEDIUM", "invalid error"},
 			{"repo=acme/api", "none old prov fixed"},
@@ -145,7 +146,7 @@ func TestSecretsAreRefused(t *testing.T) {
 		var bodies strings.Builder
 		for _, query := range []string{
 			"cursor=" + *page.Cursor + "&repo=acme/web", "cursor=garbage", "cursor=" + strings.Repeat("A", 34),
-			"limit=501", "limit=-1", "limit=many", "status=OPEN_", "severity=SEVERITY_HUGE", "validationState=VALID", "since=yesterday",
+			"limit=-1", "limit=many", "status=OPEN_", "severity=SEVERITY_HUGE", "validationState=VALID", "since=yesterday",
 		} {
 			name := query
 			if strings.Contains(query, *page.Cursor) {

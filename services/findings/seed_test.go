@@ -39,6 +39,7 @@ type fact struct {
 	verdict, tag, exposure, transitivity, pkg     string
 	epss, fixPR, validation                       string
 	malicious, historical                         bool
+	evident                                       bool // the evidence of content is stored
 
 	at        int64 // relevant_since in microseconds after base; by default, facts are a second apart, the first is the newest
 	createdAt int64 // in microseconds after base
@@ -184,6 +185,10 @@ func (l *fixture) row(t testing.TB, row *ent.FindingCreate, f fact) *ent.Finding
 	}
 	if f.historical {
 		row.SetHistorical(true)
+	}
+	if f.evident {
+		e := evidenceOf(f.content)
+		row.SetEvidence(e.Encode()).SetMatchKey(e.Key()).SetFilePath(f.content.GetLocation().GetFilePath())
 	}
 	if f.triagedAt != 0 {
 		row.SetTriagedAt(base + f.triagedAt)

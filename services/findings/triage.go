@@ -3,19 +3,17 @@ package findings
 import (
 	"context"
 	"slices"
-
-	entsql "entgo.io/ent/dialect/sql"
+	"strings"
 
 	"github.com/palisade/palisade/ent"
-	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/predicate"
-	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/tenant"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	"github.com/palisade/palisade/services/findings/list"
 	"github.com/palisade/palisade/services/findings/triage"
-	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -26,37 +24,48 @@ const triageLimit = 3000
 type Triage struct {
 	findingsv1.UnimplementedTriageServiceServer
 	store *store.Store
+	jobs  *jobs.Jobs
 }
 
 // NewTriage serves triage on the store.
-func NewTriage(st *store.Store) *Triage { return &Triage{store: st} }
+func NewTriage(st *store.Store, queue *jobs.Jobs) *Triage { return &Triage{store: st, jobs: queue} }
 
-// BulkTriage changes findings and their siblings in one transaction with three statements: select, record events,
-// update.
+// BulkTriage changes findings and their siblings in one transaction. The number of its statements does not depend on
+// the number of findings.
 func (s *Triage) BulkTriage(ctx context.Context, r *findingsv1.BulkTriageRequest) (*findingsv1.BulkTriageResponse, error) {
+	if r.GetNewTriageState() == "" && strings.TrimSpace(r.GetNewNote()) == "" {
+		return nil, apierr.InvalidArgument("new_note", "one of new_triage_state and new_note is required, and new_note must not be blank")
+	}
 	deploymentID, _ := tenant.FromContext(ctx)
 	f := triageFilter(deploymentID, r) // without the ids of the request: choose adds them
 	where, err := f.Predicates(ctx, s.store.Reader)
 	if err != nil {
 		return nil, err
 	}
+	if err := triage.RefuseDevelopers(ctx, s.store.Reader, f.IssueType, r.GetNewTriageState()); err != nil {
+		return nil, err
+	}
 	var triaged []int64
+	var changeID int64
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		chosen, err := s.choose(ctx, tx, r.GetIssueIds(), where, limitOf(r))
 		if err != nil || len(chosen) == 0 {
 			return err
 		}
-		triaged, err = decisionOf(ctx, r).Apply(ctx, s.store, tx, f.IssueType, chosen)
-		if err == nil {
-			auditTriage(ctx, triaged)
+		d := newDecision(ctx, s.jobs, triage.KindTriage, r.GetNewTriageState(), r.GetNewTriageReason(), r.GetNewNote())
+		change, shown, err := d.Apply(ctx, s.store, tx, chosen)
+		if err != nil {
+			return err
 		}
-		return err
+		triaged, changeID = shown, change.ID
+		auditTriage(ctx, triaged)
+		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	slices.Sort(triaged)
-	return &findingsv1.BulkTriageResponse{NumTriaged: int32(len(triaged)), TriagedIssues: triaged}, nil
+	return &findingsv1.BulkTriageResponse{NumTriaged: int32(len(triaged)), TriagedIssues: triaged}, nameChange(ctx, changeID)
 }
 
 // auditTriage records one change for all findings. Each finding has a history of its own, and the decision is in the
@@ -91,64 +100,42 @@ func (s *Triage) choose(ctx context.Context, tx *ent.Tx, named []int64, where []
 	if !s.store.Postgres() {
 		return query.IDs(ctx)
 	}
-	if len(named) > 0 {
-		if err := lockProjects(ctx, tx, named); err != nil {
+	if len(named) == 0 {
+		var err error
+		if named, err = query.IDs(ctx); err != nil || len(named) == 0 {
 			return nil, err
 		}
-		return query.IDs(ctx)
+		query = tx.Finding.Query().Where(where...)
+		query.Modify(store.FoundByIDs(named))
 	}
-	chosen, err := query.IDs(ctx)
-	if err != nil || len(chosen) == 0 {
+	if err := s.store.PlanByIndexes(ctx, tx); err != nil {
 		return nil, err
 	}
-	if err := lockProjects(ctx, tx, chosen); err != nil {
+	if _, err := triage.LockProjects(ctx, s.store, tx, store.WithIDs[predicate.Finding](named)); err != nil {
 		return nil, err
 	}
-	again := tx.Finding.Query().Where(where...)
-	again.Modify(store.FoundByIDs(chosen))
-	return again.IDs(ctx)
-}
-
-// lockProjects serializes triage and imports of the same projects. It locks them in the order of their ids, which
-// prevents deadlocks. PostgreSQL evaluates an array once; a subquery after IN may run again for each project.
-func lockProjects(ctx context.Context, tx *ent.Tx, findings []int64) error {
-	_, err := tx.Project.Query().Where(func(s *entsql.Selector) {
-		owners := entsql.Dialect(s.Dialect()).Select(finding.FieldProjectID).Distinct().From(entsql.Table(finding.Table))
-		owners.Where(store.InIDs(finding.FieldID, findings))
-		s.Where(entsql.P(func(b *entsql.Builder) {
-			b.WriteString(s.C(project.FieldID) + " = ANY(ARRAY(").Join(owners).WriteString("))")
-		}))
-	}).Order(ent.Asc(project.FieldID)).ForUpdate().IDs(ctx)
-	return err
-}
-
-func decisionOf(ctx context.Context, r *findingsv1.BulkTriageRequest) triage.Decision {
-	deploymentID, _ := tenant.FromContext(ctx)
-	d := triage.New(deploymentID, r.GetNewTriageState(), r.GetNewTriageReason(), r.GetNewNote())
-	if p, ok := access.FromContext(ctx); ok {
-		d.ActorKind, d.ActorID = string(p.Kind), p.ID
-	}
-	return d
+	return query.IDs(ctx)
 }
 
 func triageFilter(deploymentID int64, r *findingsv1.BulkTriageRequest) *list.Filter {
 	return &list.Filter{
 		DeploymentID:      deploymentID,
 		IssueType:         r.GetIssueType(),
+		Strict:            true,
 		Since:             r.GetSince(),
 		Repos:             r.GetRepos(),
 		ProjectTags:       r.GetProjectTags(),
 		Visibilities:      r.GetRepositoryVisibility(),
-		Ref:               r.GetRef(),
-		Status:            r.GetStatus(),
+		Refs:              given(r.GetRef()),
+		Statuses:          given(r.GetStatus()),
 		TriageReasons:     r.GetTriageReasons(),
 		Severities:        r.GetSeverities(),
 		ComponentTags:     r.GetComponentTags(),
 		Policies:          slices.Concat(r.GetPolicies(), r.GetPolicyMode()),
 		Rules:             r.GetRules(),
 		Categories:        r.GetCategories(),
-		Confidence:        r.GetConfidence(),
-		Verdict:           r.GetAutotriageVerdict(),
+		Confidences:       given(r.GetConfidence()),
+		Verdicts:          given(r.GetAutotriageVerdict()),
 		Exposures:         r.GetExposures(),
 		Transitivities:    r.GetTransitivities(),
 		Dependencies:      r.GetDependencies(),
@@ -157,4 +144,12 @@ func triageFilter(deploymentID int64, r *findingsv1.BulkTriageRequest) *list.Fil
 		ValidationStates:  r.GetValidationState(),
 		IncludeHistorical: r.GetIncludeHistorical() || len(r.GetIssueIds()) > 0,
 	}
+}
+
+// given returns the value of an optional filter as a list.
+func given(word string) []string {
+	if word == "" {
+		return nil
+	}
+	return []string{word}
 }

@@ -79,7 +79,16 @@ func TestTriageFilters(t *testing.T) {
 			{"sast", `"repository_visibility":["unknown"],"repos":["acme/bare","acme/api"]`, "b8"},
 			{"sast", `"limit":2`, "a1 a2 a4"},
 			{"sast", `"issue_ids":` + idList(t, l, "a2 a3 b1") + `,"severities":["low"]`, "a2"},
-			{"sast", `"secret_types":["aws.key"],"validation_state":["no_validator"],"exposures":["unknown"],"dependencies":["x"],"epss_probability":["low"]`, all},
+			// A field that the list ignores for an issue type narrows what is triaged: a write never selects more than it says.
+			{"sast", `"secret_types":["aws.key"]`, ""},
+			{"sast", `"validation_state":["no_validator"]`, ""},
+			{"sast", `"exposures":["unknown"],"dependencies":["x"],"epss_probability":["low"]`, ""},
+			{"sca", `"rules":["py.style"]`, "c4"},
+			{"sca", `"rules":["js.xss"]`, ""},
+			{"sca", `"categories":["best-practice"]`, "c4"},
+			{"sca", `"policies":["rule-board-block"]`, "c1"},
+			{"sca", `"autotriage_verdict":"true_positive"`, "c4"},
+			{"secrets", `"dependencies":["lodash"]`, ""},
 			{"sca", ``, "c1 c2 c3 c4 c5"},
 			{"sca", `"exposures":["unknown","reachable"]`, "c1 c5"},
 			{"sca", `"transitivities":["transitive"]`, "c2"},
@@ -92,7 +101,9 @@ func TestTriageFilters(t *testing.T) {
 			{"secrets", `"secret_types":["slack.url"],"rules":["aws.key"]`, ""},
 			{"secrets", `"rules":["aws.key"]`, "e1 s1"},
 			{"secrets", `"issue_ids":` + idList(t, l, "s3"), "s3"},
-			{"secrets", `"severities":["low"],"categories":["x"],"confidence":"low","policies":["rule-board-block"]`, "s2"},
+			{"secrets", `"severities":["low"]`, "s2"},
+			{"secrets", `"severities":["low"],"categories":["x"]`, ""},
+			{"secrets", `"severities":["low"],"policies":["rule-board-block"]`, ""},
 		} {
 			note := fmt.Sprintf("note %d", i)
 			filter := c.filter

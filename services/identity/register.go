@@ -20,6 +20,8 @@ func Register(d *server.Deps) server.Parts {
 					identityv1.RegisterTokenRequestsServiceHandlerClient, identityv1.NewTokenRequestsServiceClient),
 				server.Group[identityv1.TeamsServiceServer](identityv1.RegisterTeamsServiceServer, NewTeams(d.Store),
 					identityv1.RegisterTeamsServiceHandlerClient, identityv1.NewTeamsServiceClient),
+				server.Group[identityv1.SessionsServiceServer](identityv1.RegisterSessionsServiceServer, NewSessions(d.Store, d.Sessions),
+					identityv1.RegisterSessionsServiceHandlerClient, identityv1.NewSessionsServiceClient),
 				server.Group[identityv1.UsersServiceServer](identityv1.RegisterUsersServiceServer, NewUsers(d.Store),
 					identityv1.RegisterUsersServiceHandlerClient, identityv1.NewUsersServiceClient),
 			}, nil

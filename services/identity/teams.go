@@ -76,6 +76,13 @@ func (s *Teams) ListDeploymentTeams(ctx context.Context, r *identityv1.ListDeplo
 	if name := r.GetFilter().GetName(); name != "" {
 		query.Where(team.Name(name))
 	}
+	if id := r.GetFilter().GetRepositoryId(); id != 0 {
+		query.Where(func(s *entsql.Selector) {
+			links := entsql.Dialect(s.Dialect()).Table(teamproject.Table)
+			s.Where(entsql.In(s.C(team.FieldID), entsql.Dialect(s.Dialect()).Select(links.C(teamproject.FieldTeamID)).From(links).
+				Where(entsql.And(entsql.EQ(links.C(teamproject.FieldDeploymentID), r.GetDeploymentId()), entsql.EQ(links.C(teamproject.FieldProjectID), id)))))
+		})
+	}
 	rows, err := query.All(ctx)
 	if err != nil {
 		return nil, err

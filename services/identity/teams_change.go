@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/savedview"
 	"github.com/palisade/palisade/ent/team"
 	"github.com/palisade/palisade/ent/teammember"
 	"github.com/palisade/palisade/ent/teamproject"
@@ -40,6 +41,9 @@ func (s *Teams) CreateDeploymentTeam(ctx context.Context, r *identityv1.CreateDe
 		if err := caller.checkParent(ctx, tx, parentID); err != nil {
 			return err
 		}
+		if err := caller.checkDefaults(r.GetTeam().GetIsProjectDefault(), r.GetTeam().GetIsUserDefault()); err != nil {
+			return err
+		}
 		slug, err := nameTeam(ctx, tx, 0, r.GetTeam().GetName())
 		if err != nil {
 			return err
@@ -48,6 +52,7 @@ func (s *Teams) CreateDeploymentTeam(ctx context.Context, r *identityv1.CreateDe
 			return err
 		}
 		create := tx.Team.Create().SetDeploymentID(caller.deploymentID).SetName(r.GetTeam().GetName()).SetSlug(slug).
+			SetIsProjectDefault(r.GetTeam().GetIsProjectDefault()).SetIsUserDefault(r.GetTeam().GetIsUserDefault()).
 			SetCreatedAt(store.Now()).SetUpdatedAt(store.Now())
 		if parentID != 0 {
 			create.SetParentID(parentID)
@@ -99,7 +104,7 @@ func (s *Teams) UpdateDeploymentTeam(ctx context.Context, r *identityv1.UpdateDe
 		if err := change.check(ctx, tx, caller, row.ID); err != nil {
 			return err
 		}
-		if row, err = renameTeam(ctx, tx, caller, row, r.GetTeam().Name); err != nil {
+		if row, err = setFields(ctx, tx, caller, row, r.GetTeam()); err != nil {
 			return err
 		}
 		if err := change.apply(ctx, tx, caller.deploymentID, row.ID); err != nil {
@@ -123,9 +128,15 @@ func (s *Teams) UpdateDeploymentTeam(ctx context.Context, r *identityv1.UpdateDe
 	return &identityv1.UpdateDeploymentTeamResponse{Team: out}, nil
 }
 
-// renameTeam sets a new name and its slug, if a name is given.
-func renameTeam(ctx context.Context, tx *ent.Tx, caller *teamCaller, row *ent.Team, name *string) (*ent.Team, error) {
-	update := row.Update().SetUpdatedAt(store.Now())
+// setFields sets a new name and its slug, and whether new projects and users join the team, as far as they are given.
+func setFields(ctx context.Context, tx *ent.Tx, caller *teamCaller, row *ent.Team, wanted *identityv1.TeamUpdate) (*ent.Team, error) {
+	projects := wanted.IsProjectDefault != nil && wanted.GetIsProjectDefault() != row.IsProjectDefault
+	users := wanted.IsUserDefault != nil && wanted.GetIsUserDefault() != row.IsUserDefault
+	if err := caller.checkDefaults(projects, users); err != nil {
+		return nil, err
+	}
+	update := row.Update().SetUpdatedAt(store.Now()).SetNillableIsProjectDefault(wanted.IsProjectDefault).SetNillableIsUserDefault(wanted.IsUserDefault)
+	name := wanted.Name
 	if name != nil && *name != row.Name {
 		if !caller.owns(row) {
 			return nil, apierr.PermissionDenied("only administrators and managers of a team above may rename team %d", row.ID)
@@ -137,6 +148,15 @@ func renameTeam(ctx context.Context, tx *ent.Tx, caller *teamCaller, row *ent.Te
 		update.SetName(*name).SetSlug(slug)
 	}
 	return update.Save(ctx)
+}
+
+// checkDefaults refuses a change of what joins a team by itself to managers: it concerns projects and users beyond the
+// team.
+func (c *teamCaller) checkDefaults(projects, users bool) error {
+	if (projects || users) && c.teams != nil {
+		return apierr.PermissionDenied("only administrators may change isProjectDefault and isUserDefault")
+	}
+	return nil
 }
 
 // DeleteDeploymentTeam deletes a team without subteams.
@@ -163,6 +183,9 @@ func (s *Teams) DeleteDeploymentTeam(ctx context.Context, r *identityv1.DeleteDe
 			return err
 		}
 		if _, err := tx.TeamProject.Delete().Where(teamproject.TeamID(row.ID)).Exec(ctx); err != nil {
+			return err
+		}
+		if _, err := tx.SavedView.Delete().Where(savedview.Scope("team"), savedview.OwnerID(row.ID)).Exec(ctx); err != nil {
 			return err
 		}
 		audit.Change(ctx, auditTeam, row.ID, before[0], nil)

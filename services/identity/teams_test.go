@@ -63,6 +63,12 @@ func TestTeamsGolden(t *testing.T) {
 		list := l.do(t, s.Token, http.MethodPost, l.at("teams", "list"), "{}")
 		golden(t, "teams_list", list)
 		same(list)(client.ListDeploymentTeams(ctx, &identityv1.ListDeploymentTeamsRequest{DeploymentId: s.DeploymentID}))
+		for project, want := range map[string]int{"#acme/web": 2, "#acme/api": 0, "0": 2} {
+			found := l.do(t, s.Token, http.MethodPost, l.at("teams", "list"), `{"filter":{"repositoryId":`+project+`}}`)
+			if strings.Count(found, `"slug"`) != want {
+				t.Errorf("teams of %s: %s, want %d", project, found, want)
+			}
+		}
 		golden(t, "teams_of_manager", l.do(t, l.tokens["mia"], http.MethodPost, l.at("teams", "list"), "{}"))
 		golden(t, "teams_delete_refused", second(l.try(t, s.Token, http.MethodDelete, l.at("teams", 1), "")))
 		golden(t, "teams_delete", l.do(t, s.Token, http.MethodDelete, l.at("teams", 2), ""))

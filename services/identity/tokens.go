@@ -47,9 +47,6 @@ func (s *Tokens) CreateToken(ctx context.Context, r *identityv1.CreateTokenReque
 	for _, scope := range r.GetScopes() {
 		spec.Scopes = append(spec.Scopes, access.Scope(scope))
 	}
-	if len(spec.Scopes) == 0 {
-		spec.Scopes = []access.Scope{access.ScopeWebAPI}
-	}
 	if r.ExpiresAt != nil {
 		if err := r.GetExpiresAt().CheckValid(); err != nil {
 			return nil, apierr.InvalidArgument("expiresAt", "expiresAt must be a time from year 1 to 9999")

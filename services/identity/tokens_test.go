@@ -39,7 +39,7 @@ func TestTokens(t *testing.T) {
 		full := s.Body(t, s.Token, http.MethodPost, path, `{"name":"nightly","scopes":["web-api","agent"],"limitedScopes":["sms"],
 			"role":"ORG_ROLE_MEMBER","expiresAt":"2999-01-02T03:04:05Z"}`, 200)
 		golden(t, "token_create", full)
-		value, own := s.newToken(t, s.Token, `{"name":"日本 CI","role":"ORG_ROLE_READONLY"}`)
+		value, own := s.newToken(t, s.Token, `{"name":"日本 CI","scopes":["web-api"],"role":"ORG_ROLE_READONLY"}`)
 		s.Body(t, value, http.MethodGet, projectList, "", 200)
 
 		list := s.Get(t, path)
@@ -63,7 +63,7 @@ func TestTokens(t *testing.T) {
 		s.Body(t, value, http.MethodGet, projectList, "", 401)
 		golden(t, "token_delete_again", s.Body(t, s.Token, http.MethodDelete, own, "", 404))
 		created, err := client.CreateToken(ctx, &identityv1.CreateTokenRequest{
-			DeploymentId: s.DeploymentID, Name: "grpc", Role: "ORG_ROLE_ADMIN", ExpiresAt: timestamppb.New(time.Now().Add(time.Hour)),
+			DeploymentId: s.DeploymentID, Name: "grpc", Scopes: []string{"web-api"}, Role: "ORG_ROLE_ADMIN", ExpiresAt: timestamppb.New(time.Now().Add(time.Hour)),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -198,10 +198,10 @@ func TestTokensCannotEscalate(t *testing.T) {
 		}
 		// The scope web-api includes all other scopes.
 		s.newToken(t, narrow, `{"name":"scanner","role":"ORG_ROLE_MEMBER","scopes":["agent","workflow-tasks","install-checks"],"expiresAt":"`+soon+`"}`)
-		s.newToken(t, narrow, `{"name":"short","role":"ORG_ROLE_ADMIN","expiresAt":"`+soon+`"}`)
+		s.newToken(t, narrow, `{"name":"short","scopes":["web-api"],"role":"ORG_ROLE_ADMIN","expiresAt":"`+soon+`"}`)
 		jwt := s.AddUser(t, s.Tenant, "dana@acme.test", access.RoleAdmin)
 		value, _ := s.newToken(t, jwt, `{"name":"of dana","role":"ORG_ROLE_ADMIN","scopes":["web-api","agent"]}`)
-		mine, _ := s.newToken(t, value, `{"name":"of the token of dana","role":"ORG_ROLE_MEMBER"}`)
+		mine, _ := s.newToken(t, value, `{"name":"of the token of dana","scopes":["web-api"],"role":"ORG_ROLE_MEMBER"}`)
 		dana := s.Store.Reader.Token.Query().Where(token.Name("of dana")).OnlyX(s.System(t)).UserID
 		if again := s.Store.Reader.Token.Query().Where(token.Name("of the token of dana")).OnlyX(s.System(t)).UserID; again != dana || dana == 1 {
 			t.Errorf("created by %d and %d", dana, again)
@@ -219,7 +219,7 @@ func TestTokensCannotEscalate(t *testing.T) {
 		}
 		// In this deployment the other's token is not found, and the path sets the deployment of a new token.
 		s.Body(t, other.Token, http.MethodDelete, tokensPath(other.DeploymentID)+"/1", "", 404)
-		s.Body(t, other.Token, http.MethodPost, tokensPath(other.DeploymentID), fmt.Sprintf(`{"deploymentId":%d,"name":"theirs","role":"ORG_ROLE_ADMIN"}`, s.DeploymentID), 200)
+		s.Body(t, other.Token, http.MethodPost, tokensPath(other.DeploymentID), fmt.Sprintf(`{"deploymentId":%d,"name":"theirs","scopes":["web-api"],"role":"ORG_ROLE_ADMIN"}`, s.DeploymentID), 200)
 		if row := s.Store.Reader.Token.Query().Where(token.Name("theirs")).OnlyX(s.System(t)); row.DeploymentID != other.DeploymentID {
 			t.Errorf("a token of deployment %d", row.DeploymentID)
 		}
@@ -241,7 +241,9 @@ func TestBadTokens(t *testing.T) {
 			`{"name":"x","role":"ORG_ROLE_ADMIN","scopes":["root"]}`:                         "scopes[0] must be one of web-api, agent, workflow-tasks, install-checks",
 			`{"name":"x","role":"ORG_ROLE_ADMIN","scopes":["agent"]}`:                        "role must be at most ORG_ROLE_MEMBER for a token without the scope web-api, got ORG_ROLE_ADMIN",
 			`{"name":"x","role":"ORG_ROLE_ADMIN","scopes":["agent","agent"]}`:                "scopes",
-			`{"name":"x","role":"ORG_ROLE_ADMIN","limitedScopes":[""]}`:                      "limitedScopes[0] must not be empty",
+			`{"name":"x","role":"ORG_ROLE_ADMIN","limitedScopes":[""]}`:                      "limitedScopes[0] must be one of sms, scrat, click-to-fix, ai-scan",
+			`{"name":"x","role":"ORG_ROLE_ADMIN","limitedScopes":["sms","moon"]}`:            "limitedScopes[1] must be one of sms, scrat, click-to-fix, ai-scan",
+			`{"name":"x","role":"ORG_ROLE_ADMIN"}`:                                           "role must be at most ORG_ROLE_MEMBER for a token without the scope web-api",
 			`{"name":"x","role":"ORG_ROLE_ADMIN","expiresAt":"2020-01-01T00:00:00Z"}`:        "expiresAt must be in the future, got 2020-01-01T00:00:00Z",
 			`{"name":"x","role":"ORG_ROLE_ADMIN","expiresAt":"tomorrow"}`:                    "expiresAt must be",
 			`{"name":"x","role":"ORG_ROLE_ADMIN","expiresAt":"1969-12-31T23:59:59.999999Z"}`: "expiresAt must be in the future",
@@ -273,7 +275,7 @@ func TestRevocationOnEveryNode(t *testing.T) {
 		second := requester{apitest.Start(t, func(c *config.Config) {
 			c.Database, c.KeyFile = s.Config.Database, filepath.Join(s.Config.Data, "palisade.key")
 		})}
-		value, path := s.newToken(t, s.Token, `{"name":"shared","role":"ORG_ROLE_ADMIN"}`)
+		value, path := s.newToken(t, s.Token, `{"name":"shared","scopes":["web-api"],"role":"ORG_ROLE_ADMIN"}`)
 		for range 3 {
 			second.Body(t, value, http.MethodGet, projectList, "", 200)
 		}
@@ -294,7 +296,7 @@ func TestDescendantsOnEveryNode(t *testing.T) {
 				c.Database, c.KeyFile = s.Config.Database, filepath.Join(s.Config.Data, "palisade.key")
 			})})
 		}
-		const admin = `{"name":"%s","role":"ORG_ROLE_ADMIN"}`
+		const admin = `{"name":"%s","scopes":["web-api"],"role":"ORG_ROLE_ADMIN"}`
 		jwt := s.AddUser(t, s.Tenant, "dana@acme.test", access.RoleAdmin)
 		first, path := s.newToken(t, jwt, fmt.Sprintf(admin, "first"))
 		second, secondPath := s.newToken(t, first, fmt.Sprintf(admin, "second"))
@@ -314,7 +316,7 @@ func TestDescendantsOnEveryNode(t *testing.T) {
 			t.Errorf("the audit trail shows the creation and the end of a descendant %d times: %s", n, trail)
 		}
 		// Deletion by purpose includes them too.
-		parent, _ := s.newToken(t, jwt, `{"name":"parent","role":"ORG_ROLE_READONLY"}`)
+		parent, _ := s.newToken(t, jwt, `{"name":"parent","scopes":["web-api"],"role":"ORG_ROLE_READONLY"}`)
 		err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
 			id := tx.Token.Query().Where(token.Name("parent")).OnlyIDX(ctx)
 			return tx.Token.Create().SetDeploymentID(s.DeploymentID).SetUserID(1).SetName("child").SetHash([]byte("x")).SetHint("xxxx").
@@ -336,7 +338,7 @@ func TestTokensAreAudited(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
 		s := requester{server}
-		value, path := s.newToken(t, s.Token, `{"name":"audited","role":"ORG_ROLE_ADMIN"}`)
+		value, path := s.newToken(t, s.Token, `{"name":"audited","scopes":["web-api"],"role":"ORG_ROLE_ADMIN"}`)
 		s.Body(t, s.Token, http.MethodDelete, path, "", 200)
 		s.AddToken(t, s.Tenant, access.TokenSpec{Scopes: []access.Scope{access.ScopeAgent}})
 		s.Body(t, s.Token, http.MethodDelete, tokensPath(s.DeploymentID)+"?purpose=TOKEN_PURPOSE_CLI", "", 200)
@@ -352,5 +354,30 @@ func TestTokensAreAudited(t *testing.T) {
 		if want := "token 2 false true\ntoken 2 true false\ntoken 3 true false"; strings.Join(got, "\n") != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	})
+}
+
+// TestTokenWithoutScopes: the Web API permission is enabled explicitly (contract, authentication). A token without
+// scopes has none of them. Stored tokens keep what they have, also a restriction by a word that is not accepted now.
+func TestTokenWithoutScopes(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
+		s := requester{server}
+		client := identityv1.NewTokensServiceClient(s.Conn)
+		created, err := client.CreateToken(s.Context(t, s.Token), &identityv1.CreateTokenRequest{DeploymentId: s.DeploymentID, Name: "grpc", Role: "ORG_ROLE_MEMBER"})
+		if err != nil || len(created.GetToken().GetScopes()) > 0 {
+			t.Fatalf("%v, %v", created.GetToken(), err)
+		}
+		value, _ := s.newToken(t, s.Token, `{"name":"http","scopes":[],"role":"ORG_ROLE_MEMBER"}`)
+		for _, token := range []string{value, created.GetValue()} {
+			has(t, s.Body(t, token, http.MethodGet, projectList, "", 404), `"code":"SCOPE_MISSING"`, "this token has no scope")
+			s.Body(t, token, http.MethodPost, "/api/cli/scans", "{}", 404)
+		}
+		has(t, s.Get(t, tokensPath(s.DeploymentID)), `"name":"http","hint":"`+value[len(value)-4:]+`","scopes":[],`)
+
+		stored := s.AddToken(t, s.Tenant, access.TokenSpec{Scopes: []access.Scope{access.ScopeWebAPI}})
+		s.Body(t, stored, http.MethodGet, projectList, "", 200)
+		restricted := s.AddToken(t, s.Tenant, access.TokenSpec{Scopes: []access.Scope{access.ScopeWebAPI}, LimitedScopes: []string{"a word of old"}})
+		has(t, s.Body(t, restricted, http.MethodGet, projectList, "", 404), "limited to a word of old")
 	})
 }

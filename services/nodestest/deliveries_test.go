@@ -36,6 +36,7 @@ func silentReceiver(t testing.TB) (address string, calls *atomic.Int64) {
 // never answer. The messages of another deployment are not delayed, and nodes can stop.
 func TestMessagesBesideSilentReceivers(t *testing.T) {
 	t.Parallel()
+	testrun.OnlyLarge(t)
 	const rules, soon = 100, 2 * time.Second
 	backlog := testrun.Size(20_000, 100_000)
 	binary, database, key := binary(t), pgtest.NewDatabase(t), filepath.Join(t.TempDir(), "palisade.key")

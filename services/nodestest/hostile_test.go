@@ -17,6 +17,7 @@ import (
 	"github.com/palisade/palisade/services/internal/pgtest"
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 // addTenant creates a second deployment in the database of running nodes.
@@ -60,6 +61,7 @@ func post(t testing.TB, base, token, path string, body []byte) {
 // not delay the messages of another deployment, and nodes can stop.
 func TestHostileReceiverOfAnotherDeployment(t *testing.T) {
 	t.Parallel()
+	testrun.OnlyLarge(t)
 	binary, database, key := binary(t), pgtest.NewDatabase(t), filepath.Join(t.TempDir(), "palisade.key")
 	nodes := make([]*node, 2)
 	for i := range nodes {

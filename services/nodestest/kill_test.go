@@ -8,6 +8,7 @@ import (
 
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 // startNodes starts three nodes on one database.
@@ -33,9 +34,10 @@ func startNodes(t testing.TB, binary, database string, env ...string) []*node {
 const outOfRotation = 2 * time.Second
 
 // TestKilledNode: one of three nodes behind a load balancer is killed and restarted under load. Only its in-flight
-// requests fail, and nothing that was accepted is lost.
+// requests fail, and nothing that was accepted is lost. A watcher of the change feed gets every change.
 func TestKilledNode(t *testing.T) {
 	t.Parallel()
+	testrun.OnlyLarge(t)
 	path, binary, url := program(t, "haproxy"), binary(t), pgtest.NewDatabase(t)
 	nodes := startNodes(t, binary, url)
 	proxy := startHAProxy(t, path, nodes)
@@ -44,6 +46,7 @@ func TestKilledNode(t *testing.T) {
 	l := startLoad(t, proxy.client(), "https://"+proxy.http, 0)
 	l.subscribe(to)
 	l = startLoad(t, proxy.client(), "https://"+proxy.http, clients)
+	changes := l.watchFeed()
 	l.more(30)
 
 	before := time.Now()
@@ -71,8 +74,8 @@ func TestKilledNode(t *testing.T) {
 			t.Errorf("this request was not running when the node was killed (%s): %s", before.Format("15:04:05.000"), f)
 		}
 	}
-	if len(failures) > clients {
-		t.Errorf("%d requests failed, but there were %d clients with one request each", len(failures), clients)
+	if len(failures) > clients+1 {
+		t.Errorf("%d requests failed, but there were %d clients and a watcher with one request each", len(failures), clients)
 	}
 	for _, n := range []string{"node1", "node3"} {
 		if s := proxy.server(n); s.connectErrors+s.responseErrors+s.serverErrors > 0 {
@@ -81,6 +84,7 @@ func TestKilledNode(t *testing.T) {
 	}
 	d := openDatabase(t, url)
 	l.verify(d)
+	changes.requireAll(t, d)
 	requireDelivered(t, d, to, gone)
 	requireJobsDone(t, d, gone)
 }
@@ -88,6 +92,7 @@ func TestKilledNode(t *testing.T) {
 // TestRollingRestart: nodes are restarted one after the other under load, as in an upgrade. No request fails.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
+	testrun.OnlyLarge(t)
 	path, binary, url := program(t, "haproxy"), binary(t), pgtest.NewDatabase(t)
 	nodes := startNodes(t, binary, url)
 	proxy := startHAProxy(t, path, nodes)

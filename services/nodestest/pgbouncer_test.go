@@ -21,6 +21,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/pgtest"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 // startPgBouncer runs a pooler in transaction mode in front of a database, configured as in docs/scale.md. It
@@ -137,6 +138,7 @@ func answers(t testing.TB, url string) bool {
 // need. When one node is killed, another becomes the queue's leader and continues.
 func TestNodesBehindPgBouncer(t *testing.T) {
 	t.Parallel()
+	testrun.OnlyLarge(t)
 	path, proxyPath, binary, direct := program(t, "pgbouncer"), program(t, "haproxy"), binary(t), pgtest.NewDatabase(t)
 	pooled := startPgBouncer(t, path, direct, 6)
 	withoutMode := strings.Replace(pooled, "&default_query_exec_mode=cache_describe", "", 1)
@@ -164,7 +166,9 @@ func TestNodesBehindPgBouncer(t *testing.T) {
 	before := time.Now()
 	for _, n := range nodes { // any of them may be the leader
 		n.kill()
+		proxy.waitFor(n.name, "DOWN") // without this, it may notice three dead nodes at once
 		n.start()
+		proxy.waitFor(n.name, "UP")
 	}
 	after := time.Now()
 	apitest.Eventually(t, "another node leads the queue", func() bool {
@@ -228,6 +232,7 @@ func TestSessionBehindPgBouncer(t *testing.T) {
 // requests get 503, and nothing that was accepted is lost.
 func TestKilledPgBouncer(t *testing.T) {
 	t.Parallel()
+	testrun.OnlyLarge(t)
 	binary, direct := binary(t), pgtest.NewDatabase(t)
 	pool := startPooler(t, program(t, "pgbouncer"), direct, 6)
 	n := newNode(t, "node1", binary, pool.url, filepath.Join(t.TempDir(), "palisade.key"))

@@ -156,16 +156,22 @@ var stateWords = map[notificationsv1.DeliveryState]string{
 }
 
 var kindWords = map[notificationsv1.DeliveryKind]string{
-	notificationsv1.DeliveryKind_DELIVERY_KIND_FINDINGS: kindFindings,
-	notificationsv1.DeliveryKind_DELIVERY_KIND_SCAN:     kindScan,
-	notificationsv1.DeliveryKind_DELIVERY_KIND_WORKFLOW: outbox.KindWorkflow,
+	notificationsv1.DeliveryKind_DELIVERY_KIND_FINDINGS:    kindFindings,
+	notificationsv1.DeliveryKind_DELIVERY_KIND_SCAN:        kindScan,
+	notificationsv1.DeliveryKind_DELIVERY_KIND_WORKFLOW:    outbox.KindWorkflow,
+	notificationsv1.DeliveryKind_DELIVERY_KIND_HELD_CLOSES: kindHeld,
+	notificationsv1.DeliveryKind_DELIVERY_KIND_RULE_ALERT:  outbox.KindRuleAlert,
+	notificationsv1.DeliveryKind_DELIVERY_KIND_FRESHNESS:   outbox.KindFreshness,
+	notificationsv1.DeliveryKind_DELIVERY_KIND_REPORT:      outbox.KindReport,
+	notificationsv1.DeliveryKind_DELIVERY_KIND_AUTOMATION:  outbox.KindAutomation,
+	notificationsv1.DeliveryKind_DELIVERY_KIND_POLICY:      outbox.KindPolicy,
 }
 
 func convertDelivery(row *ent.Delivery) *notificationsv1.Delivery {
 	out := &notificationsv1.Delivery{
 		Id: row.ID, RuleId: row.RuleID, EventId: row.EventID, ProjectId: row.ProjectID, ScanId: row.ScanID, Attempts: row.Attempts,
 		LastStatus: row.LastStatus, LastError: row.LastError, GiveUpAt: timestamp(row.GiveUpAt), CreatedAt: timestamp(row.CreatedAt),
-		FinishedAt: optionalTimestamp(row.FinishedAt), State: keyOf(stateWords, row.State), Kind: keyOf(kindWords, row.Kind),
+		FinishedAt: store.Timestamp(row.FinishedAt), State: keyOf(stateWords, row.State), Kind: keyOf(kindWords, row.Kind),
 	}
 	if row.State == statePending {
 		out.NextAttemptAt = timestamp(row.NextAttemptAt)

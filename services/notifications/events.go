@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	entsql "entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
@@ -22,8 +20,8 @@ import (
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/notifications/outbox"
 	"github.com/palisade/palisade/services/notifications/payload"
-	"github.com/palisade/palisade/services/notifications/retry"
 )
 
 const (
@@ -43,6 +41,8 @@ const (
 const (
 	kindFindings = "findings"
 	kindScan     = "scan"
+	kindHeld     = "held_closes"
+	kindTest     = "test"
 )
 
 // nextEventSQL finds the next deployment with a waiting event, with one index step per deployment.
@@ -163,7 +163,11 @@ func (e *engine) expandEvent(ctx context.Context, tx *ent.Tx, event *ent.Notific
 	if err != nil {
 		return err
 	}
-	if err := insertDeliveries(ctx, tx, append(made, scans...)); err != nil {
+	held, err := heldDeliveries(ctx, tx, rules, about)
+	if err != nil {
+		return err
+	}
+	if err := insertDeliveries(ctx, tx, slices.Concat(made, scans, held)); err != nil {
 		return err
 	}
 	return tx.NotificationEvent.DeleteOneID(event.ID).Exec(ctx)
@@ -176,7 +180,7 @@ func newFindings(ctx context.Context, tx *ent.Tx, event *ent.NotificationEvent, 
 	return tx.Finding.Query().
 		Where(
 			finding.DeploymentID(event.DeploymentID), finding.FirstSeenScanID(event.ScanID), finding.IDGT(event.AfterFindingID),
-			finding.IssueType(vocabulary.SAST),
+			finding.IssueTypeIn(vocabulary.SAST, vocabulary.AISAST),
 			func(s *entsql.Selector) {
 				history := entsql.Dialect(s.Dialect()).Table(findingevent.Table).As("history")
 				s.Where(entsql.NotExists(entsql.Dialect(s.Dialect()).Select(history.C(findingevent.FieldID)).From(history).Where(entsql.And(
@@ -210,6 +214,9 @@ func findingDeliveries(tx *ent.Tx, rules []*ent.NotificationRule, rows []*ent.Fi
 	bodies := map[string][][]byte{}
 	var made []*ent.DeliveryCreate
 	for _, rule := range rules {
+		if !rule.SendFindings {
+			continue
+		}
 		policies := fmt.Sprintf("%q", rule.PolicySlugs)
 		messages, known := bodies[policies]
 		if !known {
@@ -260,15 +267,8 @@ func scanDeliveries(tx *ent.Tx, rules []*ent.NotificationRule, about *scanContex
 
 // newDelivery builds a row that is due at once.
 func newDelivery(tx *ent.Tx, rule *ent.NotificationRule, about *ent.Scan, kind string, body []byte) *ent.DeliveryCreate {
-	now := store.Now()
-	return tx.Delivery.Create().SetDeploymentID(rule.DeploymentID).SetRuleID(rule.ID).SetEventID(newEventID()).
-		SetKind(kind).SetProjectID(about.ProjectID).SetScanID(about.ID).SetPayload(body).SetState(statePending).
-		SetNextAttemptAt(now).SetGiveUpAt(now + retry.GiveUpAfter.Microseconds()).SetCreatedAt(now)
+	return outbox.NewDelivery(tx, rule.DeploymentID, rule.ID, outbox.NewEventID(), kind, body, store.Now()).SetProjectID(about.ProjectID).SetScanID(about.ID)
 }
-
-// newEventID is the id by which receivers deduplicate. It is created once with the row, and unique across all servers
-// that a receiver may get messages from.
-func newEventID() string { return "msg_" + strings.ReplaceAll(uuid.NewString(), "-", "") }
 
 func insertDeliveries(ctx context.Context, tx *ent.Tx, made []*ent.DeliveryCreate) error {
 	for part := range slices.Chunk(made, deliveriesPerInsert) {

@@ -1,6 +1,7 @@
 package notifications
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/notifications/payload"
 	"github.com/palisade/palisade/services/projects/codehost"
+	"github.com/palisade/palisade/services/scans/scanstats"
 )
 
 // policy is one of the built-in policies, by the mode of a finding.
@@ -100,7 +102,7 @@ func (a *scanContext) findings(rows []*ent.Finding) ([]payload.Finding, error) {
 		where, check, source := content.GetLocation(), a.rules[row.RuleID], policyOf(row)
 		list[i] = payload.Finding{
 			ID: row.ID, FirstSeenScanID: row.FirstSeenScanID, CheckID: check.GetName(),
-			Path: where.GetFilePath(), Line: where.GetLine(), Column: where.GetColumn(), EndLine: where.GetEndLine(), EndColumn: where.GetEndColumn(),
+			Path: cmp.Or(where.GetFilePath(), content.GetLogicalLocation()), Line: where.GetLine(), Column: where.GetColumn(), EndLine: where.GetEndLine(), EndColumn: where.GetEndColumn(),
 			Message: content.GetMessage(), Severity: row.Severity, CommittedAt: store.Time(a.scan.StartedAt),
 			CommitURL: codehost.CommitURL(a.project.ScmType, a.project.URL, content.GetCommit()),
 			Ref:       row.Ref, RepoName: a.project.Name, CreatedAt: store.Time(row.CreatedAt),
@@ -129,7 +131,7 @@ func (a *scanContext) finishedScan() (payload.Scan, error) {
 			CommitAuthorUsername: m.GetCommitAuthorUsername(), PullRequestAuthorUsername: m.GetPullRequestAuthorUsername(),
 			PullRequestAuthorImageURL: m.GetPullRequestAuthorImageUrl(),
 		},
-		StartedAt: store.Time(s.StartedAt), CompletedAt: store.Time(*s.CompletedAt), Stats: s.Stats, TenantName: a.tenant,
+		StartedAt: store.Time(s.StartedAt), CompletedAt: store.Time(*s.CompletedAt), Stats: scanstats.Shown(s.Stats), TenantName: a.tenant,
 	}, nil
 }
 
@@ -141,7 +143,7 @@ func productWords(bits int32) []string {
 		word    string
 	}{
 		{scansv1.Product_PRODUCT_SAST, vocabulary.SAST}, {scansv1.Product_PRODUCT_SCA, vocabulary.SCA},
-		{scansv1.Product_PRODUCT_SECRETS, vocabulary.Secrets}, {scansv1.Product_PRODUCT_AI_SAST, "ai_sast"},
+		{scansv1.Product_PRODUCT_SECRETS, vocabulary.Secrets}, {scansv1.Product_PRODUCT_AI_SAST, vocabulary.AISAST},
 	} {
 		if bits&(1<<p.product) != 0 {
 			words = append(words, p.word)

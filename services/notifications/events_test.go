@@ -136,7 +136,7 @@ func TestPolicyFilter(t *testing.T) {
 	each(t, func(t *testing.T, s caller) {
 		monitored, blocked := newReceiver(t, nil), newReceiver(t, nil)
 		s.rule(t, "monitored", monitored.URL, `,"policy_slugs":["rule-board-audit"],"send_scan_completion":false`)
-		s.rule(t, "blocked", blocked.URL, `,"policy_slugs":["rule-board-block","none-such"]`)
+		s.rule(t, "blocked", blocked.URL, `,"policy_slugs":["rule-board-block"]`)
 		s.rule(t, "disabled", blocked.URL, `,"is_enabled":false`)
 		s.Upload(t, "acme/web", "main", report("a"))
 		if got := monitored.waitFor(1); len(got[0].findings) != 1 {

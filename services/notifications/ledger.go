@@ -16,12 +16,13 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/notifications/outbox"
 	"github.com/palisade/palisade/services/notifications/retry"
 )
 
 // The states of a delivery.
 const (
-	statePending   = "pending"
+	statePending   = outbox.Pending
 	stateDelivered = "delivered"
 	stateAbandoned = "abandoned"
 	stateCanceled  = "canceled"

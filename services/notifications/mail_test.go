@@ -21,6 +21,8 @@ import (
 type sentMail struct {
 	to []string
 	id string
+	// text is the message as it came.
+	text string
 }
 
 // mailbox is a mail server (RFC 5321) with configurable replies.
@@ -123,6 +125,7 @@ func (m *mailbox) take(in *bufio.Reader, say func(string), to []string) (goOn bo
 		if line == ".\r\n" {
 			break
 		}
+		mail.text += line
 		if id, ok := strings.CutPrefix(line, "Message-ID: "); ok {
 			mail.id = strings.TrimSpace(id)
 		}

@@ -8,11 +8,12 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/notifications"
 	"github.com/palisade/palisade/services/platform"
+	"github.com/palisade/palisade/services/reporting"
 	"github.com/palisade/palisade/services/scans"
 	"github.com/palisade/palisade/services/workflows"
 )
 
 // TestMain registers the domains that these tests call.
 func TestMain(m *testing.M) {
-	apitest.Main(m, platform.Register, scans.Register, findings.Register, identity.Register, notifications.Register, workflows.Register)
+	apitest.Main(m, platform.Register, scans.Register, findings.Register, identity.Register, notifications.Register, reporting.Register, workflows.Register)
 }

@@ -194,7 +194,7 @@ func limitOf(asked int64) int {
 
 func timestamp(micros int64) *timestamppb.Timestamp { return timestamppb.New(store.Time(micros)) }
 
-func optionalTimestamp(micros *int64) *timestamppb.Timestamp {
+func timestampIfAny(micros *int64) *timestamppb.Timestamp {
 	if micros == nil {
 		return nil
 	}

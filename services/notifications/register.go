@@ -7,6 +7,8 @@ import (
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/mailserver"
 	"github.com/palisade/palisade/services/internal/server"
+	"github.com/palisade/palisade/services/notifications/automations"
+	"github.com/palisade/palisade/services/notifications/outbox"
 )
 
 // Register adds the domain to a server.
@@ -15,17 +17,21 @@ func Register(d *server.Deps) server.Parts {
 	if err != nil {
 		panic("mail server: " + err.Error()) // Config.Validate has accepted it
 	}
+	reports := server.Shared(d, outbox.ReporterKey{}, func() *outbox.Reporter { return &outbox.Reporter{} })
+	starter := server.Shared(d, outbox.StarterKey{}, func() *outbox.Starter { return &outbox.Starter{} })
 	senders := NewSenders(d.Store, d.Keyring, d.Egress, mail)
 	return server.Parts{
-		Background: []jobs.Work{Background(senders, d.Log)},
+		Background: []jobs.Work{Background(senders, d.Log), automations.Background(d.Store, starter, d.Log)},
 		Services: func(context.Context) ([]server.Service, error) {
 			return []server.Service{
-				server.Group[notificationsv1.NotificationRulesServiceServer](notificationsv1.RegisterNotificationRulesServiceServer, NewNotificationRules(senders, d.Jobs),
+				server.Group[notificationsv1.NotificationRulesServiceServer](notificationsv1.RegisterNotificationRulesServiceServer, NewNotificationRules(senders, d.Jobs, reports),
 					notificationsv1.RegisterNotificationRulesServiceHandlerClient, notificationsv1.NewNotificationRulesServiceClient),
 				server.Group[notificationsv1.NotificationWebhooksServiceServer](notificationsv1.RegisterNotificationWebhooksServiceServer, NewNotificationWebhooks(senders),
 					notificationsv1.RegisterNotificationWebhooksServiceHandlerClient, notificationsv1.NewNotificationWebhooksServiceClient),
 				server.Group[notificationsv1.NotificationsServiceServer](notificationsv1.RegisterNotificationsServiceServer, NewNotifications(d.Store),
 					notificationsv1.RegisterNotificationsServiceHandlerClient, notificationsv1.NewNotificationsServiceClient),
+				server.Group[notificationsv1.AutomationsServiceServer](notificationsv1.RegisterAutomationsServiceServer, automations.New(d.Store, starter),
+					notificationsv1.RegisterAutomationsServiceHandlerClient, notificationsv1.NewAutomationsServiceClient),
 				server.Group[notificationsv1.DeliveriesServiceServer](notificationsv1.RegisterDeliveriesServiceServer, NewDeliveries(d.Store, d.Jobs),
 					notificationsv1.RegisterDeliveriesServiceHandlerClient, notificationsv1.NewDeliveriesServiceClient),
 			}, nil

@@ -26,11 +26,12 @@ type NotificationRules struct {
 	store   *store.Store
 	jobs    *jobs.Jobs
 	senders *Senders
+	reports *outbox.Reporter
 }
 
-// NewNotificationRules serves rules from the store.
-func NewNotificationRules(senders *Senders, queue *jobs.Jobs) *NotificationRules {
-	return &NotificationRules{store: senders.store, jobs: queue, senders: senders}
+// NewNotificationRules serves rules from the store. A test of a rule with a report sends what the reporter writes.
+func NewNotificationRules(senders *Senders, queue *jobs.Jobs, reports *outbox.Reporter) *NotificationRules {
+	return &NotificationRules{store: senders.store, jobs: queue, senders: senders, reports: reports}
 }
 
 // CreateNotificationRule creates a rule.
@@ -43,8 +44,11 @@ func (s *NotificationRules) CreateNotificationRule(ctx context.Context, r *notif
 		}
 		now := store.Now()
 		row, err := tx.NotificationRule.Create().SetChannel(wanted.channel).SetName(wanted.GetName()).SetConfig(wanted.config).
-			SetIsEnabled(wanted.GetIsEnabled()).SetPolicySlugs(wanted.policySlugs).SetUseNetworkBroker(wanted.GetUseNetworkBroker()).
-			SetSendScanCompletion(wanted.sendScanCompletion).SetCreatedAt(now).SetUpdatedAt(now).Save(ctx)
+			SetIsEnabled(wanted.enabled).SetPolicySlugs(wanted.policySlugs).SetUseNetworkBroker(wanted.GetUseNetworkBroker()).
+			SetSendScanCompletion(wanted.sendScanCompletion).SetSendHeldCloses(wanted.GetSendHeldCloses()).
+			SetSendRuleAlerts(wanted.GetSendRuleAlerts()).SetSendFreshness(wanted.GetSendFreshness()).
+			SetSendFindings(wanted.sendFindings).SetSendReport(wanted.report).SetNillableNextReportAt(wanted.nextReport).
+			SetCreatedAt(now).SetUpdatedAt(now).Save(ctx)
 		if err != nil {
 			return err
 		}
@@ -107,8 +111,11 @@ func (s *NotificationRules) ReplaceNotificationRule(ctx context.Context, r *noti
 			return err
 		}
 		update := row.Update().SetChannel(wanted.channel).SetName(wanted.GetName()).SetConfig(wanted.config).
-			SetIsEnabled(wanted.GetIsEnabled()).SetPolicySlugs(wanted.policySlugs).SetUseNetworkBroker(wanted.GetUseNetworkBroker()).
-			SetSendScanCompletion(wanted.sendScanCompletion).SetUpdatedAt(max(store.Now(), row.UpdatedAt+1))
+			SetIsEnabled(wanted.enabled).SetPolicySlugs(wanted.policySlugs).SetUseNetworkBroker(wanted.GetUseNetworkBroker()).
+			SetSendScanCompletion(wanted.sendScanCompletion).SetSendHeldCloses(wanted.GetSendHeldCloses()).
+			SetSendRuleAlerts(wanted.GetSendRuleAlerts()).SetSendFreshness(wanted.GetSendFreshness()).
+			SetSendFindings(wanted.sendFindings).SetSendReport(wanted.report).ClearNextReportAt().SetNillableNextReportAt(wanted.nextReport).
+			SetUpdatedAt(max(store.Now(), row.UpdatedAt+1))
 		if wanted.channel != row.Channel || !maps.Equal(wanted.config, row.Config) {
 			update.ClearRefusedRecipients()
 		}
@@ -192,7 +199,7 @@ func (s *NotificationRules) ListNotificationRules(ctx context.Context, r *notifi
 	return response, nil
 }
 
-// TestNotificationRule sends a sample.
+// TestNotificationRule sends a sample, or the report of a rule with one.
 func (s *NotificationRules) TestNotificationRule(ctx context.Context, r *notificationsv1.TestNotificationRuleRequest) (*notificationsv1.TestNotificationRuleResponse, error) {
 	row, err := findRule(ctx, s.store.Reader, r.GetNotificationRuleId())
 	if err != nil {
@@ -202,7 +209,15 @@ func (s *NotificationRules) TestNotificationRule(ctx context.Context, r *notific
 	if err != nil {
 		return nil, err
 	}
-	failed := s.senders.test(ctx, func() (channel.Sender, error) { return s.senders.open(row, hooks) })
+	message := sample()
+	if len(row.SendReport) > 0 {
+		report, err := s.reports.Write(ctx, row)
+		if err != nil {
+			return nil, err
+		}
+		message = reportMessage(report)
+	}
+	failed := s.senders.test(ctx, message, func() (channel.Sender, error) { return s.senders.open(row, hooks) })
 	detail := describe(failed)
 	if row.Channel == channel.Email {
 		err := s.senders.note(ctx, recipientOutcome{

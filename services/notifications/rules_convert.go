@@ -3,14 +3,22 @@ package notifications
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/notificationwebhook"
 	notificationsv1 "github.com/palisade/palisade/gen/palisade/notifications/v1"
+	reportingv1 "github.com/palisade/palisade/gen/palisade/reporting/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/notifications/channel"
+	"github.com/palisade/palisade/services/reporting/cadence"
 )
 
 // wantedRule is a validated rule from a request.
@@ -19,7 +27,11 @@ type wantedRule struct {
 	channel            string
 	config, secrets    map[string]string // config without credentials
 	policySlugs        []string
+	enabled            bool
 	sendScanCompletion bool
+	sendFindings       bool
+	report             []byte // as stored; nil for none
+	nextReport         *int64 // nil for a disabled rule
 }
 
 // check converts a rule to its stored form. old is the rule that it replaces, or nil.
@@ -58,12 +70,45 @@ func (s *NotificationRules) check(ctx context.Context, tx *ent.Tx, in *notificat
 			return nil, apierr.InvalidArgument("notificationRule.config", "config.%s must be the id of a notification webhook of the deployment, got %d", keyWebhook, id)
 		}
 	}
+	for i, slug := range in.GetPolicySlugs() {
+		_, known := policies[slug]
+		kept := old != nil && slices.Contains(old.PolicySlugs, slug) // stored by an earlier version
+		if !known && !kept {
+			return nil, apierr.InvalidArgument(fmt.Sprintf("notificationRule.policy_slugs[%d]", i), "policy_slugs[%d] must be one of %s, got %s",
+				i, strings.Join(slices.Sorted(maps.Keys(policies)), ", "), apierr.Quote(slug))
+		}
+	}
+	out.enabled = in.IsEnabled == nil || in.GetIsEnabled()
 	out.policySlugs = slices.Compact(slices.Sorted(slices.Values(in.GetPolicySlugs())))
 	if out.policySlugs == nil {
 		out.policySlugs = []string{}
 	}
+	out.sendFindings = in.SendFindings == nil || in.GetSendFindings()
+	if err := out.schedule(time.Now()); err != nil {
+		return nil, err
+	}
 	out.sendScanCompletion = out.channel == channel.Webhook && (in.SendScanCompletion == nil || in.GetSendScanCompletion())
 	return out, nil
+}
+
+// schedule checks the report and computes when the next one is due.
+func (w *wantedRule) schedule(now time.Time) error {
+	report := w.GetSendReport()
+	if report == nil {
+		return nil
+	}
+	if err := cadence.Check(report); err != nil {
+		return apierr.InvalidArgument("notificationRule.send_report", "send_report: %v", err)
+	}
+	var err error
+	if w.report, err = proto.Marshal(report); err != nil {
+		return err
+	}
+	if w.enabled {
+		next := store.Micros(cadence.Next(report, now))
+		w.nextReport = &next
+	}
+	return nil
 }
 
 // channelName accepts the contract's words in any case, with or without CHANNEL_. Unknown text is returned unchanged
@@ -131,6 +176,25 @@ func (s *NotificationRules) convert(row *ent.NotificationRule, hooks map[int64]*
 		Id: row.ID, Channel: row.Channel, Config: s.shownConfig(row), IsEnabled: row.IsEnabled, Name: row.Name, PolicySlugs: row.PolicySlugs,
 		UseNetworkBroker: row.UseNetworkBroker, SendScanCompletion: row.SendScanCompletion,
 	}
+	if row.SendHeldCloses {
+		out.SendHeldCloses = &row.SendHeldCloses
+	}
+	if row.SendRuleAlerts {
+		out.SendRuleAlerts = &row.SendRuleAlerts
+	}
+	if row.SendFreshness {
+		out.SendFreshness = &row.SendFreshness
+	}
+	if !row.SendFindings {
+		out.SendFindings = &row.SendFindings
+	}
+	if len(row.SendReport) > 0 {
+		out.SendReport = &reportingv1.ReportSchedule{}
+		if err := proto.Unmarshal(row.SendReport, out.SendReport); err != nil {
+			out.SendReport = nil // not written by this program
+		}
+	}
+	out.NextReportAt, out.LastReportAt = timestampIfAny(row.NextReportAt), timestampIfAny(row.LastReportAt)
 	if _, err := s.senders.open(row, hooks); err != nil {
 		out.ConfigError = err.Error()
 	} else {

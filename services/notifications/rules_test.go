@@ -1,14 +1,17 @@
 package notifications_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/palisade/palisade/ent"
 	notificationsv1 "github.com/palisade/palisade/gen/palisade/notifications/v1"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
@@ -88,6 +91,7 @@ func TestRuleBadInput(t *testing.T) {
 			"unknown webhook":  {rule(`"channel":"webhook","name":"x","config":{"webhook_id":"77"}`), "config.webhook_id must be the id of a notification webhook of the deployment, got 77"},
 			"bad webhook":      {rule(`"channel":"webhook","name":"x","config":{"webhook_id":"-1"}`), "config.webhook_id must be the id"},
 			"config a list":    {rule(`"channel":"email","name":"x","config":[]`), "config"},
+			"unknown slug":     {rule(`"channel":"email","name":"x","policy_slugs":["rule-board-block","none-such"],` + to), "policy_slugs[1] must be one of rule-board-audit, rule-board-block, rule-board-pr-comments, got"},
 			"empty slug":       {rule(`"channel":"email","name":"x","policy_slugs":[""],` + to), "policy_slugs"},
 			"rule not object":  {`{"notificationRule":7}`, "notificationRule"},
 			"value not string": {rule(`"channel":"email","name":"x","config":{"to":{}}`), "config"},
@@ -116,6 +120,42 @@ func TestRuleBadInput(t *testing.T) {
 			s.Body(t, s.Token, http.MethodPut, s.actions("/"+id), aRule, 404)
 		}
 		s.Body(t, s.Token, http.MethodDelete, s.actions("/abc"), "", 404)
+	})
+}
+
+// TestRuleKeepsStoredSlugs: a rule that an earlier version stored with an unknown slug can be replaced as it was read.
+func TestRuleKeepsStoredSlugs(t *testing.T) {
+	each(t, func(t *testing.T, s caller) {
+		id := s.rule(t, "old", "https://hooks.acme.test/", "")
+		if err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
+			return tx.NotificationRule.UpdateOneID(id).SetPolicySlugs([]string{"none-such", "rule-board-block"}).Exec(ctx)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		client := notificationsv1.NewNotificationRulesServiceClient(s.Conn)
+		replace := func(slugs string, want int) string {
+			t.Helper()
+			body := `{"notificationRule":{"channel":"webhook","name":"old","config":{"url":"https://hooks.acme.test/"},"policy_slugs":[` + slugs + `]}}`
+			return s.Body(t, s.Token, http.MethodPut, s.actions(fmt.Sprintf("/%d", id)), body, want)
+		}
+		if got := replace(`"none-such","other"`, 400); !strings.Contains(got, "policy_slugs[1] must be one of") {
+			t.Error(got)
+		}
+		list, err := client.ListNotificationRules(s.Context(t, s.Token), &notificationsv1.ListNotificationRulesRequest{DeploymentId: s.DeploymentID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := list.GetNotificationRules()[0]
+		kept, err := client.ReplaceNotificationRule(s.Context(t, s.Token), &notificationsv1.ReplaceNotificationRuleRequest{
+			DeploymentId: s.DeploymentID, NotificationRuleId: id, NotificationRule: &notificationsv1.NotificationRuleInput{
+				Channel: read.GetChannel(), Name: read.GetName(), Config: read.GetConfig(), PolicySlugs: read.GetPolicySlugs(),
+			},
+		})
+		if err != nil || !slices.Equal(kept.GetNotificationRule().GetPolicySlugs(), []string{"none-such", "rule-board-block"}) {
+			t.Errorf("%v, %v", kept, err)
+		}
+		replace(`"rule-board-block"`, 200)
+		replace(`"none-such"`, 400) // gone
 	})
 }
 
@@ -210,5 +250,37 @@ func TestRulesOfOthers(t *testing.T) {
 		s.Body(t, member, http.MethodPost, s.actions(""), aRule, 403)
 		s.Body(t, member, http.MethodPost, s.actions("/list"), "{}", 200)
 		s.Body(t, member, http.MethodGet, s.deliveries(""), "", 403)
+	})
+}
+
+// TestRuleIsEnabledByDefault: a rule that does not say whether it sends does send.
+func TestRuleIsEnabledByDefault(t *testing.T) {
+	each(t, func(t *testing.T, s caller) {
+		rule := func(more string) string {
+			return `{"notificationRule":{"channel":"webhook","name":"hook","config":{"url":"https://hooks.acme.test/x"}` + more + `}}`
+		}
+		path, method := s.actions(""), http.MethodPost
+		for range 2 { // create, then replace
+			for _, step := range []struct {
+				more string
+				want bool
+			}{{"", true}, {`,"is_enabled":false`, false}, {`,"is_enabled":null`, true}, {`,"is_enabled":true`, true}} {
+				if body := s.Body(t, s.Token, method, path, rule(step.more), 200); !strings.Contains(body, fmt.Sprintf(`"is_enabled":%t`, step.want)) {
+					t.Errorf("%s%s: %s", method, step.more, body)
+				}
+			}
+			path, method = s.actions("/1"), http.MethodPut
+		}
+		client, off := notificationsv1.NewNotificationRulesServiceClient(s.Conn), false
+		for want, given := range map[bool]*bool{true: nil, false: &off} {
+			answer, err := client.CreateNotificationRule(s.Context(t, s.Token), &notificationsv1.CreateNotificationRuleRequest{
+				DeploymentId: s.DeploymentID, NotificationRule: &notificationsv1.NotificationRuleInput{
+					Channel: "webhook", Name: "grpc", Config: map[string]string{"url": "https://hooks.acme.test/x"}, IsEnabled: given,
+				},
+			})
+			if err != nil || answer.GetNotificationRule().GetIsEnabled() != want {
+				t.Errorf("%v, %v, want %t", answer, err, want)
+			}
+		}
 	})
 }

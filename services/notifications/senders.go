@@ -127,18 +127,24 @@ func (s *Senders) secretsOf(row *ent.NotificationRule) (map[string]string, error
 // ruleSecretsOf is the associated data that binds sealed credentials to their row.
 func ruleSecretsOf(id int64) []byte { return fmt.Appendf(nil, "notification_rules.secrets/%d", id) }
 
-// test sends a sample. The error is for the caller; see describe.
-func (s *Senders) test(ctx context.Context, open func() (channel.Sender, error)) error {
+// sample is the message of a test.
+func sample() channel.Message {
+	now := time.Now()
+	return channel.Message{
+		Kind: kindTest, EventID: testEventID(), Payload: payload.Sample(now), At: now,
+		Subject: "Test of a notification from Palisade", Text: "This is a test of a notification from Palisade. Nothing was found.",
+	}
+}
+
+func testEventID() string { return "msg_test_" + uuid.NewString() }
+
+// test sends a message. The error is for the caller; see describe.
+func (s *Senders) test(ctx context.Context, m channel.Message, open func() (channel.Sender, error)) error {
 	to, err := open()
 	if err != nil {
 		return &channel.Error{Public: err.Error()}
 	}
-	now := time.Now()
-	body := payload.Sample(now)
-	_, err = to.Send(ctx, channel.Message{
-		Kind: "test", EventID: "msg_test_" + uuid.NewString(), Payload: body, At: now,
-		Subject: "Test of a notification from Palisade", Text: "This is a test of a notification from Palisade. Nothing was found.",
-	})
+	_, err = to.Send(ctx, m)
 	return err
 }
 
@@ -209,11 +215,18 @@ func (d *dispatch) openRules(ctx context.Context) error {
 	return nil
 }
 
+// reportMessage is the message of a test with a report.
+func reportMessage(report payload.Report) channel.Message {
+	body := report.Body()
+	subject, text := payload.Describe(body)
+	return channel.Message{Kind: kindTest, EventID: testEventID(), Payload: body, Subject: "Test: " + subject, Text: text, HTML: payload.HTML(body), At: report.SentAt}
+}
+
 // messageOf builds the message of a delivery.
 func messageOf(row *ent.Delivery) channel.Message {
 	subject, text := payload.Describe(row.Payload)
 	return channel.Message{
-		Kind: row.Kind, EventID: row.EventID, Payload: row.Payload, Subject: subject, Text: text, At: store.Time(row.CreatedAt),
+		Kind: row.Kind, EventID: row.EventID, Payload: row.Payload, Subject: subject, Text: text, HTML: payload.HTML(row.Payload), At: store.Time(row.CreatedAt),
 		DeliveredTo: row.DeliveredTo,
 	}
 }

@@ -162,7 +162,7 @@ func (s *NotificationWebhooks) TestNotificationWebhook(ctx context.Context, r *n
 	if err != nil {
 		return nil, err
 	}
-	failed := s.senders.test(ctx, func() (channel.Sender, error) { return s.senders.toWebhook(row) })
+	failed := s.senders.test(ctx, sample(), func() (channel.Sender, error) { return s.senders.toWebhook(row) })
 	return &notificationsv1.TestNotificationWebhookResponse{Success: failed == nil, ErrorDetail: describe(failed).text}, nil
 }
 

@@ -5,12 +5,21 @@ import (
 
 	platformv1 "github.com/palisade/palisade/gen/palisade/platform/v1"
 	"github.com/palisade/palisade/services/internal/server"
+	"github.com/palisade/palisade/services/internal/tasktoken"
 )
 
 // Register adds the domain to a server.
 func Register(d *server.Deps) server.Parts {
 	return server.Parts{
-		Services: func(context.Context) ([]server.Service, error) {
+		Services: func(ctx context.Context) ([]server.Service, error) {
+			tokens := tasktoken.New(d.Store, d.Keyring, d.Config.BaseURL())
+			if err := tokens.Prepare(ctx); err != nil {
+				return nil, err
+			}
+			editor, err := NewEditor(d.Config)
+			if err != nil {
+				return nil, err
+			}
 			return []server.Service{
 				server.Group[platformv1.MiscellaneousServiceServer](platformv1.RegisterMiscellaneousServiceServer, Miscellaneous{},
 					platformv1.RegisterMiscellaneousServiceHandlerClient, platformv1.NewMiscellaneousServiceClient),
@@ -18,6 +27,12 @@ func Register(d *server.Deps) server.Parts {
 					platformv1.RegisterScannerSupportServiceHandlerClient, platformv1.NewScannerSupportServiceClient),
 				server.Group[platformv1.AuditServiceServer](platformv1.RegisterAuditServiceServer, NewAudit(d.Store, d.Trail, d.Log),
 					platformv1.RegisterAuditServiceHandlerClient, platformv1.NewAuditServiceClient),
+				server.Group[platformv1.DoctorServiceServer](platformv1.RegisterDoctorServiceServer, NewDoctor(d.Store, d.Config),
+					platformv1.RegisterDoctorServiceHandlerClient, platformv1.NewDoctorServiceClient),
+				server.Group[platformv1.TasksServiceServer](platformv1.RegisterTasksServiceServer, NewTasks(d.Store, d.Jobs, tokens, d.Config.BaseURL()),
+					platformv1.RegisterTasksServiceHandlerClient, platformv1.NewTasksServiceClient),
+				server.Group[platformv1.EditorServiceServer](platformv1.RegisterEditorServiceServer, editor,
+					platformv1.RegisterEditorServiceHandlerClient, platformv1.NewEditorServiceClient),
 			}, nil
 		},
 	}

@@ -5,14 +5,17 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/ent"
 	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
 	policiesv1 "github.com/palisade/palisade/gen/palisade/policies/v1"
+	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/policies/remediation"
 )
@@ -38,20 +41,26 @@ type named struct {
 	value, slug, field string
 }
 
-// check returns the policies of a bundle in stored form, or all its problems.
+// check returns the policies of a bundle in the words of the request, with slugs, or all its problems.
 func check(ctx context.Context, reader *ent.Client, deploymentSlug string, bundle *policiesv1.RemediationPoliciesBundle) ([]*policiesv1.RemediationPolicy, []*policiesv1.BundleValidationError, error) {
 	c := &checker{}
 	if got := bundle.GetDeploymentSlug(); got != "" && got != deploymentSlug {
 		c.add(errorsv1.Reason_REASON_INVALID_ARGUMENT, "deployment_slug", got, "deployment_slug must be %q or left out", deploymentSlug)
 	}
 	policies := make([]*policiesv1.RemediationPolicy, 0, len(bundle.GetPolicies()))
-	seen := map[string]bool{}
+	seen, names := map[string]bool{}, map[string]bool{}
 	for i, from := range bundle.GetPolicies() {
-		policy := c.policy(fmt.Sprintf("policies[%d]", i), from)
+		policy, err := known(from)
+		if err != nil {
+			return nil, nil, err
+		}
+		c.policy(fmt.Sprintf("policies[%d]", i), policy)
 		if slug := policy.GetSlug(); seen[slug] {
 			c.add(errorsv1.Reason_REASON_DUPLICATE_SLUG, fmt.Sprintf("policies[%d].slug", i), slug, "two policies have the slug %s", apierr.Quote(slug))
+		} else if name := strings.TrimSpace(policy.GetName()); names[name] { // people read it when a scan fails
+			c.add(errorsv1.Reason_REASON_INVALID_ARGUMENT, fmt.Sprintf("policies[%d].name", i), name, "two policies have the name %s", apierr.Quote(name))
 		} else if slug != "" {
-			seen[slug] = true
+			seen[slug], names[name] = true, name != ""
 		}
 		policies = append(policies, policy)
 	}
@@ -86,18 +95,25 @@ func (c *checker) word(field, got string, words ...string) {
 	}
 }
 
-func (c *checker) policy(field string, from *policiesv1.RemediationPolicy) *policiesv1.RemediationPolicy {
-	policy := &policiesv1.RemediationPolicy{
-		Slug: from.GetSlug(), Name: strings.TrimSpace(from.GetName()), Description: strings.TrimSpace(from.GetDescription()), Active: from.GetActive(),
-		Filters: &policiesv1.RemediationPolicyFilters{Mode: from.GetFilters().GetMode()},
+// known copies a policy without the fields that this version does not know: nothing else is stored.
+func known(from *policiesv1.RemediationPolicy) (*policiesv1.RemediationPolicy, error) {
+	policy := &policiesv1.RemediationPolicy{}
+	content, err := proto.Marshal(from)
+	if err == nil {
+		err = proto.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(content, policy)
 	}
-	if policy.Slug == "" {
+	return policy, err
+}
+
+// policy checks a policy. It sets the slug of a policy without one.
+func (c *checker) policy(field string, policy *policiesv1.RemediationPolicy) {
+	if policy.GetSlug() == "" {
 		policy.Slug = slugOf(policy.GetName())
 	}
 	c.slug = policy.GetSlug()
 	defer func() { c.slug = "" }()
 	switch {
-	case !c.required(field+".name", policy.GetName()):
+	case !c.required(field+".name", strings.TrimSpace(policy.GetName())):
 	case !slugForm.MatchString(policy.GetSlug()):
 		c.add(errorsv1.Reason_REASON_INVALID_ARGUMENT, field+".slug", policy.GetSlug(),
 			"%s.slug must be lower-case letters and digits with single hyphens between them; got %s", field, apierr.Quote(policy.GetSlug()))
@@ -106,13 +122,12 @@ func (c *checker) policy(field string, from *policiesv1.RemediationPolicy) *poli
 		c.add(errorsv1.Reason_REASON_RESERVED_SLUG, field+".slug", policy.GetSlug(), "%s.slug %s is reserved: slugs that begin with %s belong to the server",
 			field, apierr.Quote(policy.GetSlug()), reservedPrefix)
 	}
-	if from.GetFilters() == nil {
+	if policy.GetFilters() == nil {
 		c.add(errorsv1.Reason_REASON_INVALID_ARGUMENT, field+".filters", "", "%s.filters is required", field)
 	} else {
-		c.filters(field+".filters", from.GetFilters(), policy.GetFilters())
+		c.filters(field+".filters", policy.GetFilters())
 	}
-	c.actions(field+".actions", from, policy)
-	return policy
+	c.actions(field+".actions", policy.GetActions())
 }
 
 // slugOf derives a slug from a name: each character other than a to z and digits becomes a hyphen.
@@ -121,70 +136,117 @@ func slugOf(name string) string {
 	return strings.Join(parts, "-")
 }
 
-func (c *checker) filters(field string, from, to *policiesv1.RemediationPolicyFilters) {
+func (c *checker) filters(field string, from *policiesv1.RemediationPolicyFilters) {
 	c.word(field+".mode", from.GetMode(), remediation.ModeAll, remediation.ModeAny)
 	if from.GetMode() == remediation.ModeAny && len(from.GetConditions()) == 0 {
 		c.add(errorsv1.Reason_REASON_INVALID_ARGUMENT, field+".conditions", "", "%s.conditions must not be empty where the mode is any", field)
 	}
-	kinds := remediation.ConditionTypes()
 	for i, condition := range from.GetConditions() {
 		place := fmt.Sprintf("%s.conditions[%d]", field, i)
-		out := &policiesv1.RemediationPolicyCondition{Type: condition.GetType(), Mode: condition.GetMode()}
-		to.Conditions = append(to.GetConditions(), out)
-		if out.GetMode() == "" {
-			out.Mode = remediation.ModeInclude
+		if condition.GetMode() != "" {
+			c.word(place+".mode", condition.GetMode(), remediation.ConditionModes()...)
 		}
-		c.word(place+".mode", out.GetMode(), remediation.ModeInclude, remediation.ModeExclude)
 		if len(condition.GetValues()) == 0 {
 			c.add(errorsv1.Reason_REASON_INVALID_ARGUMENT, place+".values", "", "%s.values must not be empty", place)
 		}
-		at := slices.IndexFunc(kinds, func(t remediation.ConditionType) bool { return t.Type == condition.GetType() })
-		if at < 0 {
-			c.unsupported(errorsv1.Reason_REASON_UNSUPPORTED_CONDITION_TYPE, place+".type", condition.GetType(), wordsOf(kinds, func(t remediation.ConditionType) string { return t.Type }))
+		kind, known := remediation.ConditionTypeOf(condition.GetType())
+		if !known {
+			c.unsupported(errorsv1.Reason_REASON_UNSUPPORTED_CONDITION_TYPE, place+".type", condition.GetType(), conditionWords())
 			continue
 		}
-		out.Values = c.values(place, kinds[at], condition.GetValues())
+		c.values(place, kind, condition.GetValues())
+	}
+	c.impossible(field, from)
+}
+
+// productWith has the product whose findings alone have a property.
+var productWith = map[string]string{"reachability": "supply_chain", "validation_state": "secrets"}
+
+// impossible adds a problem for a condition on a property that no finding of the wanted products has.
+func (c *checker) impossible(field string, from *policiesv1.RemediationPolicyFilters) {
+	filters := remediation.Canonical(&policiesv1.RemediationPolicy{Filters: from}).GetFilters()
+	if filters.GetMode() != remediation.ModeAll {
+		return
+	}
+	wanted := []string{"code", "supply_chain", "secrets"}
+	keep := func(has func(product string) bool) {
+		wanted = slices.DeleteFunc(wanted, func(product string) bool { return !has(product) })
+	}
+	for _, condition := range filters.GetConditions() {
+		if condition.GetType() == "product" {
+			keep(func(product string) bool {
+				return slices.Contains(condition.GetValues(), product) != (condition.GetMode() == remediation.ModeExclude)
+			})
+		}
+	}
+	for i, condition := range filters.GetConditions() {
+		only := productWith[condition.GetType()]
+		if only == "" || condition.GetMode() == remediation.ModeExclude {
+			continue
+		}
+		if keep(func(product string) bool { return product == only }); len(wanted) == 0 {
+			place := fmt.Sprintf("%s.conditions[%d].type", field, i)
+			c.add(errorsv1.Reason_REASON_INVALID_ARGUMENT, place, condition.GetType(),
+				"%s: only findings of the product %s have the property %s, and another condition leaves them out", place, only, condition.GetType())
+			return
+		}
 	}
 }
 
-// values returns the values of a condition in stored form, without duplicates.
-func (c *checker) values(field string, kind remediation.ConditionType, from []string) []string {
-	var values []string
+func conditionWords() (words []string) {
+	for _, kind := range remediation.ConditionTypes() {
+		words = append(append(words, kind.Type), kind.Also...)
+	}
+	return words
+}
+
+// values checks the values of a condition.
+func (c *checker) values(field string, kind remediation.ConditionType, from []string) {
+	seen := map[string]bool{}
 	for i, value := range from {
 		place := fmt.Sprintf("%s.values[%d]", field, i)
 		value = kind.Canonical(strings.TrimSpace(value))
 		switch {
-		case !c.required(place, value), slices.Contains(values, value):
-			continue
+		case !c.required(place, value), seen[value]:
 		case len(kind.Values) > 0:
 			c.word(place, value, kind.Values...)
 		case kind.Reference != remediation.RefNone:
 			c.named = append(c.named, named{reference: kind.Reference, value: value, slug: c.slug, field: place})
 		}
-		values = append(values, value)
+		seen[value] = true
 	}
-	return values
 }
 
-func (c *checker) actions(field string, from, to *policiesv1.RemediationPolicy) {
-	if len(from.GetActions()) == 0 {
+func (c *checker) actions(field string, from []*policiesv1.RemediationPolicyAction) {
+	if len(from) == 0 {
 		c.add(errorsv1.Reason_REASON_INVALID_ARGUMENT, field, "", "%s must not be empty", field)
 	}
-	kinds, seen := remediation.ActionTypes(), map[string]bool{}
-	for i, action := range from.GetActions() {
+	seen := map[string]bool{}
+	for i, action := range from {
 		place := fmt.Sprintf("%s[%d]", field, i)
-		to.Actions = append(to.GetActions(), &policiesv1.RemediationPolicyAction{Type: action.GetType(), Config: action.GetConfig()})
-		at := slices.IndexFunc(kinds, func(t remediation.ActionType) bool { return t.Type == action.GetType() })
-		if at < 0 {
-			c.unsupported(errorsv1.Reason_REASON_UNSUPPORTED_ACTION_TYPE, place+".type", action.GetType(), wordsOf(kinds, func(t remediation.ActionType) string { return t.Type }))
+		kind, known := remediation.ActionTypeOf(action.GetType())
+		switch {
+		case remediation.Unavailable(action.GetType()):
+			c.add(errorsv1.Reason_REASON_UNSUPPORTED_ACTION_TYPE, place+".type", action.GetType(),
+				"%s.type: the action %s is known, but this version does not have it: it must be one of %s", place, action.GetType(), strings.Join(actionWords(), ", "))
+			continue
+		case !known:
+			c.unsupported(errorsv1.Reason_REASON_UNSUPPORTED_ACTION_TYPE, place+".type", action.GetType(), actionWords())
 			continue
 		}
-		if seen[action.GetType()] {
+		if seen[kind.Type] {
 			c.add(errorsv1.Reason_REASON_INVALID_ARGUMENT, place+".type", action.GetType(), "%s: the policy has the action %s already", place, action.GetType())
 		}
-		seen[action.GetType()] = true
-		c.config(place+".config", kinds[at], action.GetConfig())
+		seen[kind.Type] = true
+		c.config(place+".config", kind, action.GetConfig())
 	}
+}
+
+func actionWords() (words []string) {
+	for _, kind := range remediation.ActionTypes() {
+		words = append(append(words, kind.Type), kind.Also...)
+	}
+	return words
 }
 
 // unsupported adds a problem about an unknown type.
@@ -192,23 +254,45 @@ func (c *checker) unsupported(reason errorsv1.Reason, field, got string, words [
 	c.add(reason, field, got, "%s must be one of %s; got %s", field, strings.Join(words, ", "), apierr.Quote(got))
 }
 
-func wordsOf[T any](kinds []T, word func(T) string) []string {
-	words := make([]string, len(kinds))
-	for i, kind := range kinds {
-		words[i] = word(kind)
-	}
-	return words
-}
-
 func (c *checker) config(field string, kind remediation.ActionType, got map[string]string) {
 	for _, key := range kind.Requires {
 		c.required(field+"."+key, got[key])
 	}
+	known := slices.Concat(kind.Requires, kind.Optional)
 	for _, key := range sortedKeys(got) {
-		if !slices.Contains(kind.Requires, key) && !slices.Contains(kind.Optional, key) {
-			c.add(errorsv1.Reason_REASON_INVALID_ARGUMENT, field+"."+key, got[key], "%s: the action %s has no setting %s", field, kind.Type, apierr.Quote(key))
+		place, value := field+"."+key, got[key]
+		switch {
+		case !slices.Contains(known, key):
+			c.add(errorsv1.Reason_REASON_INVALID_ARGUMENT, place, value, "%s: the action %s has no setting %s%s", field, kind.Type, apierr.Quote(key), settings(known))
+		case value == "": // as if it were absent
+		case len(kind.Values[key]) > 0:
+			c.word(place, strings.ToLower(value), kind.Values[key]...)
+		case key == remediation.ConfigRule:
+			c.rule(place, value)
 		}
 	}
+	state, reason := strings.ToLower(got[remediation.ConfigState]), got[remediation.ConfigReason]
+	if kind.Type == remediation.ActionSetState && reason != "" && state != lifecycle.Ignored {
+		place := field + "." + remediation.ConfigReason
+		c.add(errorsv1.Reason_REASON_INVALID_ARGUMENT, place, reason, "%s is allowed only with the state %s; got %s", place, lifecycle.Ignored, apierr.Quote(reason))
+	}
+}
+
+// settings lists the settings of an action for an error.
+func settings(known []string) string {
+	if len(known) == 0 {
+		return ": it has none"
+	}
+	return ": it has " + strings.Join(known, ", ")
+}
+
+// rule checks the id of a notification rule.
+func (c *checker) rule(field, value string) {
+	if id, err := strconv.ParseInt(value, 10, 64); err != nil || id <= 0 || strconv.FormatInt(id, 10) != value {
+		c.add(errorsv1.Reason_REASON_INVALID_ARGUMENT, field, value, "%s must be the id of a notification rule; got %s", field, apierr.Quote(value))
+		return
+	}
+	c.named = append(c.named, named{reference: remediation.RefNotificationRule, value: value, slug: c.slug, field: field})
 }
 
 // bundleError builds the error of an apply, with the code of the first problem.

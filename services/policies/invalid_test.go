@@ -52,14 +52,33 @@ var broken = map[string]struct{ policy, code, field string }{
 	"unknown project":     {with(`{"type":"project","values":["acme/web","acme/gone"]}`), "UNKNOWN_REFERENCE", "policies[0].filters.conditions[0].values[1]"},
 	"unknown tag":         {with(`{"type":"project_tag","values":["gone"]}`), "UNKNOWN_REFERENCE", "policies[0].filters.conditions[0].values[0]"},
 	"unknown rule":        {with(`{"type":"rule","values":["acme.G999"]}`), "UNKNOWN_REFERENCE", "policies[0].filters.conditions[0].values[0]"},
+	"reachable code":      {with(`{"type":"product","values":["sast"]},{"type":"reachability","values":["reachable"]}`), "INVALID_ARGUMENT", "policies[0].filters.conditions[1].type"},
+	"reachable secrets":   {with(`{"type":"reachability","values":["reachable"]},{"type":"validation_state","values":["confirmed_valid"]}`), "INVALID_ARGUMENT", "policies[0].filters.conditions[1].type"},
+	"valid, no secrets":   {with(`{"type":"validation_state","values":["confirmed_valid"]},{"type":"product","values":["secrets"],"mode":"none"}`), "INVALID_ARGUMENT", "policies[0].filters.conditions[0].type"},
 	"no actions":          {`{"name":"a","filters":{"mode":"all"}}`, "INVALID_ARGUMENT", "policies[0].actions"},
 	"no action type":      {`{"name":"a","filters":{"mode":"all"},"actions":[{}]}`, "UNSUPPORTED_ACTION_TYPE", "policies[0].actions[0].type"},
-	"unknown action":      {`{"name":"a","filters":{"mode":"all"},"actions":[{"type":"notify"}]}`, "UNSUPPORTED_ACTION_TYPE", "policies[0].actions[0].type"},
+	"unknown action":      {`{"name":"a","filters":{"mode":"all"},"actions":[{"type":"shout"}]}`, "UNSUPPORTED_ACTION_TYPE", "policies[0].actions[0].type"},
+	"known action":        {acting(`{"type":"ticket"}`), "UNSUPPORTED_ACTION_TYPE", "policies[0].actions[0].type"},
+	"other known action":  {acting(`{"type":"assign","config":{"to":"kim"}}`), "UNSUPPORTED_ACTION_TYPE", "policies[0].actions[0].type"},
+	"notify nobody":       {acting(`{"type":"notify"}`), "INVALID_ARGUMENT", "policies[0].actions[0].config.notification_rule_id"},
+	"notify by a name":    {acting(`{"type":"notify","config":{"notification_rule_id":"hook"}}`), "INVALID_ARGUMENT", "policies[0].actions[0].config.notification_rule_id"},
+	"notify by 01":        {acting(`{"type":"notify","config":{"notification_rule_id":"01"}}`), "INVALID_ARGUMENT", "policies[0].actions[0].config.notification_rule_id"},
+	"notify an unknown":   {acting(`{"type":"notify","config":{"notification_rule_id":"77"}}`), "UNKNOWN_REFERENCE", "policies[0].actions[0].config.notification_rule_id"},
+	"no state":            {acting(`{"type":"set_state","config":{"note":"x"}}`), "INVALID_ARGUMENT", "policies[0].actions[0].config.state"},
+	"unknown state":       {acting(`{"type":"set_state","config":{"state":"reopened"}}`), "INVALID_ARGUMENT", "policies[0].actions[0].config.state"},
+	"unknown reason":      {acting(`{"type":"set_state","config":{"state":"ignored","reason":"boring"}}`), "INVALID_ARGUMENT", "policies[0].actions[0].config.reason"},
+	"reason of fixing":    {acting(`{"type":"set_state","config":{"state":"fixing","reason":"no_time"}}`), "INVALID_ARGUMENT", "policies[0].actions[0].config.reason"},
+	"unknown set setting": {acting(`{"type":"set_state","config":{"state":"fixing","who":"me"}}`), "INVALID_ARGUMENT", "policies[0].actions[0].config.who"},
 	"action twice":        {`{"name":"a","filters":{"mode":"all"},"actions":[{"type":"block"},{"type":"block"}]}`, "INVALID_ARGUMENT", "policies[0].actions[1].type"},
 	"unknown setting":     {`{"name":"a","filters":{"mode":"all"},"actions":[{"type":"block","config":{"why":"x"}}]}`, "INVALID_ARGUMENT", "policies[0].actions[0].config.why"},
 	"setting of another":  {`{"name":"a","filters":{"mode":"all"},"actions":[{"type":"comment","config":{"reason":"x"}}]}`, "INVALID_ARGUMENT", "policies[0].actions[0].config.reason"},
 	"duplicate slug":      {secrets + "," + strings.Replace(secrets, `{"name"`, `{"slug":"no-secrets-ever","name"`, 1), "DUPLICATE_SLUG", "policies[1].slug"},
 	"duplicate made slug": {secrets + "," + strings.Replace(secrets, "No Secrets, ever", "no secrets EVER", 1), "DUPLICATE_SLUG", "policies[1].slug"},
+}
+
+// acting is a policy with one action.
+func acting(action string) string {
+	return `{"name":"a","filters":{"mode":"all"},"actions":[` + action + `]}`
 }
 
 // with is a policy with one condition.
@@ -134,6 +153,29 @@ func TestAllProblemsAtOnce(t *testing.T) {
 		s.put(t, "["+strings.Join(many, ",")+"]", 400, "and 5 more")
 		if got := problems(t, s.dry(t, "["+strings.Join(many, ",")+"]")); len(got) != 15 || got[14].PolicySlug != "p14" {
 			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+// TestActionsForJobs: notify and set_state are stored, in the words of the request, and a refusal says what is allowed.
+func TestActionsForJobs(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s caller) {
+		body := s.put(t, "["+acting(`{"type":"set_state","config":{"state":"IGNORED","reason":"No_Time","note":"by policy"}}`)+"]", 200)
+		if !strings.Contains(body, `"state":"IGNORED"`) || !strings.Contains(s.compiled(t), `value:"no_time"`) {
+			t.Errorf("stored %s, %s", body, s.compiled(t))
+		}
+		for action, text := range map[string]string{
+			`{"type":"ticket"}`: "the action ticket is known, but this version does not have it: it must be one of block, comment, pr_comment, notify, set_state",
+			`{"type":"notify","config":{"notification_rule_id":"7"}}`:             `there is no notification rule \"7\"`,
+			`{"type":"set_state","config":{"state":"gone"}}`:                      `must be one of reviewing, fixing, ignored; got \"gone\"`,
+			`{"type":"set_state","config":{"state":"fixing","to":"x"}}`:           "it has state, reason, note",
+			`{"type":"set_state","config":{"state":"fixing","reason":"no_time"}}`: "is allowed only with the state ignored",
+		} {
+			bundle := `{"bundle":{"policies":[` + acting(action) + `]}}`
+			s.want(t, 400, s.Token, http.MethodPut, s.remediation(), bundle, "*", text)
+			s.want(t, 200, s.Token, http.MethodPost, s.remediation()+":dryRun", bundle, "", text)
+			s.want(t, 200, s.Token, http.MethodPost, s.remediation()+":backTest", bundle, "", text)
 		}
 	})
 }

@@ -2,15 +2,14 @@ package policies
 
 import (
 	"context"
-	"strings"
 
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/policyact"
+	"github.com/palisade/palisade/ent/policyrun"
 	"github.com/palisade/palisade/ent/remediationpolicy"
 	policiesv1 "github.com/palisade/palisade/gen/palisade/policies/v1"
-	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/etag"
 	"github.com/palisade/palisade/services/internal/store"
@@ -27,10 +26,14 @@ const (
 type PoliciesV2 struct {
 	policiesv1.UnimplementedPoliciesV2ServiceServer
 	store *store.Store
+	// backTests has an element while a back-test runs.
+	backTests chan struct{}
 }
 
 // NewPoliciesV2 serves policies from the store.
-func NewPoliciesV2(st *store.Store) *PoliciesV2 { return &PoliciesV2{store: st} }
+func NewPoliciesV2(st *store.Store) *PoliciesV2 {
+	return &PoliciesV2{store: st, backTests: make(chan struct{}, 1)}
+}
 
 // GetRemediationPolicies returns the bundle.
 func (s *PoliciesV2) GetRemediationPolicies(ctx context.Context, _ *policiesv1.GetRemediationPoliciesRequest) (*policiesv1.GetRemediationPoliciesResponse, error) {
@@ -65,19 +68,20 @@ func (s *PoliciesV2) DryRunRemediationPolicies(ctx context.Context, r *policiesv
 	response := &policiesv1.DryRunRemediationPoliciesResponse{StateVersion: current.version, ValidationErrors: problems}
 	if len(problems) == 0 {
 		current.compare(wanted, response)
+		response.Warnings = warnings(wanted)
 	}
 	return response, nil
 }
 
 // ApplyRemediationPolicies replaces the stored policies by the bundle.
 func (s *PoliciesV2) ApplyRemediationPolicies(ctx context.Context, r *policiesv1.ApplyRemediationPoliciesRequest) (*policiesv1.ApplyRemediationPoliciesResponse, error) {
-	expected := strings.TrimSpace(strings.Join(metadata.ValueFromIncomingContext(ctx, ifMatch), ","))
-	if expected == "" {
-		return nil, apierr.PreconditionRequired("the header If-Match is required: send the state_version that the bundle was made from")
+	expected, err := expectedVersion(ctx)
+	if err != nil {
+		return nil, err
 	}
 	response := &policiesv1.ApplyRemediationPoliciesResponse{}
-	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		organization, err := lock(ctx, s.store, tx)
+	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		organization, err := s.store.LockDeployment(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -85,9 +89,8 @@ func (s *PoliciesV2) ApplyRemediationPolicies(ctx context.Context, r *policiesv1
 		if err != nil {
 			return err
 		}
-		if expected != current.version && !etag.Matches(expected, quoted(current.version)) {
-			return apierr.Stale(current.version, "the policies have changed: If-Match names %s, the state_version is %s; read them again",
-				apierr.Quote(expected), current.version)
+		if err := checkVersion(expected, current.version); err != nil {
+			return err
 		}
 		wanted, problems, err := check(ctx, tx.Client(), organization.Slug, r.GetBundle())
 		if err != nil {
@@ -109,15 +112,6 @@ func (s *PoliciesV2) ApplyRemediationPolicies(ctx context.Context, r *policiesv1
 	return response, nil
 }
 
-// lock serializes applies to the deployment until the end of the transaction.
-func lock(ctx context.Context, st *store.Store, tx *ent.Tx) (*ent.Deployment, error) {
-	query := tx.Deployment.Query()
-	if st.Postgres() {
-		query.ForUpdate()
-	}
-	return query.Only(ctx)
-}
-
 // replace updates the stored policies to the wanted ones. Equal policies are not written.
 func (s *state) replace(ctx context.Context, tx *ent.Tx, wanted []*policiesv1.RemediationPolicy) error {
 	left := map[string]*ent.RemediationPolicy{}
@@ -126,15 +120,14 @@ func (s *state) replace(ctx context.Context, tx *ent.Tx, wanted []*policiesv1.Re
 	}
 	now, writes := store.Now(), []*ent.RemediationPolicyCreate{}
 	for i, policy := range wanted {
-		content, err := proto.MarshalOptions{Deterministic: true}.Marshal(policy)
-		if err != nil {
-			return err
-		}
 		slug, position := policy.GetSlug(), int32(i) //nolint:gosec // a bundle has at most 200
 		row, before := left[slug], s.bySlug[slug]
 		delete(left, slug)
-		write := tx.RemediationPolicy.Create().SetSlug(slug).SetPosition(position).SetActive(policy.GetActive()).SetContent(content).
+		write := tx.RemediationPolicy.Create().SetSlug(slug).SetPosition(position).SetActive(policy.GetActive()).
 			SetCreatedAt(now).SetUpdatedAt(now)
+		if err := setWords(write, policy); err != nil {
+			return err
+		}
 		switch {
 		case row == nil:
 			audit.Change(ctx, auditPolicy, slug, nil, policy)
@@ -161,6 +154,13 @@ func (s *state) replace(ctx context.Context, tx *ent.Tx, wanted []*policiesv1.Re
 	if len(gone) == 0 {
 		return nil
 	}
+	// A policy of the same slug is another policy: it acts about all findings.
+	if _, err := tx.PolicyAct.Delete().Where(store.OneOf(policyact.FieldPolicyID, gone)).Exec(ctx); err != nil {
+		return err
+	}
+	if _, err := tx.PolicyRun.Delete().Where(store.OneOf(policyrun.FieldPolicyID, gone)).Exec(ctx); err != nil {
+		return err
+	}
 	_, err := tx.RemediationPolicy.Delete().Where(store.OneOf(remediationpolicy.FieldID, gone)).Exec(ctx)
 	return err
 }
@@ -172,7 +172,7 @@ func save(ctx context.Context, tx *ent.Tx, writes []*ent.RemediationPolicyCreate
 	}
 	return tx.RemediationPolicy.CreateBulk(writes...).OnConflictColumns(remediationpolicy.FieldDeploymentID, remediationpolicy.FieldSlug).
 		Update(func(u *ent.RemediationPolicyUpsert) {
-			u.UpdatePosition().UpdateActive().UpdateContent().UpdateUpdatedAt()
+			u.UpdatePosition().UpdateActive().UpdateContent().UpdateGiven().UpdateUpdatedAt()
 		}).Exec(ctx)
 }
 

@@ -3,10 +3,12 @@ package policies
 import (
 	"context"
 	"slices"
+	"strconv"
 
 	"entgo.io/ent/dialect/sql"
 
 	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/notificationrule"
 	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/rule"
@@ -15,6 +17,7 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/policies/remediation"
 )
 
@@ -40,6 +43,9 @@ func (c *checker) references(ctx context.Context, reader *ent.Client) error {
 			documents, err := reader.RuleDocument.Query().Where(ruledocument.NameIn(names...)).Select(ruledocument.FieldName).Strings(ctx)
 			return append(found, documents...), err
 		},
+		remediation.RefNotificationRule: func(ids []string) ([]string, error) {
+			return notificationRules(ctx, reader, ids)
+		},
 	} {
 		found, err := c.existing(reference, find)
 		if err != nil {
@@ -55,6 +61,23 @@ func (c *checker) references(ctx context.Context, reader *ent.Client) error {
 	}
 	c.slug = ""
 	return nil
+}
+
+// notificationRules returns the ids that exist.
+func notificationRules(ctx context.Context, reader *ent.Client, ids []string) ([]string, error) {
+	numbers := make([]int64, len(ids))
+	for i, id := range ids {
+		numbers[i], _ = strconv.ParseInt(id, 10, 64) // the checker has parsed it
+	}
+	found, err := reader.NotificationRule.Query().Where(store.OneOf(notificationrule.FieldID, numbers)).IDs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	exist := make([]string, len(found))
+	for i, id := range found {
+		exist[i] = strconv.FormatInt(id, 10)
+	}
+	return exist, nil
 }
 
 // ofVisibleFindings excludes rules that have findings only in projects hidden from the caller.

@@ -13,6 +13,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/remediationpolicy"
 	policiesv1 "github.com/palisade/palisade/gen/palisade/policies/v1"
+	"github.com/palisade/palisade/services/policies/remediation"
 )
 
 // kindPolicy is the kind of each entry of a difference.
@@ -34,14 +35,45 @@ func load(ctx context.Context, reader *ent.Client) (*state, error) {
 	}
 	stored := make([]*policiesv1.RemediationPolicy, len(rows))
 	for i, row := range rows {
-		stored[i] = &policiesv1.RemediationPolicy{}
-		if err := proto.Unmarshal(row.Content, stored[i]); err != nil {
+		if stored[i], err = policyOf(row); err != nil {
 			return nil, fmt.Errorf("remediation policy %s: %w", row.Slug, err)
 		}
 	}
 	s := newState(stored)
 	s.rows = rows
 	return s, nil
+}
+
+// policyOf returns a policy in the words of the request that stored it. A node of an earlier version changes only the
+// content: then the words are about an older policy.
+func policyOf(row *ent.RemediationPolicy) (*policiesv1.RemediationPolicy, error) {
+	content, given := &policiesv1.RemediationPolicy{}, &policiesv1.RemediationPolicy{}
+	if err := proto.Unmarshal(row.Content, content); err != nil || len(row.Given) == 0 {
+		return content, err
+	}
+	if err := proto.Unmarshal(row.Given, given); err != nil {
+		return nil, err
+	}
+	if !proto.Equal(remediation.Canonical(given), content) {
+		return content, nil
+	}
+	return given, nil
+}
+
+// setWords stores a policy for evaluation, and for answers.
+func setWords(create *ent.RemediationPolicyCreate, policy *policiesv1.RemediationPolicy) error {
+	canonical, options := remediation.Canonical(policy), proto.MarshalOptions{Deterministic: true}
+	content, err := options.Marshal(canonical)
+	if err != nil {
+		return err
+	}
+	create.SetContent(content)
+	if proto.Equal(canonical, policy) {
+		return nil
+	}
+	given, err := options.Marshal(policy)
+	create.SetGiven(given)
+	return err
 }
 
 // newState builds a state from policies, in their order.
@@ -59,31 +91,12 @@ func (s *state) bundle(deploymentSlug string) *policiesv1.RemediationPoliciesBun
 }
 
 // version is a hash of the policies, independent of their order: if a dry run finds no difference, the versions are
-// equal. It encodes fields one by one with their lengths, because protobuf's wire format is not canonical.
+// equal.
 func version(policies []*policiesv1.RemediationPolicy) string {
 	sum := sha256.New()
-	text := func(values ...string) {
-		for _, value := range values {
-			fmt.Fprintf(sum, "%d:%s", len(value), value)
-		}
-	}
-	number := func(n int) { fmt.Fprintf(sum, "%d;", n) }
 	for _, p := range slices.SortedFunc(slices.Values(policies), bySlug) {
-		text(p.GetSlug(), p.GetName(), p.GetDescription(), fmt.Sprint(p.GetActive()), p.GetFilters().GetMode())
-		number(len(p.GetFilters().GetConditions()))
-		for _, c := range p.GetFilters().GetConditions() {
-			text(c.GetType(), c.GetMode())
-			number(len(c.GetValues()))
-			text(c.GetValues()...)
-		}
-		number(len(p.GetActions()))
-		for _, a := range p.GetActions() {
-			text(a.GetType())
-			number(len(a.GetConfig()))
-			for _, key := range sortedKeys(a.GetConfig()) {
-				text(key, a.GetConfig()[key])
-			}
-		}
+		remediation.WriteTexts(sum, p.GetSlug(), p.GetName(), p.GetDescription(), fmt.Sprint(p.GetActive()))
+		remediation.WriteBehaviour(sum, p)
 	}
 	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
 }

@@ -3,6 +3,7 @@ package projects_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -42,7 +43,12 @@ func seedProjects(t *testing.T, s caller, n int) {
 			name := fmt.Sprintf("team/%03d", i)
 			rows[i] = tx.Project.Create().SetName(name).SetNameKey(name).SetCreatedAt(store.Now())
 		}
-		return tx.Project.CreateBulk(rows...).Exec(ctx)
+		for part := range slices.Chunk(rows, store.RowsAtOnce) {
+			if err := tx.Project.CreateBulk(part...).Exec(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)

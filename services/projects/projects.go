@@ -3,6 +3,7 @@ package projects
 
 import (
 	"context"
+	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -11,21 +12,33 @@ import (
 	"github.com/palisade/palisade/ent/aifix"
 	"github.com/palisade/palisade/ent/aimemoryuse"
 	"github.com/palisade/palisade/ent/dependency"
+	"github.com/palisade/palisade/ent/detectionexception"
+	"github.com/palisade/palisade/ent/exceptionrequest"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
 	"github.com/palisade/palisade/ent/findingmatch"
+	"github.com/palisade/palisade/ent/freshness"
+	"github.com/palisade/palisade/ent/heldclose"
 	"github.com/palisade/palisade/ent/identitychange"
+	"github.com/palisade/palisade/ent/policyact"
+	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/projecttag"
+	"github.com/palisade/palisade/ent/ruleboardproject"
 	"github.com/palisade/palisade/ent/scan"
+	"github.com/palisade/palisade/ent/scananswer"
 	"github.com/palisade/palisade/ent/scancoverage"
 	"github.com/palisade/palisade/ent/scanpayload"
 	"github.com/palisade/palisade/ent/tag"
 	"github.com/palisade/palisade/ent/teamproject"
-	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/ent/token"
+	"github.com/palisade/palisade/ent/triagechangefinding"
 	projectsv1 "github.com/palisade/palisade/gen/palisade/projects/v1"
+	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/internal/names"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -34,11 +47,15 @@ const defaultPageSize = 100
 // Projects is the service group "projects".
 type Projects struct {
 	projectsv1.UnimplementedProjectsServiceServer
-	store *store.Store
+	store  *store.Store
+	jobs   *jobs.Jobs
+	tokens *access.Tokens
 }
 
-// NewProjects serves projects from the store.
-func NewProjects(st *store.Store) *Projects { return &Projects{store: st} }
+// NewProjects serves projects from the store. Jobs apply changed patterns of ignored files.
+func NewProjects(st *store.Store, queue *jobs.Jobs) *Projects {
+	return &Projects{store: st, jobs: queue, tokens: access.NewTokens(st)}
+}
 
 // ListProjects lists the projects that are not archived, by id.
 func (s *Projects) ListProjects(ctx context.Context, r *projectsv1.ListProjectsRequest) (*projectsv1.ListProjectsResponse, error) {
@@ -62,7 +79,7 @@ func (s *Projects) ListProjects(ctx context.Context, r *projectsv1.ListProjectsR
 	response := &projectsv1.ListProjectsResponse{}
 	for _, row := range rows {
 		item := convert(row, tags[row.ID])
-		item.ManagedScanConfig, item.RepositoryUrl = nil, "" // list items omit these
+		item.ManagedScanConfig, item.RepositoryUrl, item.IgnoredFiles, item.ProductIgnoredFiles = nil, "", nil, nil // list items omit these
 		response.Projects = append(response.Projects, item)
 	}
 	return response, nil
@@ -98,47 +115,37 @@ func (s *Projects) ToggleProjectManagedScan(ctx context.Context, r *projectsv1.T
 // AddProjectTags adds tags and creates missing ones.
 func (s *Projects) AddProjectTags(ctx context.Context, r *projectsv1.AddProjectTagsRequest) (*projectsv1.AddProjectTagsResponse, error) {
 	out, err := s.change(ctx, r.GetProjectName(), func(ctx context.Context, tx *ent.Tx, row *ent.Project, _ *ent.ProjectUpdateOne) error {
-		return addTags(ctx, tx, row.ID, r.GetTags())
+		return addTags(ctx, tx, []int64{row.ID}, r.GetTags())
 	})
 	return &projectsv1.AddProjectTagsResponse{Project: out}, err
 }
 
-// DeleteProjectTags removes tags from this project only.
+// maxTags is the maximum number of tags of a request, as in the protos.
+const maxTags = 100
+
+// DeleteProjectTags removes tags from this project only. A value with commas is one tag if the deployment has it, even
+// if the project does not: otherwise the second of two equal requests would remove other tags than the first.
 func (s *Projects) DeleteProjectTags(ctx context.Context, r *projectsv1.DeleteProjectTagsRequest) (*projectsv1.DeleteProjectTagsResponse, error) {
 	out, err := s.change(ctx, r.GetProjectName(), func(ctx context.Context, tx *ent.Tx, row *ent.Project, _ *ent.ProjectUpdateOne) error {
-		ids, err := tx.Tag.Query().Where(store.OneOf(tag.FieldName, r.GetTags())).IDs(ctx)
-		if err != nil || len(ids) == 0 {
+		tags, err := names.Split("tags", r.GetTags(), maxTags, func(values []string) ([]string, error) {
+			return tx.Tag.Query().Where(store.OneOf(tag.FieldName, values)).Select(tag.FieldName).Strings(ctx)
+		})
+		if err != nil {
 			return err
 		}
-		_, err = tx.ProjectTag.Delete().Where(projecttag.ProjectID(row.ID), store.OneOf(projecttag.FieldTagID, ids)).Exec(ctx)
-		return err
+		return removeTags(ctx, tx, row.ID, tags)
 	})
 	return &projectsv1.DeleteProjectTagsResponse{Project: out}, err
 }
 
 // DeleteProject deletes a project and all its data in one transaction.
 func (s *Projects) DeleteProject(ctx context.Context, r *projectsv1.DeleteProjectRequest) (*projectsv1.DeleteProjectResponse, error) {
-	deploymentID, _ := tenant.FromContext(ctx)
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		row, err := s.lock(ctx, tx, r.GetProjectName())
+		row, err := s.lockName(ctx, tx, r.GetProjectName())
 		if err != nil {
 			return err
 		}
-		tags, err := tagsOf(ctx, tx.Client(), row)
-		if err != nil {
-			return err
-		}
-		audit.Change(ctx, "project", row.ID, convert(row, tags[row.ID]), nil)
-		if err := s.deleteContents(ctx, tx, deploymentID, row.ID); err != nil {
-			return err
-		}
-		if _, err := tx.ProjectTag.Delete().Where(projecttag.ProjectID(row.ID)).Exec(ctx); err != nil {
-			return err
-		}
-		if _, err := tx.TeamProject.Delete().Where(teamproject.ProjectID(row.ID)).Exec(ctx); err != nil {
-			return err
-		}
-		return tx.Project.DeleteOneID(row.ID).Exec(ctx)
+		return s.remove(ctx, tx, row)
 	})
 	if err != nil {
 		return nil, err
@@ -146,9 +153,40 @@ func (s *Projects) DeleteProject(ctx context.Context, r *projectsv1.DeleteProjec
 	return &projectsv1.DeleteProjectResponse{ProjectName: r.GetProjectName()}, nil
 }
 
+// remove deletes a locked project with all its data, and revokes the tokens of its CI.
+func (s *Projects) remove(ctx context.Context, tx *ent.Tx, row *ent.Project) error {
+	tags, err := tagsOf(ctx, tx.Client(), row)
+	if err != nil {
+		return err
+	}
+	audit.Change(ctx, "project", row.ID, convert(row, tags[row.ID]), nil)
+	if err := s.deleteContents(ctx, tx, row.DeploymentID, row.ID); err != nil {
+		return err
+	}
+	if err := s.tokens.RevokeWhere(ctx, tx, token.ProjectID(row.ID)); err != nil {
+		return err
+	}
+	if _, err := tx.ProjectTag.Delete().Where(projecttag.ProjectID(row.ID)).Exec(ctx); err != nil {
+		return err
+	}
+	if _, err := tx.TeamProject.Delete().Where(teamproject.ProjectID(row.ID)).Exec(ctx); err != nil {
+		return err
+	}
+	if _, err := tx.RuleboardProject.Delete().Where(ruleboardproject.ProjectID(row.ID)).Exec(ctx); err != nil {
+		return err
+	}
+	if _, err := tx.DetectionException.Delete().Where(detectionexception.ProjectID(row.ID)).Exec(ctx); err != nil {
+		return err
+	}
+	return tx.Project.DeleteOneID(row.ID).Exec(ctx)
+}
+
 // deleteContents deletes a project's scans, findings and their dependent data.
 func (s *Projects) deleteContents(ctx context.Context, tx *ent.Tx, deploymentID, projectID int64) error {
-	for _, table := range []string{findingevent.Table, findingmatch.Table, aianalysis.Table, aifix.Table, aimemoryuse.Table} {
+	if err := s.keepUse(ctx, tx, deploymentID, projectID); err != nil {
+		return err
+	}
+	for _, table := range []string{findingevent.Table, findingmatch.Table, triagechangefinding.Table, aianalysis.Table, aifix.Table, aimemoryuse.Table} {
 		err := s.store.Exec(ctx, tx, `DELETE FROM `+table+` WHERE deployment_id = ? AND finding_id IN
 			(SELECT id FROM findings WHERE deployment_id = ? AND project_id = ?)`, deploymentID, deploymentID, projectID)
 		if err != nil {
@@ -160,8 +198,29 @@ func (s *Projects) deleteContents(ctx context.Context, tx *ent.Tx, deploymentID,
 	if err != nil {
 		return err
 	}
-	for _, table := range []string{finding.Table, scan.Table, scancoverage.Table, identitychange.Table, dependency.Table} {
+	for _, table := range []string{finding.Table, scan.Table, scananswer.Table, scancoverage.Table, freshness.Table, heldclose.Table, identitychange.Table, exceptionrequest.Table, dependency.Table, policyact.Table} {
 		err := s.store.Exec(ctx, tx, `DELETE FROM `+table+` WHERE deployment_id = ? AND project_id = ?`, deploymentID, projectID)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepUse keeps the analyses and fixes of this month that used the quota or cost money, without what they say about the
+// findings.
+func (s *Projects) keepUse(ctx context.Context, tx *ent.Tx, deploymentID, projectID int64) error {
+	now := time.Now().UTC()
+	month := store.Micros(time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC))
+	for _, change := range []string{
+		`UPDATE ` + aianalysis.Table + ` SET finding_id = 0, content_hash = 0, verdict = '', result = NULL, error = ''
+			WHERE status <> 'pending' AND created_at >= ?`,
+		`UPDATE ` + aifix.Table + ` SET finding_id = 0, branch = '', pr_url = ''
+			WHERE status = 'opened' AND requested_at >= ?`,
+	} {
+		// A join may read the findings of the project for each of them.
+		err := s.store.Exec(ctx, tx, change+` AND deployment_id = ? AND
+			(SELECT project_id FROM findings WHERE id = finding_id AND +deployment_id = ?) = ?`, month, deploymentID, deploymentID, projectID)
 		if err != nil {
 			return err
 		}
@@ -172,7 +231,7 @@ func (s *Projects) deleteContents(ctx context.Context, tx *ent.Tx, deploymentID,
 // change changes one project in a transaction and returns the result.
 func (s *Projects) change(ctx context.Context, name string, fn func(context.Context, *ent.Tx, *ent.Project, *ent.ProjectUpdateOne) error) (out *projectsv1.Project, err error) {
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		row, err := s.lock(ctx, tx, name)
+		row, err := s.lockName(ctx, tx, name)
 		if err != nil {
 			return err
 		}
@@ -203,33 +262,39 @@ func (s *Projects) change(ctx context.Context, name string, fn func(context.Cont
 	return out, nil
 }
 
-// lock finds a project and locks it until the end of the transaction.
-func (s *Projects) lock(ctx context.Context, tx *ent.Tx, name string) (*ent.Project, error) {
-	query := tx.Project.Query().Where(project.Name(name))
+// lockName is lock for the project with a name.
+func (s *Projects) lockName(ctx context.Context, tx *ent.Tx, name string) (*ent.Project, error) {
+	return s.lock(ctx, tx, project.Name(name), noProject(name))
+}
+
+// lock finds a project and locks it until the end of the transaction. missing is the error if there is none.
+func (s *Projects) lock(ctx context.Context, tx *ent.Tx, which predicate.Project, missing error) (*ent.Project, error) {
+	query := tx.Project.Query().Where(which)
 	if s.store.Postgres() {
 		query.ForUpdate()
 	}
-	return orNotFound(name)(query.Only(ctx))
+	row, err := query.Only(ctx)
+	if ent.IsNotFound(err) {
+		return nil, missing
+	}
+	return row, err
 }
 
 func find(ctx context.Context, db *ent.Client, name string) (*ent.Project, error) {
-	return orNotFound(name)(db.Project.Query().Where(project.Name(name)).Only(ctx))
+	row, err := db.Project.Query().Where(project.Name(name)).Only(ctx)
+	if ent.IsNotFound(err) {
+		return nil, noProject(name)
+	}
+	return row, err
 }
 
-func orNotFound(name string) func(*ent.Project, error) (*ent.Project, error) {
-	return func(row *ent.Project, err error) (*ent.Project, error) {
-		if ent.IsNotFound(err) {
-			return nil, apierr.NotFound("project %q not found", name)
-		}
-		return row, err
-	}
-}
+func noProject(name string) error { return apierr.NotFound("project %q not found", name) }
 
 func convert(row *ent.Project, tags []string) *projectsv1.Project {
 	out := &projectsv1.Project{
 		Id: row.ID, Name: row.Name, Url: row.URL, Tags: tags, CreatedAt: timestamppb.New(store.Time(row.CreatedAt)),
 		DefaultBranch: row.DefaultBranch, PrimaryBranch: row.PrimaryBranch,
-		RepositoryUrl: row.RepositoryURL,
+		RepositoryUrl: row.RepositoryURL, IgnoredFiles: row.IgnoredFiles, ProductIgnoredFiles: productIgnoredFiles(row.ProductIgnoredFiles),
 		ManagedScanConfig: &projectsv1.ManagedScanConfig{
 			DiffScan: &projectsv1.DiffScan{Enabled: row.ManagedDiffScan},
 			FullScan: &projectsv1.FullScan{Enabled: row.ManagedFullScan},

@@ -47,6 +47,17 @@ func TestProjectGolden(t *testing.T) {
 		same(t, tagged)(client.AddProjectTags(ctx, &projectsv1.AddProjectTagsRequest{DeploymentSlug: "acme", ProjectName: "acme/web", Tags: []string{"backend"}}))
 		apitest.Golden(t, "delete_tags", s.mustDo(t, http.MethodDelete, base+"/acme/web/tags?tags=frontend,unknown", ""))
 
+		s.mustDo(t, http.MethodPut, base+"/acme/web/tags", `{"tags":["one","two","three"]}`)
+		fewer := s.mustDo(t, http.MethodDelete, base+"/acme/web/tags?tags=one", `{"tags":["two"]}`)
+		if !strings.Contains(fewer, `"three"`) || strings.Contains(fewer, `"one"`) || strings.Contains(fewer, `"two"`) {
+			t.Errorf("tags in the query and in the body: %s", fewer)
+		}
+		fewer = s.mustDo(t, http.MethodDelete, base+"/acme/web/tags", `{"tags":["three"]}`)
+		same(t, fewer)(client.DeleteProjectTags(ctx, &projectsv1.DeleteProjectTagsRequest{DeploymentSlug: "acme", ProjectName: "acme/web", Tags: []string{"three"}}))
+		if strings.Contains(fewer, "three") {
+			t.Errorf("tags in the body: %s", fewer)
+		}
+
 		patched := s.mustDo(t, http.MethodPatch, base+"/acme/web",
 			`{"deploymentSlug":"acme","projectName":"ignored","primary_branch":"release/2","tags":["x"],"managed_scan_config":{"diff_scan":{"enabled":true}},"unknown":1}`)
 		apitest.Golden(t, "patch", patched)
@@ -65,6 +76,47 @@ func TestProjectGolden(t *testing.T) {
 	})
 }
 
+// Tags may contain commas. A value with some is a list only if the deployment has no such tag.
+func TestDeleteTagsWithCommas(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
+		s := caller{server}
+		client := projectsv1.NewProjectsServiceClient(s.Conn)
+		s.Upload(t, "acme/web", "main", []byte(report))
+		path := base + "/acme/web/tags"
+		for _, c := range []struct {
+			query, body string
+			tags        []string // the same over gRPC
+			want        string
+		}{
+			{"?tags=a%2Cb", "", []string{"a,b"}, `["a","b","c","x,y"]`},
+			{"?tags[0]=a,b", "", []string{"a,b"}, `["a","b","c","x,y"]`},
+			{"", `{"tags":["a,b"]}`, []string{"a,b"}, `["a","b","c","x,y"]`},
+			{"?tags=x%2Cy&tags=c", "", []string{"x,y", "c"}, `["a","a,b","b"]`},
+			{"?tags=x,y", "", []string{"x,y"}, `["a","a,b","b","c"]`},
+			{"?tags=a,c", "", []string{"a,c"}, `["a,b","b","x,y"]`},
+			{"?tags=a%2C+c,,unknown&tags[]=b", "", []string{"a, c,,unknown", "b"}, `["a,b","x,y"]`},
+			{"?tags=a,b,c", "", []string{"a,b,c"}, `["a,b","x,y"]`},
+		} {
+			all := `{"tags":["a","b","c","a,b","x,y"]}`
+			s.mustDo(t, http.MethodPut, path, all)
+			got := s.mustDo(t, http.MethodDelete, path+c.query, c.body)
+			again := s.mustDo(t, http.MethodDelete, path+c.query, c.body)
+			if !strings.Contains(got, `"tags":`+c.want) || again != got {
+				t.Errorf("%s%s: got %s, then %s, want the tags %s", c.query, c.body, got, again, c.want)
+			}
+			s.mustDo(t, http.MethodPut, path, all)
+			same(t, got)(client.DeleteProjectTags(s.Context(t, s.Token), &projectsv1.DeleteProjectTagsRequest{
+				DeploymentSlug: "acme", ProjectName: "acme/web", Tags: c.tags,
+			}))
+		}
+		many := s.Body(t, s.Token, http.MethodDelete, path+"?tags="+strings.Repeat("t,", 101), "", 400)
+		if !strings.Contains(many, "tags must have at most 100 items, got 101") {
+			t.Error(many)
+		}
+	})
+}
+
 func TestUpdateProject(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, server *apitest.Server) {
@@ -73,6 +125,10 @@ func TestUpdateProject(t *testing.T) {
 		s.mustDo(t, http.MethodPatch, base+"/acme/web", `{"primary_branch":"dev","tags":["a","b"]}`)
 		for _, step := range []struct{ body, contains string }{
 			{`{"primary_branch":"None"}`, `"primary_branch":"refs/heads/main"`},
+			{`{"url":"git@git.acme.test:acme/web.git"}`, `"url":"https://git.acme.test/acme/web"`},
+			{`{"url":""}`, `"url":""`},
+			{`{"url":"","update_mask":"url"}`, `"url":""`},
+			{`{"url":"https://kim:pw@git.acme.test/acme/web"}`, `"url":"https://git.acme.test/acme/web"`},
 			{`{}`, `"tags":["a","b"]`},
 			{`{"tags":null,"primary_branch":""}`, `"tags":["a","b"]`},
 			{`{"tags":["c"]}`, `"tags":["c"]`},

@@ -45,15 +45,39 @@ func tagsOf(ctx context.Context, db *ent.Client, projects ...*ent.Project) (map[
 	return of, nil
 }
 
-func replaceTags(ctx context.Context, tx *ent.Tx, projectID int64, names []string) error {
-	if _, err := tx.ProjectTag.Delete().Where(projecttag.ProjectID(projectID)).Exec(ctx); err != nil {
+func replaceTags(ctx context.Context, tx *ent.Tx, projectIDs []int64, names []string) error {
+	ids, err := createTags(ctx, tx, names)
+	if err != nil {
 		return err
 	}
-	return addTags(ctx, tx, projectID, names)
+	_, err = tx.ProjectTag.Delete().Where(store.OneOf(projecttag.FieldProjectID, projectIDs), store.NoneOf(projecttag.FieldTagID, ids)).Exec(ctx)
+	if err != nil {
+		return err
+	}
+	return linkTags(ctx, tx, projectIDs, ids)
 }
 
-// addTags links tags to a project and creates missing ones.
-func addTags(ctx context.Context, tx *ent.Tx, projectID int64, names []string) error {
+// addTags links tags to projects and creates missing ones.
+func addTags(ctx context.Context, tx *ent.Tx, projectIDs []int64, names []string) error {
+	ids, err := createTags(ctx, tx, names)
+	if err != nil {
+		return err
+	}
+	return linkTags(ctx, tx, projectIDs, ids)
+}
+
+// removeTags removes tags from one project only; unknown tags are ignored.
+func removeTags(ctx context.Context, tx *ent.Tx, projectID int64, names []string) error {
+	ids, err := tx.Tag.Query().Where(store.OneOf(tag.FieldName, names)).IDs(ctx)
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	_, err = tx.ProjectTag.Delete().Where(projecttag.ProjectID(projectID), store.OneOf(projecttag.FieldTagID, ids)).Exec(ctx)
+	return err
+}
+
+// createTags returns the ids of tags and creates missing ones.
+func createTags(ctx context.Context, tx *ent.Tx, names []string) ([]int64, error) {
 	wanted := make([]string, 0, len(names))
 	for _, name := range names {
 		if name = strings.TrimSpace(name); name != "" {
@@ -62,7 +86,7 @@ func addTags(ctx context.Context, tx *ent.Tx, projectID int64, names []string) e
 	}
 	slices.Sort(wanted)
 	if wanted = slices.Compact(wanted); len(wanted) == 0 {
-		return nil
+		return nil, nil
 	}
 	deploymentID, _ := tenant.FromContext(ctx)
 	created := make([]*ent.TagCreate, len(wanted))
@@ -71,16 +95,20 @@ func addTags(ctx context.Context, tx *ent.Tx, projectID int64, names []string) e
 	}
 	for part := range slices.Chunk(created, store.RowsAtOnce) {
 		if err := tx.Tag.CreateBulk(part...).OnConflictColumns(tag.FieldDeploymentID, tag.FieldName).Ignore().Exec(ctx); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	ids, err := tx.Tag.Query().Where(store.OneOf(tag.FieldName, wanted)).IDs(ctx)
-	if err != nil {
-		return err
-	}
-	links := make([]*ent.ProjectTagCreate, len(ids))
-	for i, id := range ids {
-		links[i] = tx.ProjectTag.Create().SetDeploymentID(deploymentID).SetProjectID(projectID).SetTagID(id)
+	return tx.Tag.Query().Where(store.OneOf(tag.FieldName, wanted)).IDs(ctx)
+}
+
+// linkTags adds each tag to each project.
+func linkTags(ctx context.Context, tx *ent.Tx, projectIDs, tagIDs []int64) error {
+	deploymentID, _ := tenant.FromContext(ctx)
+	var links []*ent.ProjectTagCreate
+	for _, projectID := range projectIDs {
+		for _, id := range tagIDs {
+			links = append(links, tx.ProjectTag.Create().SetDeploymentID(deploymentID).SetProjectID(projectID).SetTagID(id))
+		}
 	}
 	for part := range slices.Chunk(links, store.RowsAtOnce) {
 		err := tx.ProjectTag.CreateBulk(part...).

@@ -9,6 +9,8 @@ import (
 	"github.com/palisade/palisade/ent"
 	projectsv1 "github.com/palisade/palisade/gen/palisade/projects/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/policies/pathignore"
+	"github.com/palisade/palisade/services/projects/codehost"
 	"github.com/palisade/palisade/services/projects/gitref"
 )
 
@@ -19,14 +21,18 @@ const resetBranch = "None"
 const (
 	maskPrimaryBranch = "primary_branch"
 	maskRepository    = "repository_url"
+	maskURL           = "url"
 	maskTags          = "tags"
+	maskIgnored       = "ignored_files"
+	maskOfProducts    = "product_ignored_files"
 	maskManagedScan   = "managed_scan_config"
 	maskDiffScan      = maskManagedScan + ".diff_scan"
 	maskFullScan      = maskManagedScan + ".full_scan"
 )
 
 var maskPaths = []string{
-	maskPrimaryBranch, maskTags, maskManagedScan, maskDiffScan, maskDiffScan + ".enabled", maskFullScan, maskFullScan + ".enabled", maskRepository,
+	maskPrimaryBranch, maskTags, maskManagedScan, maskDiffScan, maskDiffScan + ".enabled", maskFullScan, maskFullScan + ".enabled", maskRepository, maskURL,
+	maskIgnored, maskOfProducts,
 }
 
 // UpdateProject changes the fields in the mask, or all non-empty fields if there is no mask.
@@ -39,12 +45,9 @@ func (s *Projects) UpdateProject(ctx context.Context, r *projectsv1.UpdateProjec
 	}
 	branch := r.GetPrimaryBranch()
 	changesBranch := named(mask, maskPrimaryBranch, branch != "") && branch != ""
-	if changesBranch && strings.ContainsFunc(branch, func(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) }) {
-		return nil, apierr.InvalidArgument("primary_branch", "primary_branch must have no spaces and no control characters, got %q", branch)
-	}
-	if changesBranch && branch != resetBranch {
-		if rule := gitref.Check(gitref.Full(branch)); rule != "" {
-			return nil, apierr.InvalidArgument("primary_branch", "a ref %s; got primary_branch %s", rule, apierr.Quote(branch))
+	if changesBranch {
+		if err := checkPrimaryBranch("primary_branch", branch); err != nil {
+			return nil, err
 		}
 	}
 	bind := named(mask, maskRepository, r.GetRepositoryUrl() != "")
@@ -53,15 +56,24 @@ func (s *Projects) UpdateProject(ctx context.Context, r *projectsv1.UpdateProjec
 			return nil, err
 		}
 	}
+	link := codehost.WebURL(r.GetUrl())
+	if r.GetUrl() != "" && link == "" {
+		return nil, apierr.InvalidArgument("url", "url %s; got %s", codehost.RepositoryRule, apierr.Quote(codehost.Shown(r.GetUrl())))
+	}
+	if err := checkIgnored(r); err != nil {
+		return nil, err
+	}
 	out, err := s.change(ctx, r.GetProjectName(), func(ctx context.Context, tx *ent.Tx, row *ent.Project, update *ent.ProjectUpdateOne) error {
 		if changesBranch {
-			if branch == resetBranch {
-				branch = ""
-			}
-			update.SetPrimaryBranch(gitref.Full(branch))
+			update.SetPrimaryBranch(storedBranch(branch))
 		}
 		if bind {
 			bindRepository(update, r.GetRepositoryUrl())
+		}
+		if named(mask, maskURL, link != "") {
+			if err := setURL(row, update, link); err != nil {
+				return err
+			}
 		}
 		if diff := r.GetManagedScanConfig().GetDiffScan(); diff != nil && named(mask, maskDiffScan, true) {
 			update.SetManagedDiffScan(diff.GetEnabled())
@@ -69,12 +81,48 @@ func (s *Projects) UpdateProject(ctx context.Context, r *projectsv1.UpdateProjec
 		if full := r.GetManagedScanConfig().GetFullScan(); full != nil && named(mask, maskFullScan, true) {
 			update.SetManagedFullScan(full.GetEnabled())
 		}
+		if named(mask, maskIgnored, len(r.GetIgnoredFiles()) > 0) {
+			update.SetIgnoredFiles(append([]string{}, r.GetIgnoredFiles()...))
+		}
+		if named(mask, maskOfProducts, r.GetProductIgnoredFiles() != nil) {
+			update.SetProductIgnoredFiles(productIgnored(r.GetProductIgnoredFiles()))
+		}
+		if named(mask, maskIgnored, len(r.GetIgnoredFiles()) > 0) || named(mask, maskOfProducts, r.GetProductIgnoredFiles() != nil) {
+			if err := s.jobs.Enqueue(ctx, pathignore.Apply{DeploymentID: row.DeploymentID}, nil); err != nil {
+				return err
+			}
+		}
 		if named(mask, maskTags, len(r.GetTags()) > 0) {
-			return replaceTags(ctx, tx, row.ID, r.GetTags())
+			return replaceTags(ctx, tx, []int64{row.ID}, r.GetTags())
 		}
 		return nil
 	})
 	return &projectsv1.UpdateProjectResponse{Project: out}, err
+}
+
+// checkPrimaryBranch rejects what cannot be a primary branch.
+func checkPrimaryBranch(field, branch string) error {
+	if strings.ContainsFunc(branch, func(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) }) {
+		return apierr.InvalidArgument(field, "%s must have no spaces and no control characters, got %q", field, branch)
+	}
+	if branch == resetBranch {
+		return nil
+	}
+	if rule := gitref.Check(gitref.Full(branch)); rule != "" {
+		return apierr.InvalidArgument(field, "a ref %s; got %s %s", rule, field, apierr.Quote(branch))
+	}
+	if gitref.IsHead(branch) {
+		return apierr.InvalidArgument(field, "%s must be a branch; HEAD names a checkout without a branch", field)
+	}
+	return nil
+}
+
+// storedBranch is the stored form of a primary branch.
+func storedBranch(branch string) string {
+	if branch == resetBranch {
+		return ""
+	}
+	return gitref.Full(branch)
 }
 
 // named reports whether a mask contains a field, its parent or a child. Without a mask it returns present.

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	reportingv1 "github.com/palisade/palisade/gen/palisade/reporting/v1"
-	"github.com/palisade/palisade/services/reporting/columns"
+	"github.com/palisade/palisade/services/findings/columns"
 )
 
 // GetFindingsActivityReport counts the findings that entered and left the backlog. The counts of a bucket or period add

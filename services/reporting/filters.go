@@ -16,8 +16,8 @@ import (
 	"github.com/palisade/palisade/ent/team"
 	"github.com/palisade/palisade/ent/teamproject"
 	reportingv1 "github.com/palisade/palisade/gen/palisade/reporting/v1"
+	"github.com/palisade/palisade/services/findings/columns"
 	"github.com/palisade/palisade/services/internal/store"
-	"github.com/palisade/palisade/services/reporting/columns"
 )
 
 // refScope selects the refs of a project for a report.

@@ -12,13 +12,13 @@ import (
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/predicate"
 	reportingv1 "github.com/palisade/palisade/gen/palisade/reporting/v1"
+	"github.com/palisade/palisade/services/findings/columns"
 	"github.com/palisade/palisade/services/findings/issue"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/page"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/reporting/bucket"
-	"github.com/palisade/palisade/services/reporting/columns"
 )
 
 // defaultLimit is the default page size.
@@ -102,6 +102,9 @@ func (r *report) findingsCondition(q *reportingv1.GetReportFindingsRequest) (fun
 	case reportingv1.ReportType_REPORT_TYPE_BACKLOG_ACTIVITY:
 		return moved(since, until, movesTo[q.GetFindingState()]...), nil
 	case reportingv1.ReportType_REPORT_TYPE_OPEN_BACKLOG, reportingv1.ReportType_REPORT_TYPE_PROJECT:
+		if since >= r.now { // its bucket is empty
+			return func(columns.Record) bool { return false }, nil
+		}
 		wanted, named := standing[q.GetFindingState()]
 		return func(record columns.Record) bool {
 			status := record.StatusAt(until)

@@ -4,10 +4,11 @@ import (
 	"context"
 
 	reportingv1 "github.com/palisade/palisade/gen/palisade/reporting/v1"
-	"github.com/palisade/palisade/services/reporting/columns"
+	"github.com/palisade/palisade/services/findings/columns"
 )
 
-// GetFindingsFunnelReport narrows the open findings at the end of the period to the most urgent ones.
+// GetFindingsFunnelReport narrows the open findings at the end of the period to the most urgent ones. A period in the
+// future has none.
 func (s *Reports) GetFindingsFunnelReport(ctx context.Context, q *reportingv1.GetFindingsFunnelReportRequest) (*reportingv1.GetFindingsFunnelReportResponse, error) {
 	r, err := s.begin(ctx, q.GetFilters(), primary)
 	if err != nil {
@@ -15,7 +16,11 @@ func (s *Reports) GetFindingsFunnelReport(ctx context.Context, q *reportingv1.Ge
 	}
 	stats := map[columns.Product]*reportingv1.GetFindingsFunnelReportResponse_FunnelStats{columns.Code: {}, columns.SCA: {}, columns.Secrets: {}}
 	out := &reportingv1.GetFindingsFunnelReportResponse{}
-	for i, n := range r.columns.OpenByAttr(&r.Filter, r.end()) {
+	var open []int32
+	if !r.future() {
+		open = r.columns.OpenByAttr(&r.Filter, r.end())
+	}
+	for i, n := range open {
 		of, ok := stats[columns.Attr(i).Product()]
 		if n == 0 || !ok {
 			continue

@@ -5,13 +5,15 @@ import (
 
 	entsql "entgo.io/ent/dialect/sql"
 
+	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/rule"
 	reportingv1 "github.com/palisade/palisade/gen/palisade/reporting/v1"
+	"github.com/palisade/palisade/services/findings/columns"
 	"github.com/palisade/palisade/services/internal/store"
-	"github.com/palisade/palisade/services/reporting/columns"
 )
 
-// bucketsOf builds a report over time: figures counts per group and bucket end, and bucket formats the counts.
+// bucketsOf builds a report over time: figures counts per group and bucket end, and bucket formats the counts. Buckets
+// in the future are empty.
 func bucketsOf[B any](
 	ctx context.Context, s *Reports, filters *reportingv1.ReportFilters, by *columns.Grouping,
 	figures func(*columns.Snapshot, *columns.Filter, *columns.Grouping, []uint32) [][]int32,
@@ -21,11 +23,17 @@ func bucketsOf[B any](
 	if err != nil {
 		return nil, err
 	}
-	found := figures(r.columns, &r.Filter, by, r.ends())
+	ends := r.ends()[:len(r.begun())]
+	var found [][]int32
+	if len(ends) > 0 {
+		found = figures(r.columns, &r.Filter, by, ends)
+	}
 	for i := range r.buckets {
 		groups := make([]int32, by.Groups)
-		for group := range groups {
-			groups[group] = found[group][i]
+		if i < len(ends) {
+			for group := range groups {
+				groups[group] = found[group][i]
+			}
 		}
 		list = append(list, bucket(r.timePeriod(i), groups))
 	}
@@ -75,7 +83,11 @@ func (s *Reports) GetBacklogByRuleReport(ctx context.Context, q *reportingv1.Get
 	for i := range rules {
 		by.Rule[i] = int32(i)
 	}
-	open := r.columns.Backlog(&r.Filter, by, r.ends())
+	ends := r.ends()[:len(r.begun())]
+	open := make([][]int32, len(rules))
+	if len(ends) > 0 {
+		open = r.columns.Backlog(&r.Filter, by, ends)
+	}
 	names, err := s.ruleNames(ctx, rules, open)
 	if err != nil {
 		return nil, err
@@ -84,8 +96,8 @@ func (s *Reports) GetBacklogByRuleReport(ctx context.Context, q *reportingv1.Get
 	for i := range r.buckets {
 		b := &reportingv1.GetBacklogByRuleReportResponse_Bucket{TimePeriod: r.timePeriod(i), Open: map[string]int32{}}
 		for n, id := range rules {
-			if count := open[n][i]; count > 0 {
-				b.Open[names[id]] += count
+			if i < len(ends) && open[n][i] > 0 {
+				b.Open[names[id]] += open[n][i]
 			}
 		}
 		out.Buckets = append(out.Buckets, b)
@@ -122,8 +134,8 @@ func (s *Reports) GetFindingsByProjectAndProductReport(ctx context.Context, q *r
 	out := &reportingv1.GetFindingsByProjectAndProductReportResponse{
 		ByProject: map[string]*reportingv1.GetFindingsByProjectAndProductReportResponse_ProjectStats{},
 	}
-	r.byProject(byProduct(), func(name string, open []int32) {
-		out.ByProject[name] = &reportingv1.GetFindingsByProjectAndProductReportResponse_ProjectStats{Code: open[0], Sca: open[1], Secrets: open[2]}
+	r.byProject(byProduct(), r.end(), func(p *ent.Project, open []int32) {
+		out.ByProject[p.Name] = &reportingv1.GetFindingsByProjectAndProductReportResponse_ProjectStats{Code: open[0], Sca: open[1], Secrets: open[2]}
 	})
 	return out, nil
 }
@@ -137,18 +149,21 @@ func (s *Reports) GetFindingsByProjectAndSeverityReport(ctx context.Context, q *
 	out := &reportingv1.GetFindingsByProjectAndSeverityReportResponse{
 		ByProject: map[string]*reportingv1.GetFindingsByProjectAndSeverityReportResponse_ProjectStats{},
 	}
-	r.byProject(bySeverity(), func(name string, open []int32) {
-		out.ByProject[name] = &reportingv1.GetFindingsByProjectAndSeverityReportResponse_ProjectStats{
+	r.byProject(bySeverity(), r.end(), func(p *ent.Project, open []int32) {
+		out.ByProject[p.Name] = &reportingv1.GetFindingsByProjectAndSeverityReportResponse_ProjectStats{
 			Low: open[0], Medium: open[1], High: open[2], Critical: open[3],
 		}
 	})
 	return out, nil
 }
 
-// byProject yields the counts by group of each project with open findings at the end of the period.
-func (r *report) byProject(by *columns.Grouping, give func(name string, open []int32)) {
+// byProject yields the counts by group of each project with open findings at a time; none of a period in the future.
+func (r *report) byProject(by *columns.Grouping, at uint32, give func(p *ent.Project, open []int32)) {
+	if r.future() {
+		return
+	}
 	numberOf := map[int64]int{}
-	var names []string
+	var counted []*ent.Project
 	combined := &columns.Grouping{Attr: by.Attr, Place: make([]int32, len(r.columns.Places()))}
 	for i, place := range r.columns.Places() {
 		p, ok := r.projects[place.Project]
@@ -157,21 +172,21 @@ func (r *report) byProject(by *columns.Grouping, give func(name string, open []i
 		}
 		number, known := numberOf[p.ID]
 		if !known {
-			number = len(names)
-			numberOf[p.ID], names = number, append(names, p.Name)
+			number = len(counted)
+			numberOf[p.ID], counted = number, append(counted, p)
 		}
 		combined.Place[i] = int32(number * by.Groups)
 	}
-	combined.Groups = len(names) * by.Groups
-	open := r.columns.Backlog(&r.Filter, combined, []uint32{r.end()})
-	for number, name := range names {
+	combined.Groups = len(counted) * by.Groups
+	open := r.columns.Backlog(&r.Filter, combined, []uint32{at})
+	for number, p := range counted {
 		list, total := make([]int32, by.Groups), int32(0)
 		for group := range list {
 			list[group] = open[number*by.Groups+group][0]
 			total += list[group]
 		}
 		if total > 0 {
-			give(name, list)
+			give(p, list)
 		}
 	}
 }

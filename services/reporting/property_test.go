@@ -48,7 +48,9 @@ func TestReportsEqualTheReference(t *testing.T) {
 		rapid.Check(t, func(rt *rapid.T) {
 			w.add(drawFacts(rt, w)...)
 			q := drawFilters(rt, w)
-			compareReports(rt, s.Context(t, s.Token), client, w.DeploymentID, newReference(t, s, w.DeploymentID, q))
+			reference := newReference(t, s, w.DeploymentID, q)
+			compareReports(rt, s.Context(t, s.Token), client, w.DeploymentID, reference)
+			compareOverview(rt, s.Context(t, s.Token), reportingv1.NewOverviewReportsServiceClient(s.Conn), w.DeploymentID, reference)
 		})
 	})
 }

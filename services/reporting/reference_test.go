@@ -95,7 +95,7 @@ func (f replay) at(end time.Time) (status string) {
 	return status
 }
 
-// age is the age in days of a finding that is open at a time.
+// age is the age in seconds of a finding that is open at a time.
 func (f replay) age(end time.Time) int {
 	var opened int64
 	before := ""
@@ -107,7 +107,7 @@ func (f replay) age(end time.Time) int {
 			before = e.to
 		}
 	}
-	return int((end.UnixMicro() - opened/1_000_000*1_000_000) / day.Microseconds())
+	return int((end.UnixMicro() - opened/1_000_000*1_000_000) / 1_000_000)
 }
 
 func (f replay) product() string {
@@ -181,7 +181,7 @@ func (r *reference) medians(group func(replay) string) []map[string]int32 {
 		list[i] = map[string]int32{}
 		for name, of := range ages {
 			sort.Ints(of)
-			list[i][name] = int32((of[(len(of)-1)/2] + of[len(of)/2]) / 2)
+			list[i][name] = int32((of[(len(of)-1)/2] + of[len(of)/2]) / 2 / int(day.Seconds()))
 		}
 	}
 	return list

@@ -2,6 +2,7 @@ package reporting
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -9,23 +10,27 @@ import (
 
 	"github.com/palisade/palisade/ent/tenant"
 	reportingv1 "github.com/palisade/palisade/gen/palisade/reporting/v1"
+	"github.com/palisade/palisade/services/findings/columns"
+	"github.com/palisade/palisade/services/findings/snapshots"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/reporting/bucket"
-	"github.com/palisade/palisade/services/reporting/columns"
 )
 
 // Reports is the service group "reporting", except the malware firewall.
 type Reports struct {
 	reportingv1.UnimplementedReportsServiceServer
 	store     *store.Store
-	snapshots *Snapshots
+	snapshots *snapshots.Snapshots
 }
 
-// NewReports serves reports from the store. cache is the size of the snapshot cache in bytes.
-func NewReports(st *store.Store, cache int64) *Reports {
-	return &Reports{store: st, snapshots: NewSnapshots(st, cache)}
+// NewReports serves reports from the store and its columns.
+func NewReports(st *store.Store, columnsOf *snapshots.Snapshots) *Reports {
+	return &Reports{store: st, snapshots: columnsOf}
 }
+
+// seconds converts the tables' microseconds. Columns hold times from 1970 to 2106.
+func seconds(micros int64) uint32 { return uint32(max(0, min(micros/1_000_000, 1<<32-1))) }
 
 // report is the common part of all reports.
 type report struct {
@@ -76,6 +81,15 @@ func timeOf(t *timestamppb.Timestamp) time.Time {
 // bound rounds a time up to seconds, the precision of columns.
 func bound(t time.Time) uint32 { return seconds(t.UnixMicro() + 999_999) }
 
+// begun returns the buckets that have begun. Nothing is known about the later ones.
+func (r *report) begun() []bucket.Period {
+	later := slices.IndexFunc(r.buckets, func(b bucket.Period) bool { return bound(b.Since) >= r.now })
+	if later < 0 {
+		return r.buckets
+	}
+	return r.buckets[:later]
+}
+
 // ends returns the ends of the buckets, at most now.
 func (r *report) ends() []uint32 {
 	ends := make([]uint32, len(r.buckets))
@@ -87,6 +101,9 @@ func (r *report) ends() []uint32 {
 
 // end is the end of the period, at most now.
 func (r *report) end() uint32 { return min(bound(r.period.Until), r.now) }
+
+// future reports whether the period has not begun. Nothing is known about it.
+func (r *report) future() bool { return bound(r.period.Since) >= r.now }
 
 func (r *report) timePeriod(i int) *reportingv1.TimePeriod {
 	b := r.buckets[i]

@@ -2,12 +2,16 @@ package reporting_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	reportingv1 "github.com/palisade/palisade/gen/palisade/reporting/v1"
 	"github.com/palisade/palisade/services/internal/access"
@@ -20,6 +24,7 @@ var reports = map[string]string{
 	"backlog_by_product": "reports/backlog/by-product", "backlog_by_rule": "reports/backlog/by-rule", "backlog_by_severity": "reports/backlog/by-severity",
 	"activity": "reports/activity", "by_project_and_product": "reports/by-project/by-product", "by_project_and_severity": "reports/by-project/by-severity",
 	"funnel": "reports/funnel", "guardrails_activity": "reports/guardrails-activity", "guardrails_adoption": "reports/guardrails-adoption",
+	"overview": "reports/overview", "time_to_fix": "reports/time-to-fix",
 }
 
 func path(of apitest.Tenant, report string) string {
@@ -97,6 +102,81 @@ func TestMedianByHand(t *testing.T) {
 	}
 }
 
+// The mean of the two middle ages is exact before it becomes whole days, and buckets in the future are empty.
+func TestMedianIsExact(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		w := newWorld(t, s, s.Tenant)
+		w.project("acme/web", main)
+		for _, changes := range []string{"0.4d open", "1.4d open"} { // ages of 1.6 and 2.6 days on day 3
+			w.add(&fact{project: "acme/web", ref: main, rule: "gosec/sqli", kind: "sast", severity: "low", changes: history(t, changes)})
+		}
+		now := time.Now().UTC().Truncate(24 * time.Hour)
+		for _, c := range []struct {
+			since, until time.Time
+			want         string
+		}{
+			{time.Date(2026, 5, 6, 0, 0, 0, 0, time.UTC), time.Date(2026, 5, 8, 0, 0, 0, 0, time.UTC), "[2 3]"},
+			{now.AddDate(0, 0, 1), now.AddDate(0, 0, 3), "[0 0]"},
+		} {
+			since, until := c.since.Format(time.RFC3339), c.until.Format(time.RFC3339)
+			body := fmt.Sprintf(`{"filters":{"timePeriod":{"since":%q,"until":%q},"timeBucketSize":"TIME_BUCKET_SIZE_DAY"}}`, since, until)
+			product, severity := &reportingv1.GetMedianOpenAgeByProductReportRequest{}, &reportingv1.GetMedianOpenAgeBySeverityReportRequest{}
+			if err := errors.Join(decode(body, product), decode(body, severity)); err != nil {
+				t.Fatal(err)
+			}
+			product.DeploymentId, severity.DeploymentId = s.DeploymentID, s.DeploymentID
+			client := reportingv1.NewReportsServiceClient(s.Conn)
+			code, err := client.GetMedianOpenAgeByProductReport(s.Context(t, s.Token), product)
+			if err != nil {
+				t.Fatal(err)
+			}
+			low, err := client.GetMedianOpenAgeBySeverityReport(s.Context(t, s.Token), severity)
+			if err != nil {
+				t.Fatal(err)
+			}
+			apitest.Same(t, code, s.Do(t, s.Token, http.MethodPost, path(s.Tenant, reports["median_age_by_product"]), body).Body)
+			apitest.Same(t, low, s.Do(t, s.Token, http.MethodPost, path(s.Tenant, reports["median_age_by_severity"]), body).Body)
+			var byProduct, bySeverity []int32
+			for i := range code.GetBuckets() {
+				byProduct, bySeverity = append(byProduct, code.GetBuckets()[i].GetCode()), append(bySeverity, low.GetBuckets()[i].GetLow())
+			}
+			if fmt.Sprint(byProduct) != c.want || fmt.Sprint(bySeverity) != c.want {
+				t.Errorf("%s to %s: %v and %v, want %s", since, until, byProduct, bySeverity, c.want)
+			}
+		}
+		for _, report := range []string{"backlog_by_rule", "backlog_by_severity"} {
+			body := fmt.Sprintf(`{"filters":{"timePeriod":{"since":%q,"until":%q}}}`, now.AddDate(0, 0, 1).Format(time.RFC3339), now.AddDate(0, 0, 3).Format(time.RFC3339))
+			answer := s.Do(t, s.Token, http.MethodPost, path(s.Tenant, reports[report]), body)
+			if answer.Status != http.StatusOK || strings.Contains(answer.Body, `"low":2`) || strings.Contains(answer.Body, "gosec") {
+				t.Errorf("%s of the future: %d %s", report, answer.Status, answer.Body)
+			}
+		}
+		futureIsEmpty(t, s, now)
+	})
+}
+
+// futureIsEmpty requires the reports about the end of a period to be empty for a period in the future.
+func futureIsEmpty(t *testing.T, s *apitest.Server, now time.Time) {
+	t.Helper()
+	period := &reportingv1.TimePeriod{Since: timestamppb.New(now.AddDate(0, 0, 1)), Until: timestamppb.New(now.AddDate(0, 0, 3))}
+	filters, id := &reportingv1.ReportFilters{TimePeriod: period}, s.DeploymentID
+	client, ctx := reportingv1.NewReportsServiceClient(s.Conn), s.Context(t, s.Token)
+	product, err1 := client.GetFindingsByProjectAndProductReport(ctx, &reportingv1.GetFindingsByProjectAndProductReportRequest{DeploymentId: id, Filters: filters})
+	severity, err2 := client.GetFindingsByProjectAndSeverityReport(ctx, &reportingv1.GetFindingsByProjectAndSeverityReportRequest{DeploymentId: id, Filters: filters})
+	funnel, err3 := client.GetFindingsFunnelReport(ctx, &reportingv1.GetFindingsFunnelReportRequest{DeploymentId: id, Filters: filters})
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	if len(product.GetByProject()) != 0 || len(severity.GetByProject()) != 0 || funnel.GetAllFindings() != 0 || funnel.GetByProduct()["code"].GetAllFindings() != 0 {
+		t.Errorf("of the future: %v %v %v", product, severity, funnel)
+	}
+	body := fmt.Sprintf(`{"filters":{"timePeriod":{"since":%q,"until":%q}}}`, period.Since.AsTime().Format(time.RFC3339), period.Until.AsTime().Format(time.RFC3339))
+	for report, response := range map[string]proto.Message{"by_project_and_product": product, "by_project_and_severity": severity, "funnel": funnel} {
+		apitest.Same(t, response, s.Do(t, s.Token, http.MethodPost, path(s.Tenant, reports[report]), body).Body)
+	}
+}
+
 func read(t testing.TB, s *apitest.Server, token, path, body string, into any) {
 	t.Helper()
 	answer := s.Do(t, token, http.MethodPost, path, body)
@@ -122,10 +202,11 @@ func TestDefaults(t *testing.T) {
 				t.Errorf("%s: %d buckets: %v", body, n, got.Buckets)
 			}
 		}
-		// Open buckets end now.
+		// The bucket of today ends now, and later buckets are empty.
 		read(t, s, s.Token, path(s.Tenant, reports["backlog_by_product"]),
 			`{"filters":{"timePeriod":{"since":"2026-05-01T00:00:00Z","until":"2056-05-01T00:00:00Z"},"timeBucketSize":"TIME_BUCKET_SIZE_MONTH"}}`, &got)
-		if n := len(got.Buckets); n != 360 || fmt.Sprint(got.Buckets[359]) != "{3 1 0}" {
+		today := (time.Now().UTC().Year()-2026)*12 + int(time.Now().UTC().Month()) - 5
+		if n := len(got.Buckets); n != 360 || fmt.Sprint(got.Buckets[today]) != "{3 1 0}" || fmt.Sprint(got.Buckets[today+1]) != "{0 0 0}" || fmt.Sprint(got.Buckets[359]) != "{0 0 0}" {
 			t.Errorf("%d buckets: %v", n, got.Buckets)
 		}
 	})

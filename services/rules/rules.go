@@ -105,6 +105,13 @@ func applyFilters(query *ent.RuleDocumentQuery, r *rulesv1.ListRulesRequest) err
 	if r.GetQuery() != "" {
 		query.Where(ruledocument.NameContainsFold(r.GetQuery()))
 	}
+	switch {
+	case r.Quarantined == nil:
+	case r.GetQuarantined():
+		query.Where(ruleset.InQuarantine())
+	default:
+		query.Where(ruledocument.Not(ruleset.InQuarantine()))
+	}
 	return nil
 }
 
@@ -170,28 +177,58 @@ func (s *Rules) UpdateRuleModes(ctx context.Context, r *rulesv1.UpdateRuleModesR
 			return err
 		}
 		byName := make(map[string]*ent.RuleDocument, len(rows))
-		var changed []int64
+		for _, row := range rows {
+			byName[row.Name] = row
+		}
+		sorted := make([]*ent.RuleDocument, len(names))
+		for i, name := range names {
+			if sorted[i] = byName[name]; sorted[i] == nil {
+				return noRule(name)
+			}
+		}
+		if err := ruleset.SetMode(ctx, tx, sorted, ruleset.Modes[r.GetMode()], now); err != nil {
+			return err
+		}
+		for _, row := range sorted {
+			response.Rules = append(response.Rules, ruleset.Convert(row))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return response, nil
+}
+
+// ReleaseRules ends the quarantine of rules.
+func (s *Rules) ReleaseRules(ctx context.Context, r *rulesv1.ReleaseRulesRequest) (*rulesv1.ReleaseRulesResponse, error) {
+	names := slices.Compact(slices.Sorted(slices.Values(r.GetNames())))
+	var response *rulesv1.ReleaseRulesResponse
+	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		response = &rulesv1.ReleaseRulesResponse{}
+		now, err := ruleset.BeginChange(ctx, s.store, tx)
+		if err != nil {
+			return err
+		}
+		rows, err := tx.RuleDocument.Query().Where(store.OneOf(ruledocument.FieldName, names)).All(ctx)
+		if err != nil {
+			return err
+		}
+		byName := make(map[string]*ent.RuleDocument, len(rows))
 		for _, row := range rows {
 			byName[row.Name] = row
 		}
 		for _, name := range names {
-			row := byName[name]
-			if row == nil {
+			if byName[name] == nil {
 				return noRule(name)
 			}
-			before := ruleset.Convert(row)
-			if row.Mode != ruleset.Modes[r.GetMode()] {
-				changed = append(changed, row.ID)
-				row.Mode, row.UpdatedAt = ruleset.Modes[r.GetMode()], now
-				audit.Change(ctx, ruleset.AuditKind, row.ID, before, ruleset.Convert(row))
+			row, err := ruleset.Release(ctx, byName[name], now)
+			if err != nil {
+				return err
 			}
 			response.Rules = append(response.Rules, ruleset.Convert(row))
 		}
-		if len(changed) == 0 {
-			return nil
-		}
-		in := func(sel *sql.Selector) { sel.Where(store.InIDs(ruledocument.FieldID, changed)) }
-		return tx.RuleDocument.Update().Where(in).SetMode(ruleset.Modes[r.GetMode()]).SetUpdatedAt(now).Exec(ctx)
+		return nil
 	})
 	if err != nil {
 		return nil, err

@@ -108,6 +108,14 @@ func (s *ScannerRules) GetRuleSnippet(ctx context.Context, r *rulesv1.GetRuleSni
 	return &rulesv1.GetRuleSnippetResponse{RuleConfig: chosen.JSON}, nil
 }
 
+// schemaPath is the path of the JSON Schema of rules.
+const schemaPath = "/rule-schema.json"
+
+// GetRuleSchemaUrl returns the URL of the schema (contract facts, section 10).
+func (s *ScannerRules) GetRuleSchemaUrl(context.Context, *rulesv1.GetRuleSchemaUrlRequest) (*rulesv1.GetRuleSchemaUrlResponse, error) {
+	return &rulesv1.GetRuleSchemaUrlResponse{SchemaUrl: s.baseURL + schemaPath}, nil
+}
+
 // PublishRule stores a rule. The deployment's scans run it unless it is unlisted. Its access rule names no scope:
 // tokens in pipelines must not change the rules of all pipelines.
 func (s *ScannerRules) PublishRule(ctx context.Context, r *rulesv1.PublishRuleRequest) (*rulesv1.PublishRuleResponse, error) {

@@ -160,7 +160,7 @@ func TestPublishRefuses(t *testing.T) {
 		} {
 			answer := c.Body(t, test.token, "POST", target, test.body, test.status)
 			mustContain(t, answer, test.want)
-			if !strings.HasPrefix(answer, `{"error":`) || strings.Contains(answer, `"code"`) {
+			if !strings.HasPrefix(answer, `{"error":`) || strings.Contains(answer, `"code"`) != strings.Contains(answer, "SCOPE_MISSING") {
 				t.Errorf("%s: %s", test.name, answer)
 			}
 		}

@@ -25,7 +25,8 @@ func purgeCoverages(ctx context.Context, st *store.Store, before time.Time) (n i
 	return n, err
 }
 
-// hasNewer selects coverages that have a newer one of the same analysis and kind of scan.
+// hasNewer selects coverages that have a newer one of the same analysis and kind of scan for all products that they
+// report. A failed run reports none.
 func hasNewer(s *entsql.Selector) {
 	newer := entsql.Table(scancoverage.Table).As("newer")
 	same := entsql.Dialect(s.Dialect()).Select(newer.C(scancoverage.FieldID)).From(newer)
@@ -37,6 +38,14 @@ func hasNewer(s *entsql.Selector) {
 	} {
 		where = append(where, entsql.ColumnsEQ(newer.C(field), own(field)))
 	}
-	where = append(where, entsql.ColumnsGT(newer.C(scancoverage.FieldScanID), own(scancoverage.FieldScanID)))
+	where = append(where, entsql.ColumnsGT(newer.C(scancoverage.FieldScanID), own(scancoverage.FieldScanID)), entsql.P(func(b *entsql.Builder) {
+		reported := func() { // rows of earlier versions do not say what they report
+			b.WriteString("COALESCE(").Ident(own(scancoverage.FieldProducts)).WriteString(", 0)")
+		}
+		b.WriteString("(COALESCE(").Ident(newer.C(scancoverage.FieldProducts)).WriteString(", -1) & ")
+		reported()
+		b.WriteString(") = ")
+		reported()
+	}))
 	s.Where(entsql.Exists(same.Where(entsql.And(where...))))
 }

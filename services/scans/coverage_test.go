@@ -144,3 +144,39 @@ func TestCoveragesAreKept(t *testing.T) {
 		}
 	})
 }
+
+// A failed run reports nothing, so the coverage of the successful one before is kept. Rows of earlier versions do not
+// say what they report; any newer one replaces them.
+func TestCoverageBeforeAFailureIsKept(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		ranAtStart(t, s, "purge_scan_coverages")
+		upload(t, s, "main", sarifOf(t, run{Tool: "gosec", Results: []result{sqli}}))
+		upload(t, s, "main", sarifOf(t, run{Tool: "gosec", Failed: true}))
+		ctx := s.System(t)
+		left := func() (scans []int64) {
+			for _, row := range s.Store.Reader.ScanCoverage.Query().Order(ent.Asc(scancoverage.FieldID)).AllX(ctx) {
+				scans = append(scans, row.ScanID)
+			}
+			return scans
+		}
+		purge := func(change string) {
+			err := s.Store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+				_, err := tx.ExecContext(ctx, "UPDATE scan_coverages SET "+change)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := scans.PurgeCoverages(ctx, s.Store, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if purge("at = 1"); !slices.Equal(left(), []int64{1, 2}) {
+			t.Errorf("after a failure, coverages of scans %v are left", left())
+		}
+		if purge("products = NULL WHERE scan_id = 1"); !slices.Equal(left(), []int64{2}) {
+			t.Errorf("of an earlier version, coverages of scans %v are left", left())
+		}
+	})
+}

@@ -12,6 +12,12 @@ import (
 // PurgeCoverages is the work of a periodic job.
 var PurgeCoverages = purgeCoverages
 
+// PurgeAnswers is the other part of it.
+var PurgeAnswers = purgeAnswers
+
+// CutText bounds a text of a stored answer.
+var CutText = cutText
+
 // DeletePendingImports is a part of the work of a periodic job.
 var DeletePendingImports = deletePendingImports
 
@@ -22,5 +28,5 @@ func UpgradeIdentities(ctx context.Context, st *store.Store, log *slog.Logger) e
 
 // Store reads and stores a report as UploadReport does once it is spooled.
 func (s *ReportUploads) Store(ctx context.Context, target *scansv1.UploadReportTarget, report *sarif.Report) (*scansv1.UploadReportResponse, error) {
-	return s.ingest(ctx, target, newSARIFSource(report, target.GetCategory()))
+	return s.ingest(ctx, "acme", target, newSARIFSource(report, target.GetCategory()))
 }

@@ -25,6 +25,7 @@ type result struct {
 // run is one run of a report.
 type run struct {
 	Tool, Category string
+	Version        string
 	Failed         bool
 	RuleText       string
 	Results        []result
@@ -85,7 +86,7 @@ func sarifOf(t testing.TB, runs ...run) []byte {
 			invocation["toolExecutionNotifications"] = failures
 		}
 		out := map[string]any{
-			"tool": map[string]any{"driver": map[string]any{"name": r.Tool, "rules": rules}}, "results": results,
+			"tool": map[string]any{"driver": map[string]any{"name": r.Tool, "version": r.Version, "rules": rules}}, "results": results,
 			"invocations": []any{invocation},
 		}
 		if r.Category != "" {

@@ -21,6 +21,7 @@ import (
 	"github.com/palisade/palisade/services/internal/traffic"
 	"github.com/palisade/palisade/services/scans"
 	"github.com/palisade/palisade/services/scans/sarif"
+	"github.com/palisade/palisade/services/scans/watch"
 )
 
 // gate is a report in a file. It counts how often its results are read, and calls enter when a reader reaches a
@@ -91,7 +92,8 @@ func (u *storing) run(s *apitest.Server) (err error) {
 	if err != nil {
 		return err
 	}
-	uploads := scans.NewReportUploads(s.Store, nil, scans.UploadOptions{Spool: files, Calls: new(traffic.Calls)})
+	options := scans.UploadOptions{Spool: files, Calls: new(traffic.Calls), Watch: watch.New(s.Store, s.Config.StaleRefAge)}
+	uploads := scans.NewReportUploads(s.Store, nil, options)
 	u.answer, err = uploads.Store(u.context, u.target, report)
 	return err
 }

@@ -33,7 +33,7 @@ const (
 	// announcementAge is the age from which an announcement is checked. By then its import has announced itself for
 	// sure, and a live import deletes its announcement when it commits.
 	announcementAge = time.Minute
-	// purgeInterval is how often coverages of old scans are deleted.
+	// purgeInterval is how often coverages and answers of old scans are deleted.
 	purgeInterval = 24 * time.Hour
 )
 
@@ -145,7 +145,7 @@ func ofEveryDeployment(s *entsql.Selector) {
 	s.Where(entsql.In(s.C(scan.FieldDeploymentID), entsql.Dialect(s.Dialect()).Select(deployment.FieldID).From(entsql.Table(deployment.Table))))
 }
 
-// purgedCoverages is the periodic job that deletes the coverages of old scans.
+// purgedCoverages is the periodic job that deletes the coverages and answers of old scans.
 type purgedCoverages struct{}
 
 // Kind implements river.JobArgs.
@@ -160,11 +160,15 @@ type coverageWorker struct {
 	log   *slog.Logger
 }
 
-// Work deletes coverages of all deployments.
+// Work deletes coverages and answers of all deployments.
 func (w *coverageWorker) Work(ctx context.Context, _ *river.Job[purgedCoverages]) error {
-	n, err := purgeCoverages(ctx, w.store, time.Now().Add(-coverageAge))
-	if err == nil && n > 0 {
-		w.log.InfoContext(ctx, "coverages of old scans were deleted", "coverages", n)
+	coverages, err := purgeCoverages(ctx, w.store, time.Now().Add(-coverageAge))
+	if err != nil {
+		return err
+	}
+	answers, err := purgeAnswers(ctx, w.store, time.Now().Add(-answerAge))
+	if err == nil && coverages+answers > 0 {
+		w.log.InfoContext(ctx, "coverages and answers of old scans were deleted", "coverages", coverages, "answers", answers)
 	}
 	return err
 }

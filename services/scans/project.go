@@ -7,6 +7,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/project"
+	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/projects/gitref"
@@ -27,6 +28,9 @@ func openProject(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID 
 		if err != nil {
 			return nil, err
 		}
+		if err := access.JoinDefaultTeams(ctx, tx, now, name); err != nil {
+			return nil, err
+		}
 		p, err = lockProject(ctx, st, tx, project.Name(name))
 	}
 	if err != nil {
@@ -36,10 +40,17 @@ func openProject(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID 
 		return nil, err
 	}
 	update := p.Update().SetLatestScanAt(now).ClearArchivedAt()
-	if gitref.IsBranch(ref) && betterDefault(p.DefaultBranch, ref) {
+	if betterDefault(p, ref) {
 		update.SetDefaultBranch(ref)
 	}
 	return update.Save(ctx)
+}
+
+// betterDefault reports whether a scanned ref is a better guess of the default branch. What a source-code host says is
+// no guess.
+func betterDefault(of *ent.Project, ref string) bool {
+	hosted := of.RepositoryURL != "" || of.ScmType != project.DefaultScmType
+	return gitref.IsBranch(ref) && gitref.BetterDefault(of.DefaultBranch, ref) && (of.DefaultBranch == "" || !hosted)
 }
 
 // newName is the name of a project that does not exist under the name in the request: the normal form, if it is valid.
@@ -72,11 +83,4 @@ func lockProject(ctx context.Context, st *store.Store, tx *ent.Tx, which predica
 		query.ForUpdate()
 	}
 	return query.Only(ctx)
-}
-
-// betterDefault guesses the default branch of a project that no source-code host describes: the first scanned branch,
-// or main or master once it is scanned.
-func betterDefault(known, scanned string) bool {
-	usual := func(ref string) bool { return ref == "refs/heads/main" || ref == "refs/heads/master" }
-	return known == "" || usual(scanned) && !usual(known)
 }

@@ -5,22 +5,32 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/tenant"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/intake"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/spool"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/traffic"
 	"github.com/palisade/palisade/services/notifications/outbox"
+	"github.com/palisade/palisade/services/policies/remediation"
 	"github.com/palisade/palisade/services/projects/gitref"
+	"github.com/palisade/palisade/services/scans/blocking"
 	"github.com/palisade/palisade/services/scans/ingest"
+	"github.com/palisade/palisade/services/scans/scanstats"
+	"github.com/palisade/palisade/services/scans/watch"
 )
 
 // UploadOptions configures report uploads.
@@ -31,10 +41,16 @@ type UploadOptions struct {
 	MaxBytes int64
 	// RedactionKey is the key of the hashes that replace secrets, so that different secrets stay distinguishable.
 	RedactionKey []byte
+	// CompleteWait is how long the completion of a scan waits until the results are stored.
+	CompleteWait time.Duration
 	// Ingested counts results by product and outcome (created, updated, …), for metrics.
 	Ingested func(product, outcome string, n int)
 	// Calls has the in-flight requests, which take precedence over reading and storing results.
 	Calls *traffic.Calls
+	// Watch keeps the freshness of what is stored.
+	Watch *watch.Watch
+	// PublicURL is the URL of the server for people, without a slash at its end.
+	PublicURL string
 }
 
 // ReportUploads is the service group "report uploads".
@@ -67,26 +83,27 @@ func (s *ReportUploads) UploadReport(stream grpc.ClientStreamingServer[scansv1.U
 	if err := checkRef("ref", target.GetRef(), gitref.Full(target.GetRef())); err != nil {
 		return err
 	}
-	spooled, err := receive(ctx, s.options, target.GetContentEncoding(), &chunkReader{stream: stream, rest: first.GetChunk()})
+	if err := checkOrigin(target); err != nil {
+		return err
+	}
+	body := intake.Chunks(first, stream.Recv, func(m *scansv1.UploadReportRequest) bool { return m.GetTarget() != nil })
+	spooled, err := receive(ctx, s.options, target.GetContentEncoding(), body)
 	if err != nil {
 		return err
 	}
 	defer spooled.Close()
-	form, err := formatOf(spooled)
-	if err != nil {
-		return err
-	}
 	yielding := &yieldingReader{ctx, s.options.Calls.Beside(), spooled}
 	src := struct {
 		io.Reader
 		io.Seeker
 	}{yielding, spooled}
-	opened, err := form.open(ctx, src, target, s.options)
+	opened, err := openReport(ctx, s.store.Reader, src, target, s.options)
 	if err != nil {
 		return err
 	}
-	yielding.work = new(traffic.Work) // reading the results yields the processor between them
-	response, err := s.ingest(ctx, target, opened)
+	defer func() { _ = opened.close() }() // an unnamed file
+	yielding.work = new(traffic.Work)     // reading the results yields the processor between them
+	response, err := s.ingest(ctx, first.GetDeploymentSlug(), target, opened)
 	if err != nil {
 		return opened.refusal(err)
 	}
@@ -95,20 +112,28 @@ func (s *ReportUploads) UploadReport(stream grpc.ClientStreamingServer[scansv1.U
 
 // upload is one report that is being imported.
 type upload struct {
+	console string // URL of the deployment in the console
+	origin  origin
 	target  *scansv1.UploadReportTarget
-	report  report
+	report  *sarifSource
 	results *ingest.Reading
 	scan    *ent.Scan
 	result  *ingest.Summary
 	runs    []reportRun // after it is stored
 	project string      // its stored name
+	facts   facts
+	gate    remediation.Decision
 }
 
-func (s *ReportUploads) ingest(ctx context.Context, target *scansv1.UploadReportTarget, opened report) (*scansv1.UploadReportResponse, error) {
-	u := &upload{target: target, report: opened}
-	var err error
+func (s *ReportUploads) ingest(ctx context.Context, slug string, target *scansv1.UploadReportTarget, opened *sarifSource) (*scansv1.UploadReportResponse, error) {
+	u := &upload{console: s.options.PublicURL + "/console/" + slug, target: target, report: opened, origin: originOf(target, opened)}
+	ignores, err := s.ignoresOf(ctx, target.GetProject())
+	if err != nil {
+		return nil, fmt.Errorf("read ignored paths: %w", err)
+	}
 	u.results, err = ingest.Read(ctx, s.store.Reader, ingest.Input{
-		Results: u.report, Commit: target.GetCommit(), Calls: s.options.Calls, Spool: s.options.Spool.Of(ctx), FormerNames: u.report.formerNames(),
+		Results: u.report, Commit: u.origin.commit, CommitTime: commitTime(u.origin.commitTime, store.Now()), Calls: s.options.Calls, Spool: s.options.Spool.Of(ctx), FormerNames: u.report.formerNames(),
+		Ignores: ignores,
 	})
 	if err != nil {
 		return nil, err
@@ -118,9 +143,12 @@ func (s *ReportUploads) ingest(ctx context.Context, target *scansv1.UploadReport
 		if err := s.storeUpload(ctx, tx, u); err != nil {
 			return err
 		}
-		summary := u.response()
-		summary.SkippedResults = nil
-		audit.Change(ctx, "scan", u.scan.ID, nil, summary)
+		answer := u.response()
+		if err := storeAnswer(ctx, tx, u.scan, answer); err != nil {
+			return fmt.Errorf("store the answer: %w", err)
+		}
+		answer.SkippedResults = nil
+		audit.Change(ctx, "scan", u.scan.ID, nil, answer)
 		if u.result.Changed() < statisticsThreshold {
 			return nil
 		}
@@ -146,21 +174,25 @@ func (s *ReportUploads) ingest(ctx context.Context, target *scansv1.UploadReport
 // storeUpload does everything in one transaction, so that a report becomes visible as a whole.
 func (s *ReportUploads) storeUpload(ctx context.Context, tx *ent.Tx, u *upload) error {
 	deploymentID, _ := tenant.FromContext(ctx)
-	ref := gitref.Full(u.target.GetRef())
+	ref := gitref.Scanned(u.target.GetRef(), u.origin.commit)
 	project, err := openProject(ctx, s.store, tx, deploymentID, u.target.GetProject(), ref)
 	if err != nil {
 		return fmt.Errorf("open project: %w", err)
 	}
+	if project, err = u.origin.describe(ctx, project); err != nil {
+		return fmt.Errorf("set the repository of the project: %w", err)
+	}
 	u.project = project.Name
 	meta, err := proto.Marshal(&scansv1.ScanMeta{
-		Branch: ref, Commit: u.target.GetCommit(), Repository: project.Name, RepoUrl: project.URL, On: "upload",
+		Branch: ref, Commit: u.origin.commit, Repository: project.Name, RepoUrl: project.URL, On: "upload",
 	})
 	if err != nil {
 		return err
 	}
-	u.scan, err = tx.Scan.Create().SetDeploymentID(deploymentID).SetProjectID(project.ID).SetRef(ref).SetCommit(u.target.GetCommit()).
+	now := store.Now()
+	u.scan, err = tx.Scan.Create().SetDeploymentID(deploymentID).SetProjectID(project.ID).SetRef(ref).SetCommit(u.origin.commit).
 		SetStatus(scansv1.ScanStatus_SCAN_STATUS_RUNNING.String()).SetProducts(0).SetIsFullScan(true).
-		SetMeta(meta).SetStats(map[string]any{}).SetStartedAt(store.Now()).Save(ctx)
+		SetNillablePullRequest(numberOf(ref, "")).SetMeta(meta).SetStats(map[string]any{}).SetStartedAt(now).SetNillableCommitTime(commitTime(u.origin.commitTime, now)).Save(ctx)
 	if err != nil {
 		return fmt.Errorf("open scan: %w", err)
 	}
@@ -168,18 +200,48 @@ func (s *ReportUploads) storeUpload(ctx context.Context, tx *ent.Tx, u *upload) 
 	if err != nil {
 		return err
 	}
+	if err := s.storeFacts(ctx, tx, project, u); err != nil {
+		return err
+	}
+	if err := u.decide(ctx, tx, project); err != nil {
+		return fmt.Errorf("decide whether policies block: %w", err)
+	}
 	u.runs = u.report.runs()
+	if u.facts.warning != "" {
+		u.runs[0].Warnings = append(u.runs[0].Warnings, u.facts.warning)
+	}
 	if err := u.closeScan(ctx); err != nil {
 		return fmt.Errorf("close scan: %w", err)
 	}
-	return outbox.ScanFinished(ctx, tx, s.jobs, u.scan.ID)
+	if err := s.options.Watch.Record(ctx, tx, s.jobs, project, u.scan, observed(u.result, u.scan)); err != nil {
+		return fmt.Errorf("update the freshness: %w", err)
+	}
+	return outbox.ScanFinished(ctx, tx, s.jobs, u.scan.DeploymentID, u.scan.ID)
+}
+
+// decide evaluates the remediation policies on what the report has.
+func (u *upload) decide(ctx context.Context, tx *ent.Tx, of *ent.Project) error {
+	policies, err := remediation.Load(ctx, tx.Client())
+	if err != nil || len(policies) == 0 {
+		return err
+	}
+	g := &gate{
+		Comparison: blocking.Comparison{DB: tx.Client(), Project: of, Scan: u.scan}, policies: policies,
+		findings: []predicate.Finding{store.OneOf(finding.FieldTool, u.result.Tools())},
+		reported: func(f *ent.Finding, _ *storev1.FindingContent) (sighting, bool) {
+			return sighting{}, u.result.Reported(f)
+		},
+		older: len(u.result.Older) > 0,
+	}
+	u.gate, err = g.decide(ctx)
+	return err
 }
 
 // closeScan writes the counts and statistics of the scan.
 func (u *upload) closeScan(ctx context.Context) error {
 	products, stats := u.result.ProductBits(), map[string]any{}
 	for _, run := range u.runs {
-		if run.GetRejected() == "" {
+		if run.GetRejected() == "" && !u.report.factsOnly(int(run.GetIndex())) {
 			products |= ingest.ProductBit(run.GetProduct())
 		}
 		if n := int(run.GetSkipped()); n > 0 {
@@ -188,6 +250,12 @@ func (u *upload) closeScan(ctx context.Context) error {
 	}
 	for o, n := range u.result.Counts {
 		stats[o.What] = n + total(stats[o.What])
+	}
+	if n := u.result.HeldCloses(); n > 0 {
+		stats[heldStats] = n
+	}
+	if id := u.result.NewerScan(); id != 0 {
+		stats[scanstats.Older] = id
 	}
 	return u.result.SetCounts(u.scan.Update()).SetStatus(scansv1.ScanStatus_SCAN_STATUS_COMPLETED.String()).SetProducts(products).
 		SetStats(stats).SetCompletedAt(max(store.Now(), u.scan.StartedAt+1)).Exec(ctx)
@@ -211,36 +279,30 @@ func (u *upload) response() *scansv1.UploadReportResponse {
 		Reopened:  int32(u.result.Total("reopened")),
 		Fixed:     int32(u.result.Total("fixed")),
 		Removed:   int32(u.result.Total("removed")),
+		Format:    u.report.format,
+
+		HeldCloses:         int32(u.result.HeldCloses()),
+		Dependencies:       int32(u.facts.dependencies),
+		Decisions:          int32(u.facts.decided.Decided),
+		DecisionsKept:      int32(u.facts.decided.Kept),
+		DecisionsUnmatched: int32(u.facts.decided.Unmatched),
+		Url:                pullRequestPage(u.console, u.project, pullRequestOf(u.scan)),
+		Blocked:            u.gate.Block,
+		BlockReason:        u.gate.Reason,
 	}
+	warnings := heldWarnings(u.result.Held)
 	for _, run := range u.runs {
 		run.Coverage = u.result.Coverages[run.analysis]
+		for _, warning := range []string{warnings[run.analysis], olderWarning(u.result.Older[run.analysis], u.result.Superseded())} {
+			if warning != "" && !slices.Contains(run.Warnings, warning) {
+				run.Warnings = append(run.Warnings, warning)
+			}
+		}
 		out.Runs, out.Skipped = append(out.Runs, run.UploadedRun), out.Skipped+run.GetSkipped()
 	}
 	out.SkippedResults = u.report.skipped()
 	out.SkippedResultsOmitted = out.Skipped - int32(len(out.SkippedResults))
 	return out
-}
-
-// chunkReader reads the chunks of an upload as one stream.
-type chunkReader struct {
-	stream grpc.ClientStreamingServer[scansv1.UploadReportRequest, scansv1.UploadReportResponse]
-	rest   []byte
-}
-
-func (r *chunkReader) Read(p []byte) (int, error) {
-	for len(r.rest) == 0 {
-		message, err := r.stream.Recv()
-		if err != nil {
-			return 0, err // io.EOF after the last message
-		}
-		if message.GetTarget() != nil {
-			return 0, apierr.InvalidArgument("target", "target belongs to the first message only")
-		}
-		r.rest = message.GetChunk()
-	}
-	n := copy(p, r.rest)
-	r.rest = r.rest[n:]
-	return n, nil
 }
 
 func tooLarge(limit int64) error {

@@ -127,7 +127,7 @@ func TestUploadRefusals(t *testing.T) {
 		"empty":          {"project=acme/web&ref=main", "", nil, 400},
 		"broken_json":    {"project=acme/web&ref=main", `{"version":"2.1.0","runs":[{"tool":`, nil, 400},
 		"not_sarif":      {"project=acme/web&ref=main", `{"hello":"world"}`, nil, 400},
-		"other_version":  {"project=acme/web&ref=main", `{"version":"1.0.0","runs":[]}`, nil, 400},
+		"other_version":  {"project=acme/web&ref=main", `{"version":"3.0.0","runs":[]}`, nil, 400},
 		"damaged_gzip":   {"project=acme/web&ref=main", string(damaged), nil, 400},
 		"not_gzip":       {"project=acme/web&ref=main", string(good), []string{"Content-Encoding", "gzip"}, 400},
 		"other_encoding": {"project=acme/web&ref=main", string(good), []string{"Content-Encoding", "br"}, 415},
@@ -200,7 +200,7 @@ func TestSkippedResultsAreListed(t *testing.T) {
 	s := apitest.Start(t, nil)
 	var many []result
 	for i := range 1200 {
-		many = append(many, result{Rule: "r", File: fmt.Sprintf("../f%d.go", i), Code: "x", Line: 1})
+		many = append(many, result{Rule: "r", File: fmt.Sprintf("f%d.go", i), Level: "none", Line: 1})
 	}
 	many = append(many, sqli, result{Rule: "none", File: "a.go", Level: "none", Line: 1})
 	r := upload(t, s, "main", sarifOf(t, run{Tool: "gosec", Results: many}))

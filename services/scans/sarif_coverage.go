@@ -3,6 +3,7 @@ package scans
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/scans/ingest"
@@ -15,11 +16,15 @@ func (s *sarifSource) Coverages() (map[ingest.Analysis]*ingest.Coverage, error) 
 	all := map[ingest.Analysis]*ingest.Coverage{}
 	for key, runs := range s.groups() {
 		c := &ingest.Coverage{ScanCoverage: &storev1.ScanCoverage{RulesKnown: true, FilesKnown: true, Hashes: map[string]string{}}}
+		var versions []string
 		for _, run := range runs {
 			addRun(c, run, &s.seen[run.Index])
 			c.Products = append(c.Products, run.Products...)
+			versions = append(versions, run.Tool.Version)
 		}
-		c.Failure = incompleteReason(runs)
+		slices.Sort(versions)
+		c.ToolVersion = strings.Join(slices.Compact(versions), ", ")
+		c.Failure = s.incompleteReason(key, runs)
 		if !c.RulesKnown {
 			c.Rules = nil
 		}
@@ -47,6 +52,11 @@ func addRun(c *ingest.Coverage, run *sarif.Run, seen *seenInRun) {
 	failedFiles, failedRules := run.Failed()
 	c.Skipped = append(c.Skipped, failedFiles...)
 	c.FailedRules = append(c.FailedRules, failedRules...)
+	c.Rebased = slices.AppendSeq(c.Rebased, maps.Keys(seen.rebased))
+	c.PlacelessRules = append(c.PlacelessRules, seen.having(seenWithoutFile)...)
+	if seen.nameless {
+		c.NamelessRule = run.UnnamedRule()
+	}
 }
 
 // ranRules returns the rules that ran, if the run has a complete catalogue. A rule without results shows that the
@@ -57,7 +67,7 @@ func ranRules(run *sarif.Run, seen *seenInRun) (rules []string, known bool) {
 	}
 	for _, rule := range run.Rules() {
 		rules = append(rules, rule.ID)
-		known = known || !seen.rules[rule.ID]
+		known = known || seen.rules[rule.ID] == 0
 	}
 	return rules, known
 }

@@ -1,18 +1,20 @@
 package scans
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/vocabulary"
-	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/spool"
+	"github.com/palisade/palisade/services/scans/formats"
 	"github.com/palisade/palisade/services/scans/ingest"
 	"github.com/palisade/palisade/services/scans/sarif"
 )
@@ -20,23 +22,15 @@ import (
 // unknownConfidence is the confidence of a rule that does not declare one. The API has no value for "unknown".
 const unknownConfidence = vocabulary.ConfidenceMedium
 
-// sarifFormat is SARIF. It is the fallback for all reports.
-var sarifFormat = format{recognises: func([]byte) bool { return true }, open: openSARIF}
-
-func openSARIF(ctx context.Context, file io.ReadSeeker, target *scansv1.UploadReportTarget, o UploadOptions) (report, error) {
-	limits := sarif.DefaultLimits()
-	limits.MaxBytes = o.MaxBytes
-	opened, err := sarif.Open(ctx, file, limits, sarif.WithProduct(target.GetProduct()), sarif.WithRedactionKey(o.RedactionKey))
-	if err != nil {
-		return nil, (*sarifSource)(nil).refusal(err)
-	}
-	return newSARIFSource(opened, target.GetCategory()), nil
-}
-
-// sarifSource provides the results of a SARIF report.
+// sarifSource provides the results of a SARIF report, or of a report that was converted to SARIF.
 type sarifSource struct {
 	report   *sarif.Report
 	category string // of the upload; empty: the report's own
+	format   string
+	// converted and notes are set for a report of another format.
+	converted io.Closer
+	facts     *spool.File
+	notes     []*formats.Notes
 
 	rules map[sarifRule]*ingest.Rule
 	seen  []seenInRun  // by run
@@ -47,15 +41,32 @@ type sarifSource struct {
 
 type sarifRule struct{ tool, id string }
 
+// maxRebased bounds the paths of a run that may have been other paths before.
+const maxRebased = 20_000
+
 // seenInRun collects what the results of a run show about its coverage.
 type seenInRun struct {
-	rules, files map[string]bool
+	rules map[string]seenOfRule
+	files map[string]bool
+	// rebased are paths that the report writes with another root.
+	rebased map[string]bool
+	// nameless says that there are results without a rule: see ingest.Coverage.
+	nameless bool
 	// unnamedRules and unnamedFiles say that some results have an unknown rule or file. Then it is unknown which rules
 	// or files have no results.
 	unnamedRules, unnamedFiles bool
 	// listsFiles says that the run has a table of files. Otherwise files are not collected.
 	listsFiles bool
 }
+
+// seenOfRule is which results of a rule were seen.
+type seenOfRule uint8
+
+const (
+	seenAny seenOfRule = 1 << iota
+	seenInFile
+	seenWithoutFile
+)
 
 func newSARIFSource(report *sarif.Report, category string) *sarifSource {
 	return &sarifSource{report: report, category: category, rules: map[sarifRule]*ingest.Rule{}}
@@ -66,7 +77,7 @@ func (s *sarifSource) Each(ctx context.Context, yield func(*ingest.Result) error
 	s.seen, s.skips, s.skippedOf = make([]seenInRun, len(s.report.Runs)), nil, make([]int, len(s.report.Runs))
 	for n, run := range s.report.Runs {
 		artifacts, _ := run.Artifacts()
-		s.seen[n] = seenInRun{rules: map[string]bool{}, files: map[string]bool{}, listsFiles: len(artifacts) > 0}
+		s.seen[n] = seenInRun{rules: map[string]seenOfRule{}, files: map[string]bool{}, rebased: map[string]bool{}, listsFiles: len(artifacts) > 0}
 	}
 	return s.report.Results(ctx, func(r *sarif.Result) error {
 		s.seen[r.Run].note(r)
@@ -86,18 +97,43 @@ func (s *sarifSource) skip(skipped sarif.Skip) {
 }
 
 func (r *seenInRun) note(result *sarif.Result) {
-	if !r.rules[result.Rule.ID] {
-		r.rules[result.Rule.ID] = true
+	now := seenAny | seenInFile
+	if result.Path == "" {
+		now = seenAny | seenWithoutFile
+	}
+	r.see(result.RuleID, now)
+	if result.RuleID != result.Rule.ID {
+		r.see(result.Rule.ID, seenAny)
 	}
 	r.unnamedRules = r.unnamedRules || result.Rule.Stub // the run does not list all of its rules
+	r.nameless = r.nameless || result.Unnamed
+	if result.Rebased && len(r.rebased) < maxRebased {
+		r.rebased[result.Path] = true
+	}
 	if r.listsFiles && result.Path != "" && !r.files[result.Path] {
 		r.files[result.Path] = true
 	}
 }
 
+func (r *seenInRun) see(rule string, now seenOfRule) {
+	if before := r.rules[rule]; before|now != before {
+		r.rules[rule] = before | now
+	}
+}
+
+// having returns the rules with all of the given results.
+func (r *seenInRun) having(want seenOfRule) (rules []string) {
+	for rule, seen := range r.rules {
+		if seen&want == want {
+			rules = append(rules, rule)
+		}
+	}
+	return rules
+}
+
 func (r *seenInRun) skip(skipped sarif.Skip) {
 	for name := skipped.RuleID; name != ""; name = name[:max(strings.LastIndexByte(name, '/'), 0)] {
-		r.rules[name] = true
+		r.see(name, seenAny)
 	}
 	r.unnamedRules = r.unnamedRules || skipped.RuleID == ""
 	if r.listsFiles && skipped.Path != "" {
@@ -110,7 +146,7 @@ func (s *sarifSource) groupOf(run *sarif.Run) ingest.Analysis {
 	if s.category != "" {
 		return ingest.Analysis{Tool: run.Tool.Slug, Category: s.category}
 	}
-	return ingest.Analysis{Tool: run.Tool.Slug, Category: run.AutomationCategory}
+	return ingest.Analysis{Tool: run.Tool.Slug, Category: cmp.Or(run.AutomationCategory, run.ImageCategory)}
 }
 
 // toResult converts a result to the neutral form.
@@ -124,13 +160,15 @@ func (s *sarifSource) toResult(r *sarif.Result) *ingest.Result {
 	location.FilePath, location.Line, location.Column = r.Path, int32(r.Line), int32(r.Column)
 	location.EndLine, location.EndColumn = int32(r.EndLine), int32(r.EndColumn)
 	content.Location, content.Message, content.Snippet = location, r.Message, r.Snippet
-	content.MatchBasedId, content.ToolFingerprint = r.MatchBasedID, r.ToolFingerprint
+	content.LogicalLocation = r.Logical
+	content.MatchBasedId, content.ToolFingerprint, content.Fingerprints = r.MatchBasedID, r.ToolFingerprint, r.Fingerprints
 	content.HistoricalCommit, content.SuppressionReason = r.HistoricalCommit, r.SuppressionReason
 	i.Group, i.Product, i.Severity, i.Suppressed, i.Content = s.groupOf(s.report.Runs[r.Run]), r.Product, r.Severity, r.Suppressed, content
 	i.Rule = s.rule(i.Group.Tool, r)
+	addContext(content, r)
 	switch r.Product {
 	case vocabulary.SCA:
-		i.Exposure, i.EPSSProbability = ingest.UnknownExposure, ingest.NoProbability
+		i.Exposure = ingest.UnknownExposure
 		addPackage(i, r)
 	case vocabulary.Secrets:
 		i.ValidationState, i.Historical = ingest.NoValidator, r.HistoricalCommit != ""
@@ -146,14 +184,43 @@ func (s *sarifSource) rule(tool string, r *sarif.Result) *ingest.Rule {
 		known = &ingest.Rule{Name: r.RuleID, Stub: r.Rule.Stub, Text: &findingsv1.FindingRule{
 			Name: r.RuleID, Message: r.Rule.Message, Confidence: r.Rule.Confidence, Category: r.Rule.Category,
 			Subcategories: r.Rule.Subcategories, VulnerabilityClasses: r.Rule.VulnerabilityClasses,
-			CweNames: r.Rule.CWENames, OwaspNames: r.Rule.OWASPNames,
+			CweNames: r.Rule.CWENames, OwaspNames: r.Rule.OWASPNames, Help: r.Rule.Help, HelpUri: r.Rule.HelpURI,
 		}}
 		if known.Text.Confidence == "" {
 			known.Text.Confidence = unknownConfidence
 		}
 		s.rules[key] = known
 	}
+	addWeaknesses(known.Text, r)
 	return known
+}
+
+// maxWeaknesses is how many CWEs and OWASP entries of results a rule gets. A rule whose results differ in more is about
+// no weakness of its own.
+const maxWeaknesses = 20
+
+// addWeaknesses adds the CWEs and OWASP entries that only the result names to the text of its rule, because findings
+// show those of their rule. What the rule says itself stays first. The ingest reads the text after all results.
+func addWeaknesses(text *findingsv1.FindingRule, r *sarif.Result) {
+	before := len(text.GetCweNames())
+	text.CweNames = union(text.GetCweNames(), r.CWENames)
+	text.OwaspNames = union(text.GetOwaspNames(), r.OWASPNames)
+	if len(text.GetCweNames()) > before {
+		text.VulnerabilityClasses = union(text.GetVulnerabilityClasses(), sarif.VulnerabilityClasses(r.CWENames))
+	}
+}
+
+// union appends the texts that are missing from a list, in a copy: the lists of rules are shared. The part before a
+// colon identifies a text: "CWE-79: Cross-site Scripting".
+func union(list, more []string) []string {
+	for _, text := range more {
+		id, _, _ := strings.Cut(text, ": ")
+		known := slices.ContainsFunc(list, func(other string) bool { return other == id || strings.HasPrefix(other, id+": ") })
+		if !known && len(list) < maxWeaknesses {
+			list = append(slices.Clip(list), text)
+		}
+	}
+	return list
 }
 
 func addPackage(i *ingest.Result, r *sarif.Result) {
@@ -167,7 +234,7 @@ func addPackage(i *ingest.Result, r *sarif.Result) {
 		if p.AdvisoryID != "" {
 			i.Content.VulnerabilityIdentifier = p.AdvisoryID
 		}
-		for version := range strings.SplitSeq(p.FixedVersion, ",") {
+		for version := range strings.SplitSeq(p.FixedVersion, ",") { // several branches have a fix each
 			if version = strings.TrimSpace(version); version != "" {
 				i.Content.FixRecommendations = append(i.Content.FixRecommendations, &findingsv1.FixRecommendation{Package: p.Name, Version: version})
 			}
@@ -212,48 +279,78 @@ func (s *sarifSource) formerNames() map[string]map[string]string {
 func (s *sarifSource) groups() map[ingest.Analysis][]*sarif.Run {
 	groups := map[ingest.Analysis][]*sarif.Run{}
 	for _, run := range s.report.Runs {
-		if run.Tool.Slug != "" {
+		if run.Tool.Slug != "" && !s.factsOnly(run.Index) {
 			groups[s.groupOf(run)] = append(groups[s.groupOf(run)], run)
 		}
 	}
 	return groups
 }
 
-// incompleteReason returns the reason why results that are missing from the runs may still be in the code; empty if
-// they are fixed.
-func incompleteReason(runs []*sarif.Run) string {
+// incompleteReason returns the reason why results that are missing from the runs of an analysis may still be in the
+// code; empty if they are fixed.
+func (s *sarifSource) incompleteReason(analysis ingest.Analysis, runs []*sarif.Run) string {
 	for _, run := range runs {
-		if run.Rejected != "" {
+		switch {
+		case run.Rejected != "":
 			return fmt.Sprintf("run %d was rejected", run.Index)
-		}
-		if !run.Succeeded {
+		case !run.Succeeded:
 			return fmt.Sprintf("run %d did not succeed", run.Index)
+		case run.Partial() != "":
+			return run.Partial()
+		}
+	}
+	for _, run := range s.report.Runs {
+		if run.Tool.Slug == "" {
+			return fmt.Sprintf("the tool of run %d could not be read", run.Index)
+		}
+		if s.category == "" && run.CategoryUnknown && run.Tool.Slug == analysis.Tool {
+			return fmt.Sprintf("the category of run %d could not be read", run.Index)
 		}
 	}
 	return ""
 }
 
 // warningsOf adds the warnings of this service to the warnings of the parser.
-func (s *sarifSource) warningsOf(run *sarif.Run) []string {
-	blocker := incompleteReason(s.groups()[s.groupOf(run)])
-	if blocker == "" || run.Rejected != "" || !run.Succeeded { // the parser has warned already
-		return nil
+func (s *sarifSource) warningsOf(run *sarif.Run) (list []string) {
+	analysis := s.groupOf(run)
+	blocker := s.incompleteReason(analysis, s.groups()[analysis])
+	if blocker != "" && (run.Succeeded || run.Rejected != "") { // otherwise the parser has warned already
+		list = append(list, "no finding was closed as fixed: "+blocker)
 	}
-	return []string{"no finding was closed as fixed: " + blocker}
+	if n := len(s.seen[run.Index].having(seenInFile | seenWithoutFile)); n > 0 && blocker == "" {
+		list = append(list, fmt.Sprintf("%d rules have some results without a file; no finding of these rules in a file was closed as fixed", n))
+	}
+	return list
 }
 
-// runs implements report.
+// reportRun is a part of a report, usually the results of one tool.
+type reportRun struct {
+	*scansv1.UploadedRun
+	analysis ingest.Analysis
+}
+
+// scanned returns the URI of the repository and the revision that the report names, and the time of its state; empty or
+// zero if the report has none.
+func (s *sarifSource) scanned() (repository, revision string, at time.Time) {
+	for _, run := range s.report.Runs {
+		repository, revision, at = cmp.Or(repository, run.RepositoryURI), cmp.Or(revision, run.Revision), cmp.Or(at, run.AsOf)
+	}
+	return repository, revision, at
+}
+
+// runs describes each part of the report for the answer, without the coverage. It is valid after the results have been
+// read.
 func (s *sarifSource) runs() (list []reportRun) {
 	for n, run := range s.report.Runs {
-		group, skipped := s.groupOf(run), s.skippedOf[n]
+		group, skipped := s.groupOf(run), s.skippedOf[n]+s.unreadable(n)
 		list = append(list, reportRun{&scansv1.UploadedRun{
 			Index:       int32(run.Index),
 			Tool:        run.Tool.Name,
 			ToolVersion: run.Tool.Version,
 			Category:    group.Category,
 			Product:     run.Product,
-			Results:     int32(run.Results),
-			Accepted:    int32(run.Results - skipped),
+			Results:     int32(run.Results + s.unreadable(n)),
+			Accepted:    int32(run.Results - s.skippedOf[n]),
 			Skipped:     int32(skipped),
 			Warnings:    slices.Concat(run.Warnings, s.warningsOf(run)),
 			Rejected:    run.Rejected,
@@ -262,26 +359,13 @@ func (s *sarifSource) runs() (list []reportRun) {
 	return list
 }
 
-// skipped implements report.
-func (s *sarifSource) skipped() (list []*scansv1.SkippedResult) {
+// skipped returns the first results that made no finding, at most maxSkippedShown.
+func (s *sarifSource) skipped() []*scansv1.SkippedResult {
+	list := s.skippedItems()
 	for _, skip := range s.skips {
 		list = append(list, &scansv1.SkippedResult{
 			Run: int32(skip.Run), Index: int32(skip.Index), RuleId: skip.RuleID, Path: skip.Path, Reason: skip.Reason,
 		})
 	}
-	return list
-}
-
-// refusal implements report.
-func (*sarifSource) refusal(err error) error {
-	var syntax *sarif.SyntaxError
-	var format *sarif.FormatError
-	var limit *sarif.LimitError
-	switch {
-	case errors.As(err, &syntax), errors.As(err, &format):
-		return apierr.MalformedReport("%v", err)
-	case errors.As(err, &limit):
-		return apierr.TooLarge("%v", err)
-	}
-	return err
+	return list[:min(len(list), maxSkippedShown)]
 }

@@ -15,11 +15,13 @@ import (
 	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/policies/pathignore"
+	"github.com/palisade/palisade/services/scans/watch"
 )
 
 // scannerTool is the tool of findings that scanners in CI report. SARIF reports of the same scanner have the same tool,
 // so that decisions survive a change between the two.
-const scannerTool = "semgrep"
+const scannerTool = watch.ScannerTool
 
 // The states of results (column scans.results_state). It is empty before results arrive.
 const (
@@ -41,6 +43,8 @@ type ScannerProtocol struct {
 	// dryRuns are never stored. On several nodes, a dry run by the second form of the protocol has to reach the same
 	// node twice.
 	dryRuns *lru.Cache[requestKey, wanted]
+	// awaiting limits the completions that wait for their results.
+	awaiting chan struct{}
 }
 
 // requestKey is the scanner's id of its run.
@@ -56,7 +60,7 @@ func NewScannerProtocol(st *store.Store, queue *jobs.Jobs, o UploadOptions, base
 	if err != nil {
 		return nil, err
 	}
-	return &ScannerProtocol{store: st, jobs: queue, options: o, baseURL: baseURL, dryRuns: dryRuns}, nil
+	return &ScannerProtocol{store: st, jobs: queue, options: o, baseURL: baseURL, dryRuns: dryRuns, awaiting: make(chan struct{}, maxAwaiting)}, nil
 }
 
 // wanted is what a scan should run.
@@ -64,7 +68,8 @@ type wanted struct {
 	products   []string // enabled products
 	partial    []string // rules; empty: all
 	cliVersion string
-	project    string // empty: only the configuration is requested
+	project    string   // empty: only the configuration is requested
+	decided    []string // rules in mode block that the server decides about
 }
 
 // settings are the settings of the deployment that scans depend on.
@@ -108,12 +113,17 @@ func (s settings) info(id int64, products []string) *scansv1.ScanInfo {
 
 // engineParams returns the parameters of the engine. Cross-file analysis is never requested: it needs an engine that
 // this server does not have.
-func (s settings) engineParams(products []string) *scansv1.EngineParams {
+func (s settings) engineParams(products []string, ignores *pathignore.Matcher) (*scansv1.EngineParams, error) {
+	ofProducts, err := productIgnoredFiles(products, ignores)
 	return &scansv1.EngineParams{
-		Autofix:         s.products.GetSast().GetHumanAutofixEnabled(),
-		DependencyQuery: s.row.DependencyQuery && slices.Contains(products, vocabulary.SCA),
+		IgnoredFiles:        ignores.SkippedByAll(products),
+		ProductIgnoredFiles: ofProducts,
+		Autofix:             s.autofix(),
+		DependencyQuery:     s.row.DependencyQuery && slices.Contains(products, vocabulary.SCA),
 		HistoricalConfig: &scansv1.HistoricalConfiguration{
 			Enabled: slices.Contains(products, vocabulary.Secrets) && s.products.GetSecrets().GetHistoricalScan().GetEnabled(),
 		},
-	}
+	}, err
 }
+
+func (s settings) autofix() bool { return s.products.GetSast().GetHumanAutofixEnabled() }

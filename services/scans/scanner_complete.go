@@ -16,16 +16,14 @@ import (
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/scans/scanner"
+	"github.com/palisade/palisade/services/scans/scanstats"
 )
-
-// scannerStats is the key of the scanner's own statistics in scans.stats.
-const scannerStats = "scanner"
 
 // noResults is the error of a scan that succeeded without sending results.
 const noResults = "the scanner ended the scan without sending results"
 
-// CompleteScan answers whether the results are stored, and if so whether the build should fail. The first call is
-// stored; later calls only read one row.
+// CompleteScan answers whether the results are stored, and if so whether the build should fail. It waits for them for a
+// while. The first call is stored; later calls only read.
 func (s *ScannerProtocol) CompleteScan(stream grpc.ClientStreamingServer[scansv1.CompleteScanRequest, scansv1.CompleteScanResponse]) error {
 	ctx := stream.Context()
 	body, err := newScannerBody(func() (scannerMessage, error) { return stream.Recv() })
@@ -88,6 +86,11 @@ func (s *ScannerProtocol) complete(ctx context.Context, row *ent.Scan, end *comp
 	if err != nil {
 		return nil, err
 	}
+	if !kept.GetComplete() {
+		if err := s.judgeCompletion(ctx, row, kept, end); err != nil {
+			return nil, err
+		}
+	}
 	givenUp := end.Final && row.ResultsState == ""
 	if !kept.GetComplete() || givenUp && !ended(row) {
 		id := row.ID
@@ -98,6 +101,14 @@ func (s *ScannerProtocol) complete(ctx context.Context, row *ent.Scan, end *comp
 			return nil, err
 		}
 	}
+	if row.ResultsState == resultsReceived {
+		if row, err = s.await(ctx, row); err != nil {
+			return nil, err
+		}
+		if kept, err = scannerOf(row); err != nil {
+			return nil, err
+		}
+	}
 	response := &scansv1.CompleteScanResponse{TaskId: kept.GetTaskId()}
 	switch {
 	case row.ResultsState == resultsFailed:
@@ -105,7 +116,7 @@ func (s *ScannerProtocol) complete(ctx context.Context, row *ent.Scan, end *comp
 	case row.ResultsState == resultsStored:
 		response.Success, response.AppBlockOverride, response.AppBlockReason = true, kept.GetBlock(), kept.GetBlockReason()
 		response.AppBlockingMatchBasedIds = kept.GetBlockingMatchBasedIds()
-	case row.ResultsState == "" && end.Final:
+	case row.ResultsState == "" && (end.Final || ended(row)):
 		response.Success = true // there is nothing to wait for
 	}
 	return response, nil
@@ -143,8 +154,13 @@ func (s *ScannerProtocol) storeCompletion(ctx context.Context, id int64, end *co
 			if row.Stats == nil {
 				row.Stats = map[string]any{}
 			}
-			row.Stats[scannerStats] = end.Stats
+			row.Stats[scanstats.Scanner] = end.Stats
 			row.ExitCode, kept.Complete = end.ExitCode, true
+			if row.ResultsState == resultsReceived {
+				if err := enqueueResults(ctx, s.jobs, row, kept); err != nil {
+					return err
+				}
+			}
 		}
 		update := row.Update().SetExitCode(row.ExitCode).SetStats(row.Stats)
 		if end.Final && row.ResultsState == "" && !ended(row) {
@@ -162,9 +178,9 @@ func (s *ScannerProtocol) storeCompletion(ctx context.Context, id int64, end *co
 	return row, kept, err
 }
 
-// keepDependencies stores the dependencies that came with the completion. If results are waiting, the dependencies are
-// added to them; if the results are stored, the dependencies are stored at once. If no results will be stored, they are
-// dropped, because nothing would read them.
+// keepDependencies stores the dependencies that came with the completion, and what the scan could not look at. If
+// results are waiting, they are added to these; if the results are stored, the dependencies are stored at once. If no
+// results will be stored, they are dropped, because nothing would read them.
 func (s *ScannerProtocol) keepDependencies(ctx context.Context, tx *ent.Tx, row *ent.Scan, end *completion) error {
 	if end.frames == nil {
 		return nil
@@ -182,16 +198,24 @@ func (s *ScannerProtocol) keepDependencies(ctx context.Context, tx *ent.Tx, row 
 	return nil
 }
 
-// ReportScanError marks a scan as failed. If its results have arrived, they are still stored.
+// failedAfterwards is the error of a scan whose scanner reported an error after it had sent results.
+const failedAfterwards = "the scanner reported an error after the results"
+
+// ReportScanError marks a scan as failed. If its results have arrived, they are still stored, but close nothing.
 func (s *ScannerProtocol) ReportScanError(ctx context.Context, r *scansv1.ReportScanErrorRequest) (*scansv1.ReportScanErrorResponse, error) {
 	found, err := s.openedScan(ctx, r.GetScanId())
 	if err != nil {
 		return nil, err
 	}
+	isStored := false
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		row, err := lockScan(ctx, tx, s.store.Postgres(), found.ID)
 		if err != nil {
 			return err
+		}
+		isStored = row.ResultsState == ""
+		if row.ResultsState == resultsReceived {
+			return s.endAfterError(ctx, row, r.GetExitCode())
 		}
 		failed := scansv1.ScanStatus_SCAN_STATUS_ERROR.String()
 		if row.ResultsState != "" || row.Status == failed && row.ExitCode == r.GetExitCode() {
@@ -201,8 +225,29 @@ func (s *ScannerProtocol) ReportScanError(ctx context.Context, r *scansv1.Report
 		audit.Change(ctx, "scan", row.ID, nil, &scansv1.ReportScanErrorRequest{ScanId: r.GetScanId(), ExitCode: r.GetExitCode()})
 		return err
 	})
+	if err == nil && isStored {
+		// It is idempotent: a retry of the scanner makes up for a crash.
+		err = s.judgeError(ctx, found, r.GetExitCode(), r.GetStderr())
+	}
 	if err != nil {
 		return nil, err
 	}
 	return &scansv1.ReportScanErrorResponse{}, nil
+}
+
+// endAfterError stores that a scan whose results wait has ended with an error. No completion will follow.
+func (s *ScannerProtocol) endAfterError(ctx context.Context, row *ent.Scan, exitCode int32) error {
+	kept, err := scannerOf(row)
+	if err != nil || kept.GetComplete() {
+		return err
+	}
+	kept.Complete, kept.Errors = true, append(kept.Errors, failedAfterwards)
+	encoded, err := proto.Marshal(kept)
+	if err != nil {
+		return err
+	}
+	if err := row.Update().SetScanner(encoded).SetExitCode(exitCode).Exec(ctx); err != nil {
+		return err
+	}
+	return enqueueResults(ctx, s.jobs, row, kept)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/policies/pathignore"
 	"github.com/palisade/palisade/services/rules/ruleset"
 )
 
@@ -43,7 +44,11 @@ func (s *ScannerProtocol) GetScanConfig(ctx context.Context, r *scansv1.GetScanC
 	if err != nil {
 		return nil, err
 	}
-	config, err := s.configuration(ctx, want)
+	config, of, err := s.configuration(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	params, err := set.engineParams(want.products, of.ignores)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +56,7 @@ func (s *ScannerProtocol) GetScanConfig(ctx context.Context, r *scansv1.GetScanC
 		Status:       "success",
 		Polling:      &scansv1.ScanConfigPolling{RecommendedWaitSeconds: configWaitSeconds, SecondsUntilTimeout: configTimeoutSeconds},
 		Config:       config,
-		EngineParams: set.engineParams(want.products),
+		EngineParams: params,
 	}, nil
 }
 
@@ -64,7 +69,7 @@ func (s *ScannerProtocol) wantedBy(ctx context.Context, requestID string) (wante
 			return wanted{}, cmp.Or(err, apierr.NotFound("scan %s not found", apierr.Quote(requestID)))
 		}
 		kept, err := scannerOf(row)
-		return wanted{products: kept.GetProducts(), partial: partialRules(row), cliVersion: kept.GetCliVersion(), project: kept.GetRepository()}, err
+		return wantedOf(row, kept), err
 	}
 	if !ent.IsNotFound(err) {
 		return wanted{}, err
@@ -73,6 +78,14 @@ func (s *ScannerProtocol) wantedBy(ctx context.Context, requestID string) (wante
 		return want, nil
 	}
 	return wanted{}, apierr.NotFound("scan %s not found", apierr.Quote(requestID))
+}
+
+// wantedOf returns what a stored scan should run.
+func wantedOf(row *ent.Scan, kept *storev1.ScannerScan) wanted {
+	return wanted{
+		products: kept.GetProducts(), partial: partialRules(row), cliVersion: kept.GetCliVersion(), project: kept.GetRepository(),
+		decided: kept.GetDecidedRules(),
+	}
 }
 
 func (s *ScannerProtocol) requestKey(ctx context.Context, uniqueID string) requestKey {
@@ -89,46 +102,44 @@ func scannerOf(row *ent.Scan) (*storev1.ScannerScan, error) {
 	return kept, proto.Unmarshal(*row.Scanner, kept)
 }
 
-// configuration returns the rules and decisions that a scan needs.
-func (s *ScannerProtocol) configuration(ctx context.Context, want wanted) (*scansv1.ScanConfiguration, error) {
+// scanned is the project of a scan; nil before the first scan of a project, and for a caller who may not scan it.
+type scanned struct {
+	*ent.Project
+	ignores *pathignore.Matcher
+}
+
+// configuration returns the rules and decisions that a scan needs, and its project.
+func (s *ScannerProtocol) configuration(ctx context.Context, want wanted) (*scansv1.ScanConfiguration, scanned, error) {
 	config := &scansv1.ScanConfiguration{Rules: []byte(noRules)}
 	if len(want.products) > 0 {
 		if err := ruleset.EnsureStarter(ctx, s.store); err != nil {
-			return nil, err
+			return nil, scanned{}, err
 		}
 		document, err := ruleset.Select(ctx, s.store.Reader, ruleset.Selection{
 			Products: want.products, PartialRuleIDs: want.partial, ClientVersion: want.cliVersion, Project: want.project, BaseURL: s.baseURL,
+			Decided: want.decided,
 		})
 		if err != nil {
-			return nil, err
+			return nil, scanned{}, err
 		}
 		config.Rules = document.JSON
 	}
-	var err error
-	config.TriageIgnoredSyntacticIds, config.TriageIgnoredMatchBasedIds, err = s.ignored(ctx, want.project)
-	return config, err
+	of, err := s.scanned(ctx, want.project)
+	if err != nil {
+		return nil, scanned{}, err
+	}
+	policy, err := pathignore.Read(ctx, s.store.Reader)
+	of.ignores = policy.For(of.Project)
+	if err == nil && of.Project != nil {
+		config.TriageIgnoredSyntacticIds, config.TriageIgnoredMatchBasedIds, err = s.ignored(ctx, of)
+	}
+	return config, of, err
 }
 
 // ignored returns the ids of findings that a person, or a rule of a person, decided to ignore on any ref. The scanner
 // does not fail a build because of them. Provisional decisions of automation do not count (contract facts, section 4).
-func (s *ScannerProtocol) ignored(ctx context.Context, projectName string) (syntactic, matchBased []string, err error) {
-	if projectName == "" {
-		return nil, nil, nil
-	}
-	of, err := s.store.Reader.Project.Query().Where(project.Name(projectName)).Only(ctx)
-	if ent.IsNotFound(err) {
-		return nil, nil, nil
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	if ok, err := mayUpload(ctx, s.store.Reader, of); err != nil || !ok {
-		return nil, nil, err
-	}
-	// A decision to ignore always has a reason, and the index of decisions has only rows with a reason.
-	rows, err := s.store.Reader.Finding.Query().
-		Where(finding.ProjectID(of.ID), finding.TriageState(lifecycle.Ignored), finding.TriageReasonNotNil(), finding.MergedIntoIsNil()).
-		Select(finding.FieldContent).All(ctx)
+func (s *ScannerProtocol) ignored(ctx context.Context, of scanned) (syntactic, matchBased []string, err error) {
+	rows, err := s.ignoredFindings(of).Select(finding.FieldContent).All(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -143,6 +154,31 @@ func (s *ScannerProtocol) ignored(ctx context.Context, projectName string) (synt
 	delete(bySyntax, "")
 	delete(byMatch, "")
 	return slices.Sorted(maps.Keys(bySyntax)), slices.Sorted(maps.Keys(byMatch)), nil
+}
+
+// scanned returns a project that a scan names.
+func (s *ScannerProtocol) scanned(ctx context.Context, projectName string) (scanned, error) {
+	if projectName == "" {
+		return scanned{}, nil
+	}
+	of, err := s.store.Reader.Project.Query().Where(project.Name(projectName)).Only(ctx)
+	if ent.IsNotFound(err) {
+		return scanned{}, nil
+	}
+	if err != nil {
+		return scanned{}, err
+	}
+	if ok, err := mayUpload(ctx, s.store.Reader, of); err != nil || !ok {
+		return scanned{}, err
+	}
+	return scanned{Project: of}, nil
+}
+
+// ignoredFindings queries the ignored findings of a project.
+func (s *ScannerProtocol) ignoredFindings(of scanned) *ent.FindingQuery {
+	// A decision to ignore always has a reason, and the index of decisions has only rows with a reason.
+	return s.store.Reader.Finding.Query().
+		Where(finding.ProjectID(of.ID), finding.TriageState(lifecycle.Ignored), finding.TriageReasonNotNil(), finding.MergedIntoIsNil())
 }
 
 // GetLegacyScanConfig returns the rules for editors and older scanners.
@@ -161,15 +197,16 @@ func (s *ScannerProtocol) GetLegacyScanConfig(ctx context.Context, r *scansv1.Ge
 		}
 	}
 	want := wanted{products: set.enabled(requested), cliVersion: r.GetSemgrepVersion(), project: r.GetRepoName()}
-	config, err := s.configuration(ctx, want)
+	config, of, err := s.configuration(ctx, want)
 	if err != nil {
 		return nil, err
 	}
 	return &scansv1.GetLegacyScanConfigResponse{
 		DeploymentId: set.row.ID, DeploymentName: set.row.Name, RuleConfig: string(config.GetRules()),
-		Autofix:                    set.engineParams(want.products).GetAutofix(),
+		Autofix:                    set.autofix(),
 		TriageIgnoredSyntacticIds:  config.GetTriageIgnoredSyntacticIds(),
 		TriageIgnoredMatchBasedIds: config.GetTriageIgnoredMatchBasedIds(),
+		IgnoredFiles:               of.ignores.SkippedByAll(want.products),
 		EnabledProducts:            want.products,
 	}, nil
 }

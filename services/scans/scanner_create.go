@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"google.golang.org/protobuf/proto"
@@ -18,12 +19,10 @@ import (
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/projects/gitref"
+	"github.com/palisade/palisade/services/rules/ruleset"
 	"github.com/palisade/palisade/services/scans/ingest"
+	"github.com/palisade/palisade/services/scans/scanner"
 )
-
-// detachedRef stands for a checkout without a branch. It is not a branch, so such a scan neither closes findings of a
-// branch nor determines the default branch.
-const detachedRef = "refs/detached/HEAD"
 
 // partialStat is the key in scans.stats for the rules that a scan was limited to.
 const partialStat = "partial_scan_rule_ids"
@@ -41,11 +40,15 @@ func (s *ScannerProtocol) CreateScan(ctx context.Context, r *scansv1.CreateScanR
 	if err != nil {
 		return nil, err
 	}
-	config, err := s.configuration(ctx, want)
+	config, of, err := s.configuration(ctx, want)
 	if err != nil {
 		return nil, err
 	}
-	return &scansv1.CreateScanResponse{Info: info, Config: config, EngineParams: set.engineParams(want.products)}, nil
+	params, err := set.engineParams(want.products, of.ignores)
+	if err != nil {
+		return nil, err
+	}
+	return &scansv1.CreateScanResponse{Info: info, Config: config, EngineParams: params}, nil
 }
 
 // CreateScanV2 opens a scan. GetScanConfig returns what to run.
@@ -99,7 +102,7 @@ func (s *ScannerProtocol) open(ctx context.Context, set settings, r scanRequest)
 	if err != nil {
 		return nil, want, err
 	}
-	want = wanted{products: kept.GetProducts(), partial: partialRules(opened), cliVersion: kept.GetCliVersion(), project: kept.GetRepository()}
+	want = wantedOf(opened, kept)
 	return set.info(opened.ID, want.products), want, nil
 }
 
@@ -132,6 +135,12 @@ func (s *ScannerProtocol) storeScan(ctx context.Context, set settings, r scanReq
 	kept := &storev1.ScannerScan{
 		CliVersion: want.cliVersion, Products: want.products, TaskId: uuid.NewString(), Repository: want.project,
 		Tags: tagNames(r), MergeBase: mergeBase(r.GetProjectMetadata()),
+	}
+	if kept.QuarantinedRules, err = ruleset.Quarantined(ctx, s.store.Reader); err != nil {
+		return nil, err
+	}
+	if kept.DecidedRules, err = s.decidedRules(ctx, want.project); err != nil {
+		return nil, err
 	}
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		row, err := s.scanProject(ctx, tx, r, want.project)
@@ -168,11 +177,11 @@ func (s *ScannerProtocol) storeScan(ctx context.Context, set settings, r scanReq
 // newScan builds the row of a running scan.
 func newScan(tx *ent.Tx, r scanRequest, of *ent.Project, kept *storev1.ScannerScan) (*ent.ScanCreate, error) {
 	about := r.GetProjectMetadata()
-	meta, err := proto.Marshal(scanMeta(about, of))
+	meta, err := proto.Marshal(scanMeta(about, of, refIn(of, r)))
 	if err != nil {
 		return nil, err
 	}
-	scanner, err := proto.Marshal(kept)
+	encoded, err := proto.Marshal(kept)
 	if err != nil {
 		return nil, err
 	}
@@ -180,17 +189,29 @@ func newScan(tx *ent.Tx, r scanRequest, of *ent.Project, kept *storev1.ScannerSc
 	for _, product := range kept.GetProducts() {
 		products |= ingest.ProductBit(product)
 	}
-	stats := map[string]any{}
+	stats, now := map[string]any{}, store.Now()
 	if partial := r.GetScanMetadata().GetPartialScanRuleIds(); len(partial) > 0 {
 		stats[partialStat] = partial
 	}
-	return tx.Scan.Create().SetProjectID(of.ID).SetRef(scannedRef(about)).SetCommit(about.GetCommit()).
+	ref := refIn(of, r)
+	return tx.Scan.Create().SetProjectID(of.ID).SetRef(ref).SetNillablePullRequest(numberOf(ref, about.GetPullRequestId())).SetCommit(about.GetCommit()).
 		SetStatus(scansv1.ScanStatus_SCAN_STATUS_RUNNING.String()).SetProducts(products).SetIsFullScan(fullScan(r)).
-		SetScanner(scanner).SetMeta(meta).SetStats(stats).SetStartedAt(store.Now()), nil
+		SetScanner(encoded).SetMeta(meta).SetStats(stats).SetStartedAt(now).
+		SetNillableCommitTime(commitTime(scanner.CommitTime(about.GetCommitTimestamp()), now)), nil
+}
+
+// commitTime is the stored time of a commit; nil if it is unknown. A commit is not newer than its scan, so an error of
+// the clock or the time zone of a machine counts only until the scan.
+func commitTime(at time.Time, started int64) *int64 {
+	if at.Unix() <= 0 {
+		return nil
+	}
+	micros := min(store.Micros(at), started)
+	return &micros
 }
 
 // scanMeta converts the facts of the CI run to the API's form.
-func scanMeta(m *scansv1.ScanProjectMetadata, of *ent.Project) *scansv1.ScanMeta {
+func scanMeta(m *scansv1.ScanProjectMetadata, of *ent.Project, ref string) *scansv1.ScanMeta {
 	cut := func(s string) string {
 		if len(s) > maxMetaText {
 			s = strings.ToValidUTF8(s[:maxMetaText], "")
@@ -202,7 +223,7 @@ func scanMeta(m *scansv1.ScanProjectMetadata, of *ent.Project) *scansv1.ScanMeta
 		repoURL = of.URL
 	}
 	return &scansv1.ScanMeta{
-		On: cut(m.GetOn()), Branch: scannedRef(m), Commit: m.GetCommit(), RepoUrl: repoURL, CiJobUrl: webURL(cut(m.GetCiJobUrl())),
+		On: cut(m.GetOn()), Branch: ref, Commit: m.GetCommit(), RepoUrl: repoURL, CiJobUrl: webURL(cut(m.GetCiJobUrl())),
 		Repository: m.GetRepository(), CommitTitle: cut(m.GetCommitTitle()), PullRequestId: cut(m.GetPullRequestId()),
 		PullRequestTitle: cut(m.GetPullRequestTitle()), CommitAuthorName: cut(m.GetCommitAuthorName()),
 		CommitAuthorImageUrl: webURL(cut(m.GetCommitAuthorImageUrl())), CommitAuthorEmail: cut(m.GetCommitAuthorEmail()),
@@ -212,15 +233,25 @@ func scanMeta(m *scansv1.ScanProjectMetadata, of *ent.Project) *scansv1.ScanMeta
 }
 
 // scannedRef is the full ref that was scanned. Without a branch it is the ref of the pull request, as GitHub names it.
-// Without a pull request it is detachedRef.
+// Without a pull request it is the ref of the commit.
 func scannedRef(m *scansv1.ScanProjectMetadata) string {
-	switch {
-	case m.GetBranch() != "":
-		return gitref.Full(m.GetBranch())
-	case m.GetPullRequestId() != "" && strings.Trim(m.GetPullRequestId(), "0123456789") == "":
-		return "refs/pull/" + m.GetPullRequestId() + "/merge"
+	branch, pull := m.GetBranch(), m.GetPullRequestId()
+	if (branch == "" || gitref.IsHead(branch)) && pull != "" && strings.Trim(pull, "0123456789") == "" {
+		return pullRequestRef(pull)
 	}
-	return detachedRef
+	return gitref.Scanned(branch, m.GetCommit())
+}
+
+func pullRequestRef(number string) string { return "refs/pull/" + number + "/merge" }
+
+// refIn is the scanned ref in a project. A pull request may come from the default branch of a fork, and some CI systems
+// send the name of that branch. It is not the branch of the project.
+func refIn(of *ent.Project, r scanRequest) string {
+	ref, pull := scannedRef(r.GetProjectMetadata()), pullRequestRef(r.GetProjectMetadata().GetPullRequestId())
+	if !fullScan(r) && (ref == of.DefaultBranch || ref == of.PrimaryBranch) && gitref.PullRequest(pull) != 0 {
+		return pull
+	}
+	return ref
 }
 
 // mergeBase is the commit that a diff scan compares with, from any of the fields that scanners use.

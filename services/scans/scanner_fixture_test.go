@@ -15,6 +15,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/migrate"
+	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/setting"
 	deploymentsv1 "github.com/palisade/palisade/gen/palisade/deployments/v1"
 	"github.com/palisade/palisade/services/internal/apitest"
@@ -208,4 +209,14 @@ func rowCounts(t testing.TB, s *apitest.Server) (counts []string) {
 		counts = append(counts, fmt.Sprintf("%s %d", table.Name, n))
 	}
 	return counts
+}
+
+// findingsIn are the findings of a project in the order of their ids: path:line state status.
+func (c scannerClient) findingsIn(t testing.TB, name string) (list []string) {
+	t.Helper()
+	of := c.Store.Reader.Project.Query().Where(project.Name(name)).OnlyX(c.System(t))
+	for _, f := range c.Store.Reader.Finding.Query().Where(finding.ProjectID(of.ID)).Order(ent.Asc(finding.FieldID)).AllX(c.System(t)) {
+		list = append(list, fmt.Sprintf("%s:%d %s %s", value(f.FilePath), contentOf(t, f).GetLocation().GetLine(), f.State, f.Status))
+	}
+	return list
 }

@@ -2,6 +2,7 @@ package scans
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -21,10 +22,12 @@ import (
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/notifications/outbox"
+	"github.com/palisade/palisade/services/policies/pathignore"
 	"github.com/palisade/palisade/services/policies/remediation"
-	"github.com/palisade/palisade/services/projects/gitref"
+	"github.com/palisade/palisade/services/scans/blocking"
 	"github.com/palisade/palisade/services/scans/ingest"
 	"github.com/palisade/palisade/services/scans/scanner"
+	"github.com/palisade/palisade/services/scans/scanstats"
 	"github.com/palisade/palisade/services/supplychain/dependencies"
 )
 
@@ -34,6 +37,8 @@ const (
 	// scansWorkers is how many scans of different projects one node stores at a time. One deployment gets at most half
 	// of them.
 	scansWorkers = 4
+	// scansPoll is how often a node looks for results. A scanner waits for them (see ScannerProtocol.await).
+	scansPoll = 200 * time.Millisecond
 	// storeAttempts is the number of attempts to store results. They span a quarter of an hour; the scanner polls for
 	// half an hour.
 	storeAttempts = 6
@@ -41,6 +46,11 @@ const (
 	storeTimeout = 30 * time.Minute
 	// fullSnooze is the delay of a retry after the disk was full.
 	fullSnooze = time.Minute
+	// completionWait is how long results wait for the completion of their scan. A scanner sends it at once, and with its
+	// retries within a few minutes. Without it, the scan closes nothing.
+	completionWait = 10 * time.Minute
+	// completionPoll is how often a job of an earlier version, which did not wait, looks for the completion.
+	completionPoll = 5 * time.Second
 )
 
 // notStored is the final error for the scanner.
@@ -52,6 +62,8 @@ type storeScanResults struct {
 	ScanID       int64 `json:"scan_id"`
 	// Lost is the number of attempts that ended with the death of their node before this job.
 	Lost int32 `json:"lost,omitempty"`
+	// Incomplete says that the results are stored even if the scanner did not complete the scan.
+	Incomplete bool `json:"incomplete,omitempty"`
 }
 
 // Kind implements river.JobArgs.
@@ -71,7 +83,7 @@ func ScannerBackground(st *store.Store, log *slog.Logger, o UploadOptions) jobs.
 			jobs.AddWorker(workers, &lostResultsWorker{results: results, since: time.Now()})
 		},
 		Periodic: []*river.PeriodicJob{jobs.Every(lostInterval, lostScanResults{})},
-		Queues:   []jobs.Queue{{Name: scansQueue, Workers: scansWorkers}},
+		Queues:   []jobs.Queue{{Name: scansQueue, Workers: scansWorkers, Poll: scansPoll}},
 	}
 }
 
@@ -90,7 +102,11 @@ func (*resultsWorker) Timeout(*river.Job[storeScanResults]) time.Duration { retu
 func (w *resultsWorker) Work(ctx context.Context, job *river.Job[storeScanResults]) error {
 	ctx = tenant.NewContext(ctx, job.Args.DeploymentID)
 	attempt := job.Args.Lost + int32(job.Attempt)
-	err := w.storeResults(ctx, job.Args.ScanID, attempt)
+	waits := !job.Args.Incomplete && time.Since(job.CreatedAt) < completionWait
+	err := w.storeResults(ctx, job.Args.ScanID, attempt, waits)
+	if errors.Is(err, errNotComplete) {
+		return river.JobSnooze(completionPoll)
+	}
 	if apierr.Is(apierr.Map(err), errorsv1.Reason_REASON_STORAGE_FULL) {
 		w.log.ErrorContext(ctx, "results of a scan wait until the disk has room", "scan", job.Args.ScanID, "error", err)
 		return river.JobSnooze(fullSnooze) // not counted as an attempt: a full disk must not make the results fail
@@ -105,7 +121,11 @@ func (w *resultsWorker) Work(ctx context.Context, job *river.Job[storeScanResult
 	return err
 }
 
-func (w *resultsWorker) storeResults(ctx context.Context, scanID int64, attempt int32) error {
+// errNotComplete says that the scanner has not completed the scan.
+var errNotComplete = errors.New("the scan is not complete")
+
+// storeResults stores the results of a scan, unless they wait for its completion.
+func (w *resultsWorker) storeResults(ctx context.Context, scanID int64, attempt int32, waits bool) error {
 	before, err := w.store.Reader.Scan.Query().Where(scan.ID(scanID)).Only(ctx)
 	if ent.IsNotFound(err) || err == nil && before.ResultsState != resultsReceived {
 		return nil // deleted with its project, or stored by an attempt that did not report back
@@ -126,7 +146,14 @@ func (w *resultsWorker) storeResults(ctx context.Context, scanID int64, attempt 
 		if err != nil || row.ResultsState != resultsReceived {
 			return err
 		}
-		result, err = w.ingest(ctx, tx, of, row, attempt)
+		kept, err := scannerOf(row)
+		if err != nil {
+			return err
+		}
+		if waits && !kept.GetComplete() {
+			return errNotComplete
+		}
+		result, err = w.ingest(ctx, tx, of, row, kept, attempt)
 		return err
 	})
 	if err != nil || result == nil {
@@ -143,12 +170,11 @@ func (w *resultsWorker) storeResults(ctx context.Context, scanID int64, attempt 
 // ingest stores the results of a scan. The caller has locked the project. The results are read under this lock, too:
 // the search for lost jobs uses the lock to see that the job is alive (see projectLocked), and policies and rule texts
 // are current.
-func (w *resultsWorker) ingest(ctx context.Context, tx *ent.Tx, of *ent.Project, row *ent.Scan, attempt int32) (*ingest.Summary, error) {
-	kept, err := scannerOf(row)
+func (w *resultsWorker) ingest(
+	ctx context.Context, tx *ent.Tx, of *ent.Project, row *ent.Scan, kept *storev1.ScannerScan, attempt int32,
+) (*ingest.Summary, error) {
+	of, err := scannedProject(ctx, of, row)
 	if err != nil {
-		return nil, err
-	}
-	if of, err = scannedProject(ctx, of, row); err != nil {
 		return nil, err
 	}
 	results, err := newScannerResults(ctx, tx.Client(), row, kept)
@@ -159,10 +185,16 @@ func (w *resultsWorker) ingest(ctx context.Context, tx *ent.Tx, of *ent.Project,
 	if err != nil {
 		return nil, fmt.Errorf("load remediation policies: %w", err)
 	}
-	if len(policies) > 0 {
-		results.reported = map[uint64]struct{}{}
+	if len(policies) > 0 || len(kept.GetDecidedRules()) > 0 {
+		results.reported = map[uint64]bool{}
 	}
-	prepared, err := ingest.Read(ctx, tx.Client(), ingest.Input{Results: results, Commit: row.Commit, Calls: w.options.Calls, Spool: w.options.Spool.Of(ctx)})
+	ignores, err := pathignore.Read(ctx, tx.Client())
+	if err != nil {
+		return nil, fmt.Errorf("read ignored paths: %w", err)
+	}
+	prepared, err := ingest.Read(ctx, tx.Client(), ingest.Input{
+		Results: results, Commit: row.Commit, CommitTime: row.CommitTime, Calls: w.options.Calls, Spool: w.options.Spool.Of(ctx), Ignores: ignores.For(of),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -171,9 +203,12 @@ func (w *resultsWorker) ingest(ctx context.Context, tx *ent.Tx, of *ent.Project,
 	if err != nil {
 		return nil, fmt.Errorf("store findings: %w", err)
 	}
-	decision, err := blocking(ctx, tx, of, row, policies, results.reported)
-	if err != nil {
-		return nil, fmt.Errorf("decide whether the scan blocks: %w", err)
+	var decision remediation.Decision
+	if len(results.reported) > 0 {
+		decision, err = results.gate(tx, of, policies, result).decide(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("decide whether the scan blocks: %w", err)
+		}
 	}
 	// The scanner may complete the scan concurrently. From here on, that call waits for this transaction.
 	if row, err = lockScan(ctx, tx, w.store.Postgres(), row.ID); err != nil {
@@ -182,8 +217,10 @@ func (w *resultsWorker) ingest(ctx context.Context, tx *ent.Tx, of *ent.Project,
 	if kept, err = scannerOf(row); err != nil {
 		return nil, err
 	}
-	if err := replaceDependencies(ctx, w.store, tx, row, &payload{ctx: ctx, db: tx.Client(), scanID: row.ID}); err != nil {
-		return nil, err
+	if len(result.Older) == 0 {
+		if err := replaceDependencies(ctx, w.store, tx, row, &payload{ctx: ctx, db: tx.Client(), scanID: row.ID}); err != nil {
+			return nil, err
+		}
 	}
 	if _, err := tx.ScanPayload.Delete().Where(scanpayload.ScanID(row.ID)).Exec(ctx); err != nil {
 		return nil, err
@@ -193,7 +230,10 @@ func (w *resultsWorker) ingest(ctx context.Context, tx *ent.Tx, of *ent.Project,
 		return nil, err
 	}
 	queue := jobs.FromContext(ctx)
-	if err := outbox.ScanFinished(ctx, tx, queue, row.ID); err != nil || result.Changed() < statisticsThreshold {
+	if err := w.options.Watch.Record(ctx, tx, queue, of, row, observed(result, row)); err != nil {
+		return nil, fmt.Errorf("update the freshness: %w", err)
+	}
+	if err := outbox.ScanFinished(ctx, tx, queue, row.DeploymentID, row.ID); err != nil || result.Changed() < statisticsThreshold {
 		return result, err
 	}
 	return result, queue.Enqueue(ctx, refreshStatistics{}, nil)
@@ -202,7 +242,7 @@ func (w *resultsWorker) ingest(ctx context.Context, tx *ent.Tx, of *ent.Project,
 // scannedProject records that a project was scanned, and guesses its default branch as uploads do.
 func scannedProject(ctx context.Context, of *ent.Project, row *ent.Scan) (*ent.Project, error) {
 	update := of.Update().SetLatestScanAt(max(row.StartedAt, latest(of))).ClearArchivedAt()
-	if row.IsFullScan && gitref.IsBranch(row.Ref) && betterDefault(of.DefaultBranch, row.Ref) {
+	if row.IsFullScan && betterDefault(of, row.Ref) {
 		update.SetDefaultBranch(row.Ref)
 	}
 	return update.Save(ctx)
@@ -228,6 +268,12 @@ func closeScannerScan(ctx context.Context, row *ent.Scan, kept *storev1.ScannerS
 	for o, n := range result.Counts {
 		total, _ := stats[o.What].(int)
 		stats[o.What] = total + n
+	}
+	if n := result.HeldCloses(); n > 0 {
+		stats[heldStats] = n
+	}
+	if id := result.NewerScan(); id != 0 {
+		stats[scanstats.Older] = id
 	}
 	return result.SetCounts(row.Update()).SetProducts(row.Products).SetScanner(encoded).SetResultsState(resultsStored).SetStats(stats).
 		SetStatus(scansv1.ScanStatus_SCAN_STATUS_COMPLETED.String()).SetCompletedAt(max(store.Now(), row.StartedAt+1)).Exec(ctx)
@@ -264,11 +310,7 @@ func replaceDependencies(ctx context.Context, st *store.Store, tx *ent.Tx, row *
 	if err != nil {
 		return err
 	}
-	primary := of.PrimaryBranch
-	if primary == "" {
-		primary = of.DefaultBranch
-	}
-	if !row.IsFullScan || row.Ref != primary {
+	if !row.IsFullScan || row.Ref != blocking.Primary(of) {
 		return nil
 	}
 	byLockfile, about := map[string][]dependencies.Dependency{}, dependencies.Scan{

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	policiesv1 "github.com/palisade/palisade/gen/palisade/policies/v1"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
@@ -33,11 +34,13 @@ func (c scannerClient) lose(t testing.TB, id int64) {
 // TestScannerResultsSurviveTheirNode: the scanner polls for half an hour, so another node has to continue sooner.
 func TestScannerResultsSurviveTheirNode(t *testing.T) {
 	t.Parallel()
-	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
+		s := apitest.Start(t, func(c *config.Config) { on(c); c.CompleteWait = 0 })
 		c := newScanner(s)
 		id := c.create(t)
 		release := c.blockStoring(t, id)
 		task := c.results(t, id, recorded(t, "results"))
+		c.ok(t, http.MethodPost, completePath(id), recorded(t, "complete"))
 		c.lose(t, id)
 		release()
 		c.complete(t, id, task)
@@ -48,11 +51,13 @@ func TestScannerResultsSurviveTheirNode(t *testing.T) {
 // TestScannerResultsThatEndTheirNodes: results that kill every node are abandoned, and the scanner gets an error.
 func TestScannerResultsThatEndTheirNodes(t *testing.T) {
 	t.Parallel()
-	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
+		s := apitest.Start(t, func(c *config.Config) { on(c); c.CompleteWait = 0 })
 		c := newScanner(s)
 		id := c.create(t)
 		c.blockStoring(t, id)
 		c.results(t, id, recorded(t, "results"))
+		c.ok(t, http.MethodPost, completePath(id), recorded(t, "complete"))
 		for range 3 {
 			c.lose(t, id)
 		}

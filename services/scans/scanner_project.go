@@ -11,6 +11,7 @@ import (
 	"github.com/palisade/palisade/ent/projecttag"
 	"github.com/palisade/palisade/ent/tag"
 	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -24,10 +25,14 @@ func (s *ScannerProtocol) scanProject(ctx context.Context, tx *ent.Tx, r scanReq
 			return nil, err
 		}
 		deploymentID, _ := tenant.FromContext(ctx)
-		err = tx.Project.Create().SetDeploymentID(deploymentID).SetName(name).SetNameKey(strings.ToLower(name)).SetURL(repoURL).SetCreatedAt(store.Now()).
+		now := store.Now()
+		err = tx.Project.Create().SetDeploymentID(deploymentID).SetName(name).SetNameKey(strings.ToLower(name)).SetURL(repoURL).SetCreatedAt(now).
 			SetNillableCreatorID(creator(ctx)).
 			OnConflictColumns(project.FieldDeploymentID, project.FieldName).Ignore().Exec(ctx)
 		if err != nil {
+			return nil, err
+		}
+		if err := access.JoinDefaultTeams(ctx, tx, now, name); err != nil {
 			return nil, err
 		}
 		row, err = tx.Project.Query().Where(project.Name(name)).Only(ctx)

@@ -1,6 +1,7 @@
 package scans_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -12,7 +13,9 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/scan"
+	"github.com/palisade/palisade/ent/tenant"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/internal/access"
@@ -156,6 +159,9 @@ func TestScannerEngineFailure(t *testing.T) {
 		}
 		wantList(t, "a failed scan closes nothing", c.findingsOf(t, mainRef), allFound...)
 		c.refused(t, http.StatusConflict, http.MethodPost, resultsPath(id), recorded(t, "results"), "reported an error")
+		if answer := c.ok(t, http.MethodPost, completePath(id), recorded(t, "complete")); answer["success"] != true {
+			t.Errorf("the scanner would wait for results that do not come: %v", answer)
+		}
 		done, _ := c.scan(t, recorded(t, "results"))
 		c.ok(t, http.MethodPost, errorPath(done), `{"exit_code":2}`)
 		if row := s.Store.Reader.Scan.GetX(s.System(t), done); row.Status != "SCAN_STATUS_COMPLETED" {
@@ -290,6 +296,58 @@ func TestScannerV2(t *testing.T) {
 		c.complete(t, id, c.results(t, id, recorded(t, "results")))
 		if row := s.Store.Reader.Scan.GetX(s.System(t), id); row.Status != "SCAN_STATUS_COMPLETED" {
 			t.Errorf("%v", row)
+		}
+	})
+}
+
+// A scanner gets the paths that its project leaves out, and nobody else's.
+func TestScannerIgnoredFiles(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		c := newScanner(s)
+		const name = "acme/web"
+		body := func(project string) string {
+			return recorded(t, "create_1.173", with(uuid.NewString(), "scan_metadata", "unique_id"), with(project, "project_metadata", "repository"), with(project, "project_metadata", "repo_display_name"))
+		}
+		config := func(project string) any {
+			request := body(project)
+			c.ok(t, http.MethodPost, cliV2, request)
+			return at(c.ok(t, http.MethodGet, cliV2+"/"+at(parsed(t, request), "scan_metadata", "unique_id").(string)+"/config", ""), "engine_params", "ignored_files")
+		}
+		if got := config(name); got != nil {
+			t.Errorf("before: %v", got)
+		}
+		err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
+			return tx.Project.Update().Where(project.Name(name)).SetIgnoredFiles([]string{"vendor/", "*.min.js"}).Exec(ctx)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(config(name)); got != "[vendor/ *.min.js]" {
+			t.Errorf("got %s", got)
+		}
+		if got := config("acme/other"); got != nil {
+			t.Errorf("another project: %v", got)
+		}
+		err = s.Store.Write(tenant.NewContext(t.Context(), s.DeploymentID), func(ctx context.Context, tx *ent.Tx) error {
+			return tx.PathIgnore.Create().SetProduct("sast").SetPatterns([]string{"/gen/*", "!/gen/ours/", "docs/"}).SetUpdatedAt(1).Exec(ctx)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		request := body(name)
+		c.ok(t, http.MethodPost, cliV2, request)
+		params := at(c.ok(t, http.MethodGet, cliV2+"/"+at(parsed(t, request), "scan_metadata", "unique_id").(string)+"/config", ""), "engine_params")
+		if got := fmt.Sprint(at(params, "ignored_files")); got != "[vendor/ *.min.js]" {
+			t.Errorf("for all products: %s", got)
+		}
+		// Patterns before an exception are not sent: the scanner might skip what they except.
+		if got := fmt.Sprint(at(params, "product_ignored_files")); !strings.HasPrefix(got, "[[sast [docs/ vendor/ *.min.js]] [sca [vendor/ *.min.js]]") {
+			t.Errorf("for each product: %s", got)
+		}
+		legacy := c.ok(t, http.MethodGet, "/api/agent/deployments/scans/config?is_code_scan=true&repo_name="+name, "")
+		if got := fmt.Sprint(legacy["ignored_files"]); got != "[docs/ vendor/ *.min.js]" {
+			t.Errorf("the legacy configuration: %s", got)
 		}
 	})
 }

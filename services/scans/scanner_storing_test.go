@@ -57,7 +57,8 @@ func (c scannerClient) blockStoring(t testing.TB, id int64) (release func()) {
 
 func TestScannerPollsUntilStored(t *testing.T) {
 	t.Parallel()
-	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
+		s := apitest.Start(t, func(c *config.Config) { on(c); c.CompleteWait = 0 })
 		c := newScanner(s)
 		id := c.create(t)
 		release := c.blockStoring(t, id)
@@ -84,11 +85,13 @@ func TestScannerPollsUntilStored(t *testing.T) {
 // TestScannerGivesUp: results that cannot be stored fail in the end, and the scanner gets the error.
 func TestScannerGivesUp(t *testing.T) {
 	t.Parallel()
-	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
+		s := apitest.Start(t, func(c *config.Config) { on(c); c.CompleteWait = 0 })
 		c := newScanner(s)
 		id := c.create(t)
 		c.blockStoring(t, id)
 		c.results(t, id, recorded(t, "results"))
+		c.ok(t, http.MethodPost, completePath(id), recorded(t, "complete"))
 		_, writer := s.Store.DB()
 		apitest.Eventually(t, "the last attempt fails", func() bool {
 			_, err := writer.ExecContext(t.Context(), "UPDATE river_job SET max_attempts = attempt + 1 WHERE kind = 'store_scan_results' AND state = 'retryable' AND max_attempts > 3")
@@ -129,7 +132,8 @@ func TestScannerEndsWithoutResults(t *testing.T) {
 
 func TestScannerSupplyChain(t *testing.T) {
 	t.Parallel()
-	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
+		s := apitest.Start(t, func(c *config.Config) { on(c); c.CompleteWait = 0 })
 		c := newScanner(s)
 		c.scan(t, recorded(t, "sca"))
 		var got []string
@@ -175,7 +179,7 @@ func TestScannerSupplyChain(t *testing.T) {
 			}
 			task := c.results(t, id, recorded(t, "sca", with(nil, "dependencies")))
 			if stored {
-				apitest.Eventually(t, "the results are stored", func() bool { return s.Store.Reader.Scan.GetX(s.System(t), id).ResultsState == "stored" })
+				neverCompleted(t, c, id, task)
 			}
 			c.ok(t, http.MethodPost, completePath(id), recorded(t, "complete", with(late, "dependencies")))
 			release()

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"hash"
 	"io"
+	"time"
 
+	"github.com/riverqueue/river"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
@@ -17,6 +19,8 @@ import (
 	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/scans/ingest"
 	"github.com/palisade/palisade/services/scans/scanner"
 )
 
@@ -27,7 +31,8 @@ const (
 	completionPosition = 1 << 20
 )
 
-// UploadScanResults validates all results and stores them. A job then stores them as findings.
+// UploadScanResults validates all results and stores them. When the scanner has completed the scan, a job stores them
+// as findings: only then it is known what the scan could not look at.
 func (s *ScannerProtocol) UploadScanResults(stream grpc.ClientStreamingServer[scansv1.UploadScanResultsRequest, scansv1.UploadScanResultsResponse]) error {
 	ctx := stream.Context()
 	body, err := newScannerBody(func() (scannerMessage, error) { return stream.Recv() })
@@ -47,7 +52,7 @@ func (s *ScannerProtocol) UploadScanResults(stream grpc.ClientStreamingServer[sc
 	}
 	defer frames.close()
 	digest := sha256.New()
-	summary, err := s.readResults(ctx, body, digest, frames)
+	summary, err := s.readResults(ctx, row, body, digest, frames)
 	if err != nil {
 		return scannerError(err)
 	}
@@ -59,7 +64,7 @@ func (s *ScannerProtocol) UploadScanResults(stream grpc.ClientStreamingServer[sc
 }
 
 // readResults reads a whole body into frames.
-func (s *ScannerProtocol) readResults(ctx context.Context, body *scannerBody, digest hash.Hash, frames *framesFile) (scanner.Summary, error) {
+func (s *ScannerProtocol) readResults(ctx context.Context, row *ent.Scan, body *scannerBody, digest hash.Hash, frames *framesFile) (scanner.Summary, error) {
 	secretRules, err := ruleMessages(ctx, s.store.Reader, vocabulary.Secrets)
 	if err != nil {
 		return scanner.Summary{}, err
@@ -68,7 +73,7 @@ func (s *ScannerProtocol) readResults(ctx context.Context, body *scannerBody, di
 	if err != nil {
 		return scanner.Summary{}, err
 	}
-	o := scanner.Options{Limits: s.limits(), RedactionKey: s.options.RedactionKey, SecretRules: secretRules}
+	o := scanner.Options{Limits: s.limits(), RedactionKey: s.options.RedactionKey, SecretRules: secretRules, Commit: row.Commit}
 	return scanner.ReadResults(ctx, io.TeeReader(src, digest), o, frames.Write)
 }
 
@@ -112,14 +117,32 @@ func (s *ScannerProtocol) receive(ctx context.Context, scanID int64, got receive
 		if err != nil {
 			return err
 		}
-		if err := row.Update().SetScanner(encoded).SetResultsState(resultsReceived).Exec(ctx); err != nil {
+		update := row.Update().SetScanner(encoded).SetResultsState(resultsReceived)
+		if exact := commitTime(got.summary.CommitTime, row.StartedAt); exact != nil {
+			if row.Stats == nil {
+				row.Stats = map[string]any{}
+			}
+			row.Stats[ingest.ExactCommitTime] = true
+			update.SetCommitTime(*exact).SetStats(row.Stats)
+		}
+		if err := update.Exec(ctx); err != nil {
 			return err
 		}
 		response = resultsResponse(kept)
 		audit.Change(ctx, "scan_results", row.ID, nil, response)
-		return s.jobs.Enqueue(ctx, storeScanResults{DeploymentID: row.DeploymentID, ScanID: row.ID}, nil)
+		return enqueueResults(ctx, s.jobs, row, kept)
 	})
 	return response, err
+}
+
+// enqueueResults enqueues the job that stores results: at once if the scanner has completed the scan, otherwise for
+// when it counts as gone.
+func enqueueResults(ctx context.Context, queue *jobs.Jobs, row *ent.Scan, kept *storev1.ScannerScan) error {
+	args, opts := storeScanResults{DeploymentID: row.DeploymentID, ScanID: row.ID}, &river.InsertOpts{}
+	if !kept.GetComplete() {
+		args.Incomplete, opts.ScheduledAt = true, time.Now().Add(completionWait)
+	}
+	return queue.Enqueue(ctx, args, opts)
 }
 
 func resultsResponse(kept *storev1.ScannerScan) *scansv1.UploadScanResultsResponse {
@@ -144,7 +167,7 @@ func errEnded(row *ent.Scan) error {
 		scansv1.ScanStatus_SCAN_STATUS_ERROR.String():          "its scanner reported an error",
 		scansv1.ScanStatus_SCAN_STATUS_NEVER_FINISHED.String(): "nothing was heard of it for too long",
 	}[row.Status]
-	if words == "" {
+	if kept, err := scannerOf(row); words == "" || err == nil && kept.GetComplete() {
 		words = "it ended without results"
 	}
 	return apierr.Conflict("scan %d takes no results: %s; begin another scan", row.ID, words)

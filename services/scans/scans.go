@@ -1,10 +1,15 @@
 package scans
 
 import (
+	"cmp"
 	"context"
+	"strings"
 	"time"
 
+	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -19,6 +24,7 @@ import (
 	"github.com/palisade/palisade/services/internal/page"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/projects/gitref"
+	"github.com/palisade/palisade/services/scans/scanstats"
 )
 
 const (
@@ -38,27 +44,41 @@ func NewScans(st *store.Store) *Scans { return &Scans{store: st} }
 
 // GetScan returns one scan.
 func (s *Scans) GetScan(ctx context.Context, r *scansv1.GetScanRequest) (*scansv1.GetScanResponse, error) {
-	row, err := s.store.Reader.Scan.Query().Where(scan.ID(r.GetScanId())).Only(ctx)
-	if ent.IsNotFound(err) {
-		return nil, apierr.NotFound("scan %d not found", r.GetScanId())
-	}
+	row, err := findScan(ctx, s.store.Reader, r.GetScanId())
 	if err != nil {
 		return nil, err
 	}
-	meta := &scansv1.ScanMeta{}
-	if err := proto.Unmarshal(row.Meta, meta); err != nil {
+	meta, err := metaOf(row)
+	if err != nil {
 		return nil, err
 	}
-	stats, err := structpb.NewStruct(row.Stats)
+	stats, err := structpb.NewStruct(scanstats.Shown(row.Stats))
 	if err != nil {
 		return nil, err
 	}
 	return &scansv1.GetScanResponse{
 		Id: row.ID, DeploymentId: row.DeploymentID, RepositoryId: row.ProjectID, StartedAt: timestamp(row.StartedAt),
-		CompletedAt: optionalTimestamp(row.CompletedAt), EnabledProducts: productWords(row.Products), ExitCode: row.ExitCode,
+		CompletedAt: store.Timestamp(row.CompletedAt), EnabledProducts: productWords(row.Products), ExitCode: row.ExitCode,
 		Meta: meta, Stats: stats,
 	}, nil
 }
+
+// metaOf decodes the metadata of a scan's CI run.
+func metaOf(row *ent.Scan) (*scansv1.ScanMeta, error) {
+	meta := &scansv1.ScanMeta{}
+	return meta, proto.Unmarshal(row.Meta, meta)
+}
+
+// findScan reads a scan. The error is NOT_FOUND if there is none.
+func findScan(ctx context.Context, db *ent.Client, id int64) (*ent.Scan, error) {
+	row, err := db.Scan.Query().Where(scan.ID(id)).Only(ctx)
+	if ent.IsNotFound(err) {
+		return nil, errNoScan(id)
+	}
+	return row, err
+}
+
+func errNoScan(id int64) error { return apierr.NotFound("scan %d not found", id) }
 
 // SearchScans lists scans of the last 30 days, newest first.
 func (s *Scans) SearchScans(ctx context.Context, r *scansv1.SearchScansRequest) (*scansv1.SearchScansResponse, error) {
@@ -68,34 +88,60 @@ func (s *Scans) SearchScans(ctx context.Context, r *scansv1.SearchScansRequest) 
 	if err != nil {
 		return nil, err
 	}
-	key, continued, err := page.Decode(digest, r.GetCursor())
+	rows, next, err := scanPage(ctx, s.store.Reader, searchPredicates(r, time.Now()), digest, r.GetCursor(), r.GetLimit())
 	if err != nil {
 		return nil, err
 	}
-	where := searchPredicates(r, time.Now())
+	response := &scansv1.SearchScansResponse{Cursor: next}
+	integers, err := preferredIntegers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		one := convertScan(row)
+		one.Integers, one.FindingsCounts.Integers = integers, integers
+		response.Scans = append(response.Scans, one)
+	}
+	return response, nil
+}
+
+// scanPage reads a page of scans, newest first, and returns the cursor of the next one. A limit of 0 is the default.
+func scanPage(
+	ctx context.Context, db *ent.Client, where []predicate.Scan, digest page.Digest, cursor string, limit int32,
+) (rows []*ent.Scan, next string, err error) {
+	key, continued, err := page.Decode(digest, cursor)
+	if err != nil {
+		return nil, "", err
+	}
 	if continued {
 		where = append(where, func(sel *entsql.Selector) {
 			sel.Where(entsql.CompositeLT([]string{sel.C(scan.FieldStartedAt), sel.C(scan.FieldID)}, key.Order, key.ID))
 		})
 	}
-	limit := int(r.GetLimit())
-	if limit == 0 {
-		limit = defaultLimit
+	most := int(cmp.Or(limit, defaultLimit))
+	rows, err = db.Scan.Query().Where(where...).Order(ent.Desc(scan.FieldStartedAt, scan.FieldID)).Limit(most + 1).All(ctx)
+	if len(rows) > most {
+		rows = rows[:most]
+		last := rows[most-1]
+		next = page.Encode(digest, page.Key{Order: last.StartedAt, ID: last.ID})
 	}
-	rows, err := s.store.Reader.Scan.Query().Where(where...).Order(ent.Desc(scan.FieldStartedAt, scan.FieldID)).Limit(limit + 1).All(ctx)
-	if err != nil {
-		return nil, err
+	return rows, next, err
+}
+
+// numbers is the preference (RFC 7240) for JSON numbers instead of strings, and the value of ScanPublic.integers for
+// it. Two kinds of public clients exclude each other: some decode only strings, others only numbers.
+const numbers = "numbers"
+
+// preferredIntegers returns the form of integers that the caller prefers, and tells the caller that it was applied.
+func preferredIntegers(ctx context.Context) (string, error) {
+	for _, header := range metadata.ValueFromIncomingContext(ctx, "prefer") {
+		for preference := range strings.SplitSeq(header, ",") {
+			if strings.EqualFold(strings.TrimSpace(preference), numbers) {
+				return numbers, grpc.SetHeader(ctx, metadata.Pairs("preference-applied", numbers))
+			}
+		}
 	}
-	response := &scansv1.SearchScansResponse{}
-	if len(rows) > limit {
-		rows = rows[:limit]
-		last := rows[limit-1]
-		response.Cursor = page.Encode(digest, page.Key{Order: last.StartedAt, ID: last.ID})
-	}
-	for _, row := range rows {
-		response.Scans = append(response.Scans, convertScan(row))
-	}
-	return response, nil
+	return "", nil
 }
 
 func searchPredicates(r *scansv1.SearchScansRequest, now time.Time) []predicate.Scan {
@@ -138,13 +184,19 @@ func searchPredicates(r *scansv1.SearchScansRequest, now time.Time) []predicate.
 	return append(where, durationPredicates(r.GetTotalTime())...)
 }
 
-// durationPredicates limits the duration; 0 means no limit on that side.
+// durationPredicates limits the duration in seconds, see seconds; 0 means no limit on that side.
 func durationPredicates(r *scansv1.FloatRange) (where []predicate.Scan) {
-	bound := func(operator string, seconds float64) predicate.Scan {
+	bound := func(operator string, limit float64) predicate.Scan {
 		return func(sel *entsql.Selector) {
+			at := "(CAST(" + sel.C(scan.FieldStats) + " AS TEXT), '$.scanner.total_time')"
+			told := "CASE WHEN json_type" + at + " IN ('integer', 'real') THEN json_extract" + at + " END"
+			if sel.Dialect() == dialect.Postgres {
+				at = sel.C(scan.FieldStats) + " #> '{scanner,total_time}'"
+				told = "CASE jsonb_typeof(" + at + ") WHEN 'number' THEN (" + at + ")::double precision END"
+			}
 			sel.Where(entsql.P(func(b *entsql.Builder) {
-				b.WriteString("(").WriteString(sel.C(scan.FieldCompletedAt)).WriteString(" - ").WriteString(sel.C(scan.FieldStartedAt)).
-					WriteString(") " + operator + " ").Arg(int64(seconds * 1e6))
+				b.WriteString("CASE WHEN " + told + " BETWEEN 0 AND ").Arg(float64(scanstats.MaxSeconds)).WriteString(" THEN " + told + " ELSE (" + sel.C(scan.FieldCompletedAt) + " - " +
+					sel.C(scan.FieldStartedAt) + ") / 1000000.0 END " + operator + " ").Arg(limit)
 			}))
 		}
 	}
@@ -160,16 +212,29 @@ func durationPredicates(r *scansv1.FloatRange) (where []predicate.Scan) {
 func convertScan(row *ent.Scan) *scansv1.ScanPublic {
 	out := &scansv1.ScanPublic{
 		Id: row.ID, DeploymentId: row.DeploymentID, RepositoryId: row.ProjectID, Branch: row.Ref, Commit: row.Commit,
-		StartedAt: timestamp(row.StartedAt), CompletedAt: optionalTimestamp(row.CompletedAt), EnabledProducts: productWords(row.Products),
-		ExitCode: int64(row.ExitCode), IsFullScan: row.IsFullScan, Status: scansv1.ScanStatus(scansv1.ScanStatus_value[row.Status]),
+		StartedAt: timestamp(row.StartedAt), CompletedAt: store.Timestamp(row.CompletedAt), EnabledProducts: productWords(row.Products),
+		ExitCode: int64(row.ExitCode), IsFullScan: row.IsFullScan, Status: scanStatus(row),
 		FindingsCounts: &scansv1.ScanFindingsCounts{
 			Total: int64(row.TotalCount), Code: int64(row.CodeCount), SupplyChain: int64(row.SupplyChainCount), Secrets: int64(row.SecretsCount),
 		},
-	}
-	if row.CompletedAt != nil {
-		out.TotalTime = float64(*row.CompletedAt-row.StartedAt) / 1e6
+		TotalTime: seconds(row),
 	}
 	return out
+}
+
+func scanStatus(row *ent.Scan) scansv1.ScanStatus {
+	return scansv1.ScanStatus(scansv1.ScanStatus_value[row.Status])
+}
+
+// seconds returns the duration of a scan: the scanner's, or else the time until its results were stored; 0 until then.
+func seconds(row *ent.Scan) float64 {
+	if told, ok := scanstats.Seconds(row.Stats); ok {
+		return told
+	}
+	if row.CompletedAt == nil {
+		return 0
+	}
+	return float64(*row.CompletedAt-row.StartedAt) / 1e6
 }
 
 // productWords returns the products of a scan in the API's spelling.
@@ -180,7 +245,7 @@ func productWords(bits int32) []string {
 		word    string
 	}{
 		{scansv1.Product_PRODUCT_SAST, vocabulary.SAST}, {scansv1.Product_PRODUCT_SCA, vocabulary.SCA},
-		{scansv1.Product_PRODUCT_SECRETS, vocabulary.Secrets}, {scansv1.Product_PRODUCT_AI_SAST, "ai_sast"},
+		{scansv1.Product_PRODUCT_SECRETS, vocabulary.Secrets}, {scansv1.Product_PRODUCT_AI_SAST, vocabulary.AISAST},
 	} {
 		if bits&(1<<p.product) != 0 {
 			words = append(words, p.word)
@@ -190,10 +255,3 @@ func productWords(bits int32) []string {
 }
 
 func timestamp(micros int64) *timestamppb.Timestamp { return timestamppb.New(store.Time(micros)) }
-
-func optionalTimestamp(micros *int64) *timestamppb.Timestamp {
-	if micros == nil {
-		return nil
-	}
-	return timestamp(*micros)
-}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/ent"
@@ -141,6 +142,81 @@ func TestSearchScansFilters(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestScannersDuration: where the scanner told its duration, lists show it and filter by it.
+func TestScannersDuration(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		seedScans(t, s, seedScan{minutes: 3, seconds: 90, status: completed, ref: "refs/heads/main", project: 1},
+			seedScan{minutes: 2, seconds: 90, status: completed, ref: "refs/heads/main", project: 1},
+			seedScan{minutes: 1, seconds: 90, status: completed, ref: "refs/heads/main", project: 1})
+		err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
+			for id, told := range map[int64]any{2: map[string]any{"total_time": 4.5, "findings": 3}, 3: map[string]any{"total_time": "soon"}} {
+				if err := tx.Scan.UpdateOneID(id).SetStats(map[string]any{"created": 6, "scanner": told}).Exec(ctx); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for body, want := range map[string]string{
+			`{"total_time":{"max":5}}`:            "2",
+			`{"total_time":{"min":4.5,"max":60}}`: "2",
+			`{"total_time":{"min":5}}`:            "3 1",
+		} {
+			if ids, _ := search(t, s, body); strings.Join(ids, " ") != want {
+				t.Errorf("%s: %v, want %s", body, ids, want)
+			}
+		}
+		request := &scansv1.SearchScansRequest{DeploymentId: s.DeploymentID}
+		ctx := metadata.AppendToOutgoingContext(s.Context(t, s.Token), "prefer", "numbers")
+		response, err := scansv1.NewScansServiceClient(s.Conn).SearchScans(ctx, request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer wrongDurations(t, s)
+		for i, want := range []float64{90, 4.5, 90} {
+			if got := response.GetScans()[i].GetTotalTime(); got != want {
+				t.Errorf("scan %d took %v, want %v", i, got, want)
+			}
+		}
+		answer := s.Do(t, s.Token, http.MethodPost, fmt.Sprintf("/api/v1/deployments/%d/scans/search", s.DeploymentID), "", "Prefer", "numbers")
+		apitest.Same(t, response, answer.Body)
+		if !strings.Contains(answer.Body, `"exit_code":1,"findings_counts":{"total":6,"code":3,"supply_chain":2,"secrets":1}`) ||
+			!strings.Contains(answer.Body, `"id":"1"`) || answer.Header.Get("Preference-Applied") != "numbers" {
+			t.Errorf("%v %s", answer.Header, answer.Body)
+		}
+		shown := s.Get(t, fmt.Sprintf("/api/v1/deployments/%d/scan/2", s.DeploymentID))
+		if !strings.Contains(shown, `"findings":3,"scanner":{"findings":3,"total_time":4.5},"total_time":4.5`) {
+			t.Errorf("%s", shown)
+		}
+	})
+}
+
+// wrongDurations requires durations that cannot be true to count as not told.
+func wrongDurations(t *testing.T, s *apitest.Server) {
+	t.Helper()
+	for _, told := range []float64{-1, 1e308, 30*24*3600 + 1} {
+		err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
+			return tx.Scan.UpdateOneID(2).SetStats(map[string]any{"scanner": map[string]any{"total_time": told, "findings": 3}}).Exec(ctx)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := scansv1.NewScansServiceClient(s.Conn).SearchScans(s.Context(t, s.Token), &scansv1.SearchScansRequest{
+			DeploymentId: s.DeploymentID, TotalTime: &scansv1.FloatRange{Min: 89, Max: 91},
+		})
+		if err != nil || len(response.GetScans()) != 3 || response.GetScans()[1].GetTotalTime() != 90 {
+			t.Errorf("told %v: %v %v", told, response, err)
+		}
+		shown := s.Get(t, fmt.Sprintf("/api/v1/deployments/%d/scan/2", s.DeploymentID))
+		if !strings.Contains(shown, `"findings":3,"scanner":{"findings":3}`) || strings.Contains(shown, "total_time") {
+			t.Errorf("told %v: %s", told, shown)
+		}
+	}
 }
 
 func TestSearchScansPaging(t *testing.T) {

@@ -15,17 +15,21 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/spool"
 	"github.com/palisade/palisade/services/internal/traffic"
+	"github.com/palisade/palisade/services/scans/formats"
 )
 
 // maxEnvelope is the size of a report wrapped in JSON (see unwrap), which is held in memory.
 const maxEnvelope = 64 << 20
+
+// copySize is how much of a report is copied at once.
+const copySize = 256 << 10
 
 // envelope matches the beginning of a report wrapped in JSON: {"commit_sha": …, "sarif": "<base64 of gzip>"}.
 var envelope = regexp.MustCompile(`^\s*\{\s*"(sarif|commit_sha|commit_oid|ref|checkout_uri|started_at|tool_name|validate)"\s*:`)
 
 // receive writes a decompressed report to an unnamed file, because it is read twice and its size is not known before.
 func receive(ctx context.Context, o UploadOptions, encoding string, body io.Reader) (*spool.File, error) {
-	src := bufio.NewReaderSize(body, 256<<10)
+	src := bufio.NewReaderSize(body, copySize)
 	head, err := src.Peek(512)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
@@ -39,14 +43,25 @@ func receive(ctx context.Context, o UploadOptions, encoding string, body io.Read
 		return spoolGzip(ctx, o, src)
 	case encoding == "gzip":
 		return nil, apierr.MalformedReport("the content encoding is gzip, but the report is not compressed")
-	case envelope.Match(head):
-		inner, err := unwrap(ctx, o, src)
+	}
+	if err := formats.CheckBeginning(head); err != nil {
+		return nil, apierr.MalformedReport("%v", err)
+	}
+	text, err := toUTF8(src)
+	if err != nil {
+		return nil, err
+	}
+	if head, err = text.Peek(512); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if envelope.Match(head) {
+		inner, err := unwrap(ctx, o, text)
 		if err != nil {
 			return nil, err
 		}
 		return spoolGzip(ctx, o, bytes.NewReader(inner))
 	}
-	return spoolPlain(ctx, o, src)
+	return spoolText(ctx, o, text)
 }
 
 func spoolGzip(ctx context.Context, o UploadOptions, src io.Reader) (*spool.File, error) {
@@ -54,21 +69,30 @@ func spoolGzip(ctx context.Context, o UploadOptions, src io.Reader) (*spool.File
 	if err != nil {
 		return nil, apierr.MalformedReport("the report is not valid gzip")
 	}
-	file, err := spoolPlain(ctx, o, unzipped)
+	text, err := toUTF8(bufio.NewReaderSize(unzipped, copySize))
+	var file *spool.File
+	if err == nil {
+		file, err = spoolText(ctx, o, text)
+	}
 	if errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, apierr.MalformedReport("the report is not valid gzip: it is cut off or damaged")
 	}
 	return file, err
 }
 
-func spoolPlain(ctx context.Context, o UploadOptions, src io.Reader) (*spool.File, error) {
+// spoolText writes a text that has to be UTF-8.
+func spoolText(ctx context.Context, o UploadOptions, src io.Reader) (*spool.File, error) {
 	file, err := o.Spool.Of(ctx).Receive("report")
 	if err != nil {
 		return nil, err
 	}
-	n, err := io.Copy(file, io.LimitReader(yieldingReader{ctx, o.Calls.Beside(), src}, o.MaxBytes+1))
+	text := &utf8Writer{out: file}
+	n, err := io.Copy(text, io.LimitReader(yieldingReader{ctx, o.Calls.Beside(), src}, o.MaxBytes+1))
 	if err == nil && n > o.MaxBytes {
 		err = tooLarge(o.MaxBytes)
+	}
+	if err == nil {
+		err = text.close()
 	}
 	if err != nil {
 		return nil, errors.Join(err, file.Close())

@@ -153,5 +153,33 @@ func TestRepositoryWithAnApplication(t *testing.T) {
 		if err != nil || got.Username != "x-access-token" || got.Password != h.Token {
 			t.Errorf("%+v %v", got, err)
 		}
+		s.notesInstallation(t, h, id)
 	})
+}
+
+// notesInstallation: opening a host stores what it says about the application, without a webhook and without a check.
+func (c configCaller) notesInstallation(t *testing.T, h *hosttest.GitHub, id int64) {
+	t.Helper()
+	open := func() (*ent.ScmConfig, *ent.ScmApp) {
+		t.Helper()
+		_, _ = c.connections(t).Open(tenant.NewContext(t.Context(), c.DeploymentID), c.row(t, id))
+		return c.row(t, id), c.Store.Reader.ScmApp.Query().OnlyX(c.System(t))
+	}
+	config, app := open()
+	if !config.Installed || app.InstallationID != "8801" || !app.CodeAccess {
+		t.Errorf("%+v %+v", config, app)
+	}
+	if again, _ := open(); again.UpdatedAt != config.UpdatedAt {
+		t.Error("the same state was written again")
+	}
+	h.Answer(hosttest.Status(404, `{"message":"Not Found"}`))
+	if config, app = open(); config.Installed || app.InstallationID != "" || app.CodeAccess {
+		t.Errorf("not installed any more: %+v %+v", config, app)
+	}
+	h.Answer(hosttest.Status(500, `{"message":"Server Error"}`))
+	open()
+	h.Answer(nil)
+	if config, app = open(); !config.Installed || app.InstallationID != "8801" || !app.CodeAccess {
+		t.Errorf("installed again: %+v %+v", config, app)
+	}
 }

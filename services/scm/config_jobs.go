@@ -18,8 +18,6 @@ import (
 const (
 	// unsubscribeAttempts span about an hour. A webhook that cannot be deleted gets 404 and is harmless.
 	unsubscribeAttempts = 8
-	// syncAttempts apply to host failures. Errors that the caller must fix end the job at once.
-	syncAttempts = 6
 	// syncTimeout is enough for all pages of the largest organizations.
 	syncTimeout = 30 * time.Minute
 	// rateLimitWait is the backoff for a rate limit without a reset time.

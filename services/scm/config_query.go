@@ -14,6 +14,7 @@ import (
 	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/page"
+	"github.com/palisade/palisade/services/scm/connect"
 )
 
 const defaultPageSize = 100
@@ -60,7 +61,7 @@ func (s *Configurations) list(ctx context.Context, r *scmv1.SearchScmConfigReque
 		rows = rows[:size]
 		cursor = order.encode(digest, rows[size-1])
 	}
-	configs, err := convertConfigs(ctx, s.store.Reader, rows...)
+	configs, err := connect.ConfigMessages(ctx, s.store.Reader, rows...)
 	return configs, cursor, err
 }
 

@@ -12,10 +12,11 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/tenant"
 	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
-	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/tasktoken"
 	"github.com/palisade/palisade/services/scm/connect"
 	"github.com/palisade/palisade/services/scm/host"
+	"github.com/palisade/palisade/services/scm/syncjob"
 )
 
 // syncBatch is the number of repositories stored in one transaction.
@@ -23,61 +24,37 @@ const syncBatch = 100
 
 // SyncScmConfig starts reading the repositories in the background.
 func (s *Configurations) SyncScmConfig(ctx context.Context, r *scmv1.SyncScmConfigRequest) (*scmv1.SyncScmConfigResponse, error) {
-	row, err := find(ctx, s.store.Reader, r.GetConfigId())
+	row, err := named(ctx, s.store.Reader, r.GetConfigId())
 	if err != nil {
 		return nil, err
 	}
-	if err := callable(row); err != nil {
+	if err := connect.Callable(row); err != nil {
 		return nil, hostError(err)
 	}
-	args := syncArgs{DeploymentID: row.DeploymentID, ConfigID: row.ID, Debug: r.GetDebug()}
-	err = s.store.Write(ctx, func(ctx context.Context, _ *ent.Tx) error { return s.jobs.Enqueue(ctx, args, nil) })
+	args := syncjob.Args{DeploymentID: row.DeploymentID, ConfigID: row.ID, Debug: r.GetDebug()}
+	task := tasktoken.Task{DeploymentID: row.DeploymentID, Kind: args.Kind(), ObjectID: row.ID, JobIDs: make([]int64, 1)}
+	err = s.store.Write(ctx, func(ctx context.Context, _ *ent.Tx) (err error) {
+		task.JobIDs[0], err = s.jobs.EnqueueTask(ctx, args, nil)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	token, err := s.taskToken(ctx, args)
+	token, err := s.tasks.Mint(ctx, task)
 	return &scmv1.SyncScmConfigResponse{TaskTokenJwt: token}, err
 }
 
-// callable rejects configurations that a job could not use: no credential, or an unsupported type of host.
-func callable(row *ent.ScmConfig) error {
-	if err := host.Callable(connect.TypeOf(row.Type), row.BaseURL); err != nil {
-		return err
-	}
-	if len(row.AccessToken) == 0 && row.ScmAppID == nil {
-		return connect.ErrNoCredential()
-	}
-	return nil
-}
-
-// syncArgs is the job that reads all repositories of a configuration.
-type syncArgs struct {
-	DeploymentID int64 `json:"deployment_id"`
-	ConfigID     int64 `json:"config_id"`
-	Debug        bool  `json:"debug"`
-}
-
-// Kind is the name in the queue.
-func (syncArgs) Kind() string { return "scm_sync" }
-
-// InsertOpts merges repeated requests into one job.
-func (syncArgs) InsertOpts() river.InsertOpts {
-	opts := jobs.OnceWaiting()
-	opts.MaxAttempts = syncAttempts
-	return opts
-}
-
 type syncWorker struct {
-	river.WorkerDefaults[syncArgs]
+	river.WorkerDefaults[syncjob.Args]
 	connections *Connections
 	log         *slog.Logger
 }
 
 // Timeout is the maximum duration of a job.
-func (*syncWorker) Timeout(*river.Job[syncArgs]) time.Duration { return syncTimeout }
+func (*syncWorker) Timeout(*river.Job[syncjob.Args]) time.Duration { return syncTimeout }
 
 // Work reads the repositories. If it ends early, stored repositories stay, and the next job starts again.
-func (w *syncWorker) Work(ctx context.Context, job *river.Job[syncArgs]) error {
+func (w *syncWorker) Work(ctx context.Context, job *river.Job[syncjob.Args]) error {
 	ctx = tenant.NewContext(ctx, job.Args.DeploymentID)
 	row, err := w.connections.store.Reader.ScmConfig.Get(ctx, job.Args.ConfigID)
 	if ent.IsNotFound(err) {
@@ -86,7 +63,13 @@ func (w *syncWorker) Work(ctx context.Context, job *river.Job[syncArgs]) error {
 	if err != nil {
 		return err
 	}
+	if err := w.connections.refreshApp(ctx, row); err != nil {
+		return err
+	}
 	s := repositorySync{Connections: w.connections, config: row, log: w.log, debug: job.Args.Debug}
+	if job.Args.Repository != "" { // what happens to one repository says nothing about the connection
+		return retry(s.one(ctx, job.Args.Repository), job.CreatedAt)
+	}
 	if err = s.run(ctx); err == nil {
 		return s.done(ctx)
 	}
@@ -126,6 +109,20 @@ func (s *repositorySync) run(ctx context.Context) error {
 	return s.save(ctx, batch)
 }
 
+// one reads one repository.
+func (s *repositorySync) one(ctx context.Context, name string) error {
+	h, err := s.Open(ctx, s.config)
+	if err != nil {
+		return err
+	}
+	repository, err := h.Repository(ctx, name)
+	if err != nil {
+		s.log.InfoContext(ctx, "a repository could not be read", "config_id", s.config.ID, "repository", name, "error", errors.Join(err, errors.Unwrap(err)))
+		return err
+	}
+	return s.save(ctx, []host.Repository{repository})
+}
+
 // done records the success.
 func (s *repositorySync) done(ctx context.Context) error {
 	return s.note(ctx, func(update *ent.ScmConfigUpdateOne) { update.SetLastSuccessfulSyncAt(store.Now()) })
@@ -154,7 +151,7 @@ func (s *repositorySync) note(ctx context.Context, fields func(*ent.ScmConfigUpd
 		if err != nil {
 			return err
 		}
-		return s.audited(ctx, tx, before, after)
+		return s.Audited(ctx, tx, before, after)
 	})
 }
 

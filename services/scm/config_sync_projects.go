@@ -9,6 +9,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/projects/gitref"
 	"github.com/palisade/palisade/services/projects/projectname"
@@ -47,6 +48,8 @@ func (s *repositorySync) save(ctx context.Context, batch []host.Repository) erro
 			existing["="+row.Name] = row
 		}
 		var created []*ent.ProjectCreate
+		var fresh []string
+		now := store.Now()
 		for i, repository := range batch {
 			row := existing["="+repository.Name]
 			if row == nil {
@@ -63,7 +66,7 @@ func (s *repositorySync) save(ctx context.Context, batch []host.Repository) erro
 					"config_id", s.config.ID, "repository_id", repository.ID)
 			case row == nil:
 				repository.Name = projectname.Normal(repository.Name)
-				created = append(created, s.create(ctx, tx, repository))
+				created, fresh = append(created, s.create(ctx, tx, repository, now)), append(fresh, repository.Name)
 			default:
 				if err := s.update(ctx, row, repository); err != nil {
 					return err
@@ -73,14 +76,16 @@ func (s *repositorySync) save(ctx context.Context, batch []host.Repository) erro
 		if len(created) == 0 {
 			return nil
 		}
-		return tx.Project.CreateBulk(created...).OnConflictColumns(project.FieldDeploymentID, project.FieldName).Ignore().Exec(ctx)
+		if err := tx.Project.CreateBulk(created...).OnConflictColumns(project.FieldDeploymentID, project.FieldName).Ignore().Exec(ctx); err != nil {
+			return err
+		}
+		return access.JoinDefaultTeams(ctx, tx, now, fresh...)
 	})
 }
 
 // create prepares a new project. It inherits the configuration's setting for automatic scans.
-func (s *repositorySync) create(ctx context.Context, tx *ent.Tx, r host.Repository) *ent.ProjectCreate {
+func (s *repositorySync) create(ctx context.Context, tx *ent.Tx, r host.Repository, now int64) *ent.ProjectCreate {
 	deploymentID, _ := tenant.FromContext(ctx)
-	now := store.Now()
 	row := tx.Project.Create().SetDeploymentID(deploymentID).SetName(r.Name).SetNameKey(strings.ToLower(r.Name)).SetURL(webURL(r.URL)).
 		SetRepositoryURL(webURL(r.URL)).SetBoundBy(boundBySync).
 		SetDefaultBranch(gitref.Full(r.DefaultBranch)).SetVisibility(r.Visibility).SetScmType(s.config.Type).

@@ -13,6 +13,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/ent/webhookreceipt"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
@@ -105,12 +106,77 @@ func (w *eventActions) execute(ctx context.Context, tx *ent.Tx, args eventArgs, 
 	if err != nil {
 		return err
 	}
+	permissions, err := triage.DeveloperPermissions(ctx, tx.Client())
+	if err != nil {
+		return err
+	}
+	found, requested, refusal := permit(permissions, wanted, found)
+	if refusal != "" {
+		answer.Text = "Nothing was changed: " + refusal + "."
+		return jobs.FromContext(ctx).Enqueue(ctx, answer, nil)
+	}
 	found, decided := splitDecided(found, args.Event.At)
 	if err := w.decide(ctx, tx, args, wanted, found); err != nil {
 		return err
 	}
-	answer.Text = answerText(wanted, found, decided, comment.Author)
+	if len(requested) > 0 {
+		if answer.Text, err = w.requestExceptions(ctx, tx, args, wanted, requested, permissions.Approvers()); err != nil {
+			return err
+		}
+	}
+	if len(requested) == 0 || len(found)+len(decided) > 0 {
+		answer.Text = strings.TrimSpace(answer.Text + " " + answerText(wanted, found, decided, comment.Author))
+	}
 	return jobs.FromContext(ctx).Enqueue(ctx, answer, nil)
+}
+
+// permit splits findings into the ones that developers may decide about like this, and the ones for which they request
+// an exception. Otherwise refusal says why they may not. People who comment at the host are developers here, whatever
+// their role there.
+func permit(permissions triage.Permissions, wanted command.Command, found []*ent.Finding) (decided, requested []*ent.Finding, refusal string) {
+	for _, row := range found {
+		refused := permissions.Refusal(row.IssueType, wanted.State)
+		switch {
+		case refused == "":
+			decided = append(decided, row)
+		case permissions.MayRequest(row.IssueType):
+			requested = append(requested, row)
+		default:
+			return nil, nil, refused
+		}
+	}
+	return decided, requested, ""
+}
+
+// requestExceptions requests exceptions for findings, and describes the result.
+func (w *eventActions) requestExceptions(
+	ctx context.Context, tx *ent.Tx, args eventArgs, wanted command.Command, found []*ent.Finding, approvers string,
+) (string, error) {
+	author := args.Event.Comment.Author
+	ids := make([]int64, len(found))
+	for i, row := range found {
+		ids[i] = row.ID
+	}
+	requested, err := decisionOf(ctx, args, wanted).RequestExceptions(ctx, w.store, tx, triage.Person{Kind: audit.KindHost, Login: author},
+		triage.SourceComment, store.WithIDs[predicate.Finding](ids))
+	if err != nil {
+		return "", err
+	}
+	if requested == 0 {
+		return names(found, "is", "are") + " ignored already, or an exception is requested already.", nil
+	}
+	return strings.TrimSpace(names(found, "needs", "need") + " approval: an exception was requested for " + author +
+		". An administrator approves or rejects it. " + approvers), nil
+}
+
+// decisionOf is the decision of a command. It has the time of the comment, so that it takes precedence over commands
+// that were written earlier and arrive later.
+func decisionOf(ctx context.Context, args eventArgs, wanted command.Command) triage.Decision {
+	decision := triage.New(args.DeploymentID, triage.KindComment, wanted.State, wanted.Reason, wanted.Comment)
+	decision.ActorKind, decision.ActorName = audit.KindHost, args.Event.Comment.Author
+	decision.Queue = jobs.FromContext(ctx)
+	decision.DecidedAt = store.Micros(args.Event.At)
+	return decision
 }
 
 // splitDecided separates the findings that a command may change from the ones that a person triaged after it was
@@ -164,26 +230,19 @@ func covers(row *ent.Finding, path string, line int64) bool {
 	return at.GetFilePath() == path && first <= line && line <= max(first, last)
 }
 
-// decide triages like the API, with the time of the comment. So it takes precedence over commands that were written
-// earlier and arrive later.
+// decide triages like the API.
 func (w *eventActions) decide(ctx context.Context, tx *ent.Tx, args eventArgs, wanted command.Command, found []*ent.Finding) error {
-	byType := map[string][]int64{}
+	if len(found) == 0 {
+		return nil
+	}
 	request := &findingsv1.BulkTriageRequest{NewTriageState: wanted.State, NewTriageReason: wanted.Reason, NewNote: wanted.Comment}
 	for _, row := range found {
-		byType[row.IssueType] = append(byType[row.IssueType], row.ID)
 		request.IssueIds = append(request.IssueIds, row.ID)
 	}
-	decision := triage.New(args.DeploymentID, wanted.State, wanted.Reason, wanted.Comment)
-	decision.ActorKind, decision.ActorName = audit.KindHost, args.Event.Comment.Author
-	decision.DecidedAt = store.Micros(args.Event.At)
-	for issueType, ids := range byType {
-		if _, err := decision.Apply(ctx, w.store, tx, issueType, ids); err != nil {
-			return err
-		}
+	if _, _, err := decisionOf(ctx, args, wanted).Apply(ctx, w.store, tx, request.GetIssueIds()); err != nil {
+		return err
 	}
-	if len(found) > 0 {
-		audit.Change(ctx, "review_comment", args.Event.Comment.ID, nil, request)
-	}
+	audit.Change(ctx, "review_comment", args.Event.Comment.ID, nil, request)
 	return nil
 }
 

@@ -13,10 +13,14 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/auditentry"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/scmapp"
+	"github.com/palisade/palisade/ent/scmconfig"
+	deploymentsv1 "github.com/palisade/palisade/gen/palisade/deployments/v1"
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/scm/host/hosttest"
 )
@@ -127,6 +131,83 @@ func TestWhoMayTriage(t *testing.T) {
 	})
 }
 
+// TestCommentsOfDevelopersMayNotIgnore: with the triage permission NONE, comments reopen and do not ignore.
+func TestCommentsOfDevelopersMayNotIgnore(t *testing.T) {
+	t.Parallel()
+	eachConfig(t, func(t *testing.T, s configCaller) {
+		h, r := s.hooked(t)
+		stored, err := proto.Marshal(&deploymentsv1.DeploymentProductConfig{Sast: &deploymentsv1.SastProductConfig{
+			Enabled: true, TriagePermission: deploymentsv1.TriagePermission_TRIAGE_PERMISSION_NONE,
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
+			return tx.Deployment.UpdateOneID(s.DeploymentID).SetProducts(stored).Exec(ctx)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const name = "pull_request_review_comment"
+		r.gitHub(t, name, command(t, 1, "/fp the input is a constant"), 200, `{"status":"accepted"}`)
+		s.settle(t)
+		wantList(t, "findings", s.stands(t, s.Tenant), mainRef+" open", mainRef+" open", pullRef+" open", pullRef+" open")
+		r.gitHub(t, name, command(t, 2, "/open"), 200, `{"status":"accepted"}`)
+		s.settle(t)
+		replies := h.Replies(thread)
+		if len(replies) != 2 || !strings.Contains(replies[0].Body, "Nothing was changed: developers may not ignore sast findings") ||
+			!strings.Contains(replies[1].Body, "was reopened") {
+			t.Errorf("replies %+v", replies)
+		}
+	})
+}
+
+// TestCommentsRequestExceptions: with the triage permission REQUEST, comments request exceptions, and the reply
+// mentions the approvers. A comment that reopens the finding rejects the request.
+func TestCommentsRequestExceptions(t *testing.T) {
+	t.Parallel()
+	eachConfig(t, func(t *testing.T, s configCaller) {
+		h, r := s.hooked(t)
+		stored, err := proto.Marshal(&deploymentsv1.DeploymentProductConfig{
+			Sast:         &deploymentsv1.SastProductConfig{Enabled: true, TriagePermission: deploymentsv1.TriagePermission_TRIAGE_PERMISSION_REQUEST},
+			ApproversTag: "@acme/appsec",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
+			return tx.Deployment.UpdateOneID(s.DeploymentID).SetProducts(stored).Exec(ctx)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const name = "pull_request_review_comment"
+		comment := func(n int, text string) *ent.ExceptionRequest {
+			r.gitHub(t, name, command(t, n, text), 200, `{"status":"accepted"}`)
+			s.settle(t)
+			return s.Store.Reader.ExceptionRequest.Query().OnlyX(s.System(t))
+		}
+		request := comment(1, "/ignore the input is a constant")
+		if request.Source != "scm_comment" || request.Reason != "no_triage_reason" || request.Note != "the input is a constant" ||
+			request.RequesterKind != "host" || request.RequesterLogin != "octavia" || request.State != "requested" {
+			t.Errorf("request %+v", request)
+		}
+		if again := comment(2, "/fp once more"); again.State != "requested" || again.Reason != request.Reason || again.Note != request.Note {
+			t.Errorf("requested again %+v", again)
+		}
+		if answered := comment(3, "/open"); answered.State != "rejected" || answered.ReviewerKind != "host" || answered.ReviewerLogin != "octavia" ||
+			answered.ReviewID == nil || answered.ReviewedAt == nil {
+			t.Errorf("answered request %+v", answered)
+		}
+		replies := h.Replies(thread)
+		if len(replies) != 3 || !strings.Contains(replies[0].Body, "needs approval: an exception was requested for octavia. An administrator approves or rejects it. @acme/appsec") ||
+			!strings.Contains(replies[1].Body, "is ignored already, or an exception is requested already.") || !strings.Contains(replies[2].Body, "was reopened") {
+			t.Errorf("replies %+v", replies)
+		}
+		wantList(t, "findings", s.stands(t, s.Tenant), mainRef+" open", mainRef+" open", pullRef+" open", pullRef+" open")
+	})
+}
+
 // TestFailedReply: if the host fails at the first reply, it is sent again, without triaging again.
 func TestFailedReply(t *testing.T) {
 	t.Parallel()
@@ -231,7 +312,43 @@ func TestApplicationWebhooks(t *testing.T) {
 		if len(h.Replies(thread)) != 1 || h.Count("POST /api/v3/app/installations/8801/access_tokens") == 0 {
 			t.Errorf("replies %+v, requests %q", h.Replies(thread), h.Requests())
 		}
+		s.appOfOthers(t, r)
 	})
+}
+
+// appOfOthers: the events of an application change only the configurations that use it.
+func (c configCaller) appOfOthers(t *testing.T, r receiver) {
+	t.Helper()
+	plain := c.Store.Reader.ScmConfig.Query().Where(scmconfig.Namespace("acme")).OnlyX(c.System(t))
+	if plain.Installed || plain.Suspended {
+		t.Errorf("a configuration without an application: %+v", plain)
+	}
+	if err := c.Store.Write(c.System(t), func(ctx context.Context, tx *ent.Tx) error { // as earlier versions stored it
+		return tx.ScmConfig.UpdateOneID(plain.ID).SetInstalled(true).SetSuspended(true).Exec(ctx)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if body := c.Get(t, c.path("")); !strings.Contains(body, `"installed":false,"suspended":false`) || strings.Contains(body, `"suspended":true`) {
+		t.Error(body)
+	}
+	if err := c.Store.Write(c.System(t), func(ctx context.Context, tx *ent.Tx) error {
+		other, err := tx.ScmApp.Create().SetDeploymentID(c.DeploymentID).SetRequestID("req-2").SetState("complete").SetScmType(plain.Type).
+			SetBaseURL(plain.BaseURL).SetNamespace("acme").SetCreatedBy(1).SetCreatedAt(1).SetExpiresAt(1).Save(ctx)
+		if err != nil {
+			return err
+		}
+		return tx.ScmConfig.UpdateOneID(plain.ID).SetScmAppID(other.ID).SetSuspended(false).Exec(ctx)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for i, action := range []string{"suspend", "deleted"} {
+		r.gitHub(t, "installation", event(t, "github_installation", `"created",`, `"`+action+`",`, `"updated_at": 1777890030`,
+			fmt.Sprintf(`"updated_at": %d`, 1777890080+i)), 200, `{"status":"accepted"}`)
+		c.settle(t)
+		if row := c.row(t, plain.ID); !row.Installed || row.Suspended {
+			t.Errorf("%s of another application: %+v", action, row)
+		}
+	}
 }
 
 // count is the number of events: a body that was sent before is not stored again.

@@ -11,10 +11,10 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/heldclose"
 	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/scan"
 	"github.com/palisade/palisade/ent/scmapp"
-	"github.com/palisade/palisade/ent/scmconfig"
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/audit"
@@ -68,6 +68,12 @@ func (w *eventActions) closeRefs(ctx context.Context, tx *ent.Tx, args eventArgs
 	if again, err = scannedSince(ctx, tx, project.ID, refs, args.Event.At); err != nil || again {
 		return again, err
 	}
+	// Closes that are held on these refs are void: nothing is open there any more.
+	_, err = tx.HeldClose.Update().Where(heldclose.ProjectID(project.ID), heldclose.RefIn(refs...), heldclose.Active(true), heldclose.State("pending")).
+		SetState("superseded").SetActive(false).SetActorKind("host").SetDecidedAt(store.Now()).Save(ctx)
+	if err != nil {
+		return false, err
+	}
 	return false, w.removeFindings(ctx, tx, args, project, refs)
 }
 
@@ -98,7 +104,7 @@ func (w *eventActions) removeFindings(ctx context.Context, tx *ent.Tx, args even
 		return err
 	}
 	err = tx.Finding.Update().Where(store.OfDeployment[predicate.Finding](args.DeploymentID), store.WithIDs[predicate.Finding](ids)).
-		SetState(lifecycle.Removed).SetStatus(lifecycle.Removed).SetStateUpdatedAt(now).Exec(tenant.ByKey(ctx))
+		SetState(lifecycle.Removed).SetStatus(lifecycle.Removed).SetStateUpdatedAt(now).ClearIgnoredByPattern().Exec(tenant.ByKey(ctx))
 	if err != nil {
 		return err
 	}
@@ -125,31 +131,16 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// installed stores whether the application is installed in its namespace, for the application and its connections.
-// Older states, and states of another installation that has ended, are ignored.
+// installed stores whether the application is installed in its namespace. Older states, and states of another
+// installation that has ended, are ignored.
 func (w *eventActions) installed(args eventArgs) step {
 	about := args.Event.Installation
 	return func(ctx context.Context, tx *ent.Tx) error {
-		before, err := w.lockApp(ctx, tx, scmapp.ID(args.AppID))
+		before, err := w.LockApp(ctx, tx, scmapp.ID(args.AppID))
 		if err != nil || isOlder(before, about) {
 			return err
 		}
-		id := ""
-		if about.Present {
-			id = strconv.FormatInt(about.ID, 10)
-		}
-		update := before.Update().SetInstallationID(id).SetSuspended(about.Suspended)
-		if !about.UpdatedAt.IsZero() {
-			update.SetInstallationAt(store.Micros(about.UpdatedAt))
-		}
-		after, err := update.Save(ctx)
-		if err != nil {
-			return err
-		}
-		if before.InstallationID != after.InstallationID || before.Suspended != after.Suspended {
-			audit.Change(ctx, appKind, after.ID, appOfConfig(before), appOfConfig(after))
-		}
-		return w.installedConfigs(ctx, tx, after, about)
+		return w.StoreInstallation(ctx, tx, before, about)
 	}
 }
 
@@ -164,28 +155,4 @@ func isOlder(app *ent.ScmApp, about webhook.Installation) bool {
 	}
 	at := store.Micros(about.UpdatedAt)
 	return at < *app.InstallationAt || at == *app.InstallationAt && about.Present && app.InstallationID == ""
-}
-
-// installedConfigs returns the one or two configurations that use the application or have its namespace.
-func (w *eventActions) installedConfigs(ctx context.Context, tx *ent.Tx, app *ent.ScmApp, about webhook.Installation) error {
-	configs, err := tx.ScmConfig.Query().Where(
-		scmconfig.Or(
-			scmconfig.ScmAppID(app.ID),
-			scmconfig.And(scmconfig.Type(app.ScmType), scmconfig.BaseURL(app.BaseURL), scmconfig.NamespaceEqualFold(app.Namespace)),
-		),
-		scmconfig.Or(scmconfig.InstalledNEQ(about.Present), scmconfig.SuspendedNEQ(about.Suspended)),
-	).Order(ent.Asc(scmconfig.FieldID)).All(ctx)
-	if err != nil {
-		return err
-	}
-	for _, before := range configs {
-		after, err := before.Update().SetInstalled(about.Present).SetSuspended(about.Suspended).SetUpdatedAt(store.Now()).Save(ctx)
-		if err != nil {
-			return err
-		}
-		if err := w.audited(ctx, tx, before, after); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -76,7 +76,10 @@ func (w *eventActions) act(ctx context.Context, args eventArgs, over step) error
 		return err
 	}
 	return w.store.Write(asHost(ctx, args, login), func(ctx context.Context, tx *ent.Tx) error {
-		if err := over(ctx, tx); err != nil || effect == nil {
+		if err := over(ctx, tx); err != nil {
+			return err
+		}
+		if err := w.seen(ctx, tx, args); err != nil || effect == nil {
 			return err
 		}
 		return ignoreMissing(effect(ctx, tx))

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 
 	"github.com/palisade/palisade/ent/scmapp"
@@ -18,6 +16,7 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/buckets"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/quota"
 	"github.com/palisade/palisade/services/scm/connect"
@@ -51,19 +50,18 @@ type IncomingWebhooks struct {
 	*Connections
 	jobs    *jobs.Jobs
 	log     *slog.Logger
-	refused *lru.Cache[string, *rate.Limiter]
+	refused *buckets.Buckets[string] // unverified webhooks by key
 
 	mu      sync.Mutex
 	inboxes map[int64]*inbox // by deployment
 }
 
 // NewIncomingWebhooks receives webhooks. The jobs of IncomingBackground process them.
-func NewIncomingWebhooks(c *Connections, j *jobs.Jobs, log *slog.Logger) (*IncomingWebhooks, error) {
-	refused, err := lru.New[string, *rate.Limiter](webhookKeys)
-	if err != nil {
-		return nil, err
+func NewIncomingWebhooks(c *Connections, j *jobs.Jobs, log *slog.Logger) *IncomingWebhooks {
+	return &IncomingWebhooks{
+		Connections: c, jobs: j, log: log, inboxes: map[int64]*inbox{},
+		refused: buckets.New[string](webhookKeys, refusedPerSecond, refusedBurst),
 	}
-	return &IncomingWebhooks{Connections: c, jobs: j, log: log, refused: refused, inboxes: map[int64]*inbox{}}, nil
 }
 
 // ReceiveWebhook verifies a webhook and stores its event. The rate limit applies to unverified webhooks only: hosts
@@ -95,23 +93,11 @@ func (s *IncomingWebhooks) ReceiveWebhook(stream grpc.ClientStreamingServer[scmv
 	return stream.SendAndClose(&scmv1.ReceiveWebhookResponse{Status: status})
 }
 
-// refusals is the rate limiter of a key's unverified webhooks.
-func (s *IncomingWebhooks) refusals(key string) *rate.Limiter {
-	bucket, ok := s.refused.Get(key)
-	if !ok {
-		bucket = rate.NewLimiter(refusedPerSecond, refusedBurst)
-		if other, exists, _ := s.refused.PeekOrAdd(key, bucket); exists {
-			bucket = other // of a concurrent request
-		}
-	}
-	return bucket
-}
-
 // refuseEarly rejects a webhook of an unknown key before reading its body, if the limit of the key or of the caller's
 // address is exhausted. The body of a known key is read anyway, since its signature may be valid. This difference
 // reveals which keys exist, but only to a caller that already knows the key: keys have 256 random bits.
 func (s *IncomingWebhooks) refuseEarly(ctx context.Context, key string) error {
-	if !quota.UsedUp(ctx) && s.refusals(key).Tokens() >= 1 {
+	if !quota.UsedUp(ctx) && s.refused.Of(key).Tokens() >= 1 {
 		return nil
 	}
 	from, err := s.sender(ctx, key)
@@ -181,7 +167,7 @@ func (s *IncomingWebhooks) verify(ctx context.Context, key string, call *scmv1.W
 	if err == nil {
 		return from, nil
 	}
-	if !s.refusals(key).Allow() {
+	if !s.refused.Of(key).Allow() {
 		return sender{}, apierr.RateLimited(time.Second)
 	}
 	if from.key != "" {

@@ -54,6 +54,30 @@ func TestClosedPullRequest(t *testing.T) {
 	})
 }
 
+// TestClosedPullRequestEndsHeldCloses: nothing is open on its refs any more.
+func TestClosedPullRequestEndsHeldCloses(t *testing.T) {
+	t.Parallel()
+	eachConfig(t, func(t *testing.T, s configCaller) {
+		_, r := s.hooked(t)
+		var lines []int
+		for n := range 12 {
+			lines = append(lines, 100+10*n)
+		}
+		for _, ref := range []string{pullRef, mainRef} {
+			s.Upload(t, "acme/web", ref, sarifOf(t, lines...))
+			s.Upload(t, "acme/web", ref, sarifOf(t))
+		}
+		r.gitHub(t, "pull_request", event(t, "github_pull_request"), 200, `{"status":"accepted"}`)
+		s.settle(t)
+		for _, hold := range s.Store.Reader.HeldClose.Query().AllX(s.System(t)) {
+			want := map[string]string{pullRef: "superseded host", mainRef: "pending "}[hold.Ref]
+			if got := hold.State + " " + hold.ActorKind; got != want || hold.Active != (hold.Ref == mainRef) {
+				t.Errorf("held closes on %s: %s, want %s", hold.Ref, got, want)
+			}
+		}
+	})
+}
+
 // TestReplayedWebhook sends the same event twice, the second time with another delivery id, which the host does not
 // sign.
 func TestReplayedWebhook(t *testing.T) {

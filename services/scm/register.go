@@ -14,10 +14,6 @@ func Register(d *server.Deps) server.Parts {
 	return server.Parts{
 		Background: []jobs.Work{c.Background(d.Log), IncomingBackground(c, d.Log)},
 		Services: func(context.Context) ([]server.Service, error) {
-			incoming, err := NewIncomingWebhooks(c, d.Jobs, d.Log)
-			if err != nil {
-				return nil, err
-			}
 			return []server.Service{
 				server.Group[scmv1.ScmServiceServer](scmv1.RegisterScmServiceServer, NewConfigurations(c, d.Jobs),
 					scmv1.RegisterScmServiceHandlerClient, scmv1.NewScmServiceClient),
@@ -27,7 +23,7 @@ func Register(d *server.Deps) server.Parts {
 					scmv1.RegisterScmAppsServiceHandlerClient, scmv1.NewScmAppsServiceClient),
 				server.Group[scmv1.ReviewCommentProductContentServiceServer](scmv1.RegisterReviewCommentProductContentServiceServer, NewReviewComments(d.Store),
 					scmv1.RegisterReviewCommentProductContentServiceHandlerClient, scmv1.NewReviewCommentProductContentServiceClient),
-				server.GroupWithoutRoutes[scmv1.IncomingWebhooksServiceServer](scmv1.RegisterIncomingWebhooksServiceServer, incoming),
+				server.GroupWithoutRoutes[scmv1.IncomingWebhooksServiceServer](scmv1.RegisterIncomingWebhooksServiceServer, NewIncomingWebhooks(c, d.Jobs, d.Log)),
 			}, nil
 		},
 	}

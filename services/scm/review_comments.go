@@ -27,6 +27,10 @@ func NewReviewComments(st *store.Store) *ReviewComments { return &ReviewComments
 // CreateReviewCommentProductContent adds text to the review comments of a product.
 func (s *ReviewComments) CreateReviewCommentProductContent(ctx context.Context, r *scmv1.CreateReviewCommentProductContentRequest) (*scmv1.CreateReviewCommentProductContentResponse, error) {
 	wanted := r.GetReviewCommentProductContent()
+	if productType(wanted) == "" {
+		return nil, apierr.InvalidArgument("reviewCommentProductContent.productContent.productType", "productType is required: one of %s",
+			apierr.EnumWords(scmv1.Product(0).Descriptor()))
+	}
 	response := &scmv1.CreateReviewCommentProductContentResponse{}
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		deploymentID, _ := tenant.FromContext(ctx)
@@ -59,7 +63,8 @@ func (s *ReviewComments) ListReviewCommentProductContent(ctx context.Context, _ 
 	return response, nil
 }
 
-// UpdateReviewCommentProductContent replaces a text (contract operation 8).
+// UpdateReviewCommentProductContent replaces a text (contract operation 8). A request without a product keeps the
+// stored one.
 func (s *ReviewComments) UpdateReviewCommentProductContent(ctx context.Context, r *scmv1.UpdateReviewCommentProductContentRequest) (*scmv1.UpdateReviewCommentProductContentResponse, error) {
 	wanted := r.GetReviewCommentProductContent()
 	response := &scmv1.UpdateReviewCommentProductContentResponse{}
@@ -68,8 +73,11 @@ func (s *ReviewComments) UpdateReviewCommentProductContent(ctx context.Context, 
 		if err != nil {
 			return err
 		}
-		after, err := before.Update().SetContentType(contentType(wanted)).SetProductType(productType(wanted)).
-			SetContent(wanted.GetContent()).SetUpdatedAt(store.Now()).Save(ctx)
+		update := before.Update().SetContentType(contentType(wanted)).SetContent(wanted.GetContent()).SetUpdatedAt(store.Now())
+		if product := productType(wanted); product != "" {
+			update.SetProductType(product)
+		}
+		after, err := update.Save(ctx)
 		if err != nil {
 			return contentTaken(err, wanted)
 		}
@@ -128,8 +136,12 @@ func contentType(c *scmv1.ReviewCommentContent) string {
 	return c.GetContentType().String()
 }
 
+// productType is empty for a text without a product.
 func productType(c *scmv1.ReviewCommentContent) string {
-	return c.GetProductContent().GetProductType().String()
+	if product := c.GetProductContent().GetProductType(); product != scmv1.Product_PRODUCT_UNSPECIFIED {
+		return product.String()
+	}
+	return ""
 }
 
 func convertContent(row *ent.ReviewCommentContent) *scmv1.ReviewCommentContent {

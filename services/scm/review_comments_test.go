@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -52,6 +53,22 @@ func TestReviewCommentContent(t *testing.T) {
 		s.do(t, http.MethodPut, path("/"+id), strings.Replace(update, `{"contentType"`, `{"id":"999","contentType"`, 1), 200)
 		body = s.do(t, http.MethodPut, path("/"+id), content("Ask #appsec", "PRODUCT_SCA"), 200)
 		apitest.Golden(t, "update_review_comment_content", body)
+		for _, product := range []string{"", `,"productContent":{}`, `,"productContent":null`, `,"productContent":{"productType":"PRODUCT_UNSPECIFIED"}`} {
+			kept := s.do(t, http.MethodPut, path("/"+id), `{"reviewCommentProductContent":{"content":"Ask #appsec"`+product+`}}`, 200)
+			if kept != body {
+				t.Errorf("with%s the product is not kept: %s", product, kept)
+			}
+		}
+		numeric, _ := strconv.ParseInt(id, 10, 64)
+		kept, err := scmv1.NewReviewCommentProductContentServiceClient(s.Conn).UpdateReviewCommentProductContent(s.Context(t, s.Token),
+			&scmv1.UpdateReviewCommentProductContentRequest{
+				DeploymentId: s.DeploymentID, ReviewCommentProductContentId: numeric,
+				ReviewCommentProductContent: &scmv1.ReviewCommentContent{Content: "Ask #appsec", ProductContent: &scmv1.ProductContent{}},
+			})
+		if err != nil {
+			t.Fatal(err)
+		}
+		apitest.Same(t, kept, body)
 		list := s.Get(t, path(""))
 		apitest.Golden(t, "list_review_comment_content", list)
 		answer, err := scmv1.NewReviewCommentProductContentServiceClient(s.Conn).ListReviewCommentProductContent(s.Context(t, s.Token),
@@ -73,15 +90,20 @@ func TestReviewCommentContentInvalid(t *testing.T) {
 		path := func(more string) string { return contentPath(s.DeploymentID, more) }
 		id := idOf(t, s.do(t, http.MethodPost, path(""), content("kept", "PRODUCT_SAST"), 200))
 		for _, body := range []string{
-			``, `{}`, `{"reviewCommentProductContent":{}}`, `{"reviewCommentProductContent":{"content":"x"}}`,
-			`{"reviewCommentProductContent":{"content":"x","productContent":{}}}`,
+			``, `{}`, `{"reviewCommentProductContent":{}}`,
 			`{"reviewCommentProductContent":{"productContent":{"productType":"PRODUCT_SCA"}}}`,
 			content("", "PRODUCT_SCA"), content(" \n", "PRODUCT_SCA"), content("a\x00b", "PRODUCT_SCA"), content(strings.Repeat("ü", 10_001), "PRODUCT_SCA"),
-			content("x", "PRODUCT_UNSPECIFIED"), content("x", "PRODUCT_DAST"),
+			content("x", "PRODUCT_DAST"),
 			strings.Replace(content("x", "PRODUCT_SCA"), "_ADDENDUM", "_TITLE", 1),
 		} {
 			s.do(t, http.MethodPost, path(""), body, 400)
 			s.do(t, http.MethodPut, path("/"+id), body, 400)
+		}
+		for _, product := range []string{"", `,"productContent":{}`, `,"productContent":{"productType":"PRODUCT_UNSPECIFIED"}`} {
+			body := s.do(t, http.MethodPost, path(""), `{"reviewCommentProductContent":{"content":"x"`+product+`}}`, 400)
+			if !strings.Contains(body, "productType is required") {
+				t.Error(body)
+			}
 		}
 		globex := s.AddTenant(t, "globex")
 		for _, token := range []string{globex.Token} {

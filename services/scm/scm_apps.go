@@ -18,12 +18,8 @@ import (
 	"github.com/palisade/palisade/services/scm/host"
 )
 
-const (
-	// appKind is the object kind of applications in the audit trail.
-	appKind = "scm_app"
-	// appRequestLife is how long a request may be completed. It is GitHub's own limit for the code.
-	appRequestLife = time.Hour
-)
+// appRequestLife is how long a request may be completed. It is GitHub's own limit for the code.
+const appRequestLife = time.Hour
 
 // States of an application.
 const (
@@ -58,14 +54,14 @@ func (s *Apps) CreateScmAppRequest(ctx context.Context, r *scmv1.CreateScmAppReq
 		create := tx.ScmApp.Create().SetDeploymentID(deploymentID).SetRequestID(requestID).SetState(appPending).
 			SetScmType(wanted.kind.String()).SetBaseURL(wanted.baseURL).SetNamespace(wanted.namespace).SetEntityType(wanted.entity).
 			SetCreatedBy(caller.UserID).SetCreatedAt(store.Micros(now)).SetExpiresAt(store.Micros(now.Add(appRequestLife)))
-		if r.GetDeploymentScmConfigId() != 0 {
-			create.SetScmConfigID(r.GetDeploymentScmConfigId())
+		if wanted.configID != 0 {
+			create.SetScmConfigID(wanted.configID)
 		}
 		row, err := create.Save(ctx)
 		if err != nil {
 			return err
 		}
-		audit.Change(ctx, appKind, row.ID, nil, appOfConfig(row))
+		audit.Change(ctx, connect.AuditApp, row.ID, nil, connect.AppMessage(row))
 		return nil
 	})
 	if err != nil {
@@ -78,6 +74,7 @@ func (s *Apps) CreateScmAppRequest(ctx context.Context, r *scmv1.CreateScmAppReq
 type wantedApp struct {
 	kind                       scmv1.ScmType
 	baseURL, namespace, entity string
+	configID                   int64 // 0 for none
 }
 
 // wantedApp fills absent fields from the connection that the request names.
@@ -91,10 +88,15 @@ func (s *Apps) wantedApp(ctx context.Context, tx *ent.Tx, r *scmv1.CreateScmAppR
 	}
 	raw := r.GetBaseUrl()
 	if r.GetDeploymentScmConfigId() != 0 {
-		config, err := s.lock(ctx, tx, r.GetDeploymentScmConfigId())
+		asked, err := named(ctx, tx.Client(), r.GetDeploymentScmConfigId())
 		if err != nil {
 			return w, err
 		}
+		config, err := s.lock(ctx, tx, asked.ID)
+		if err != nil {
+			return w, err
+		}
+		w.configID = config.ID
 		if w.kind = connect.TypeOf(config.Type); !isGitHub(w.kind) {
 			return w, apierr.FailedPrecondition("SCM config %d is of type %s: applications can be registered at GitHub and GitHub Enterprise only", config.ID, w.kind)
 		}
@@ -152,7 +154,7 @@ func (s *Apps) GetScmApp(ctx context.Context, r *scmv1.GetScmAppRequest) (*scmv1
 	if err != nil {
 		return nil, err
 	}
-	return &scmv1.GetScmAppResponse{App: appOfConfig(row)}, nil
+	return &scmv1.GetScmAppResponse{App: connect.AppMessage(row)}, nil
 }
 
 // ListScmApps lists the registered applications by id.
@@ -163,7 +165,7 @@ func (s *Apps) ListScmApps(ctx context.Context, _ *scmv1.ListScmAppsRequest) (*s
 	}
 	response := &scmv1.ListScmAppsResponse{}
 	for _, row := range rows {
-		response.Apps = append(response.Apps, appOfConfig(row))
+		response.Apps = append(response.Apps, connect.AppMessage(row))
 	}
 	return response, nil
 }
@@ -175,7 +177,7 @@ func (s *Apps) GetGitHubAppStatus(ctx context.Context, r *scmv1.GetGitHubAppStat
 		scmapp.InstallationIDNEQ(""), scmapp.Suspended(false)).Exist(ctx)
 	if err == nil && !installed {
 		installed, err = s.store.Reader.ScmConfig.Query().Where(scmconfig.TypeIn(gitHub...), scmconfig.NamespaceEqualFold(r.GetNamespace()),
-			scmconfig.Installed(true), scmconfig.Suspended(false)).Exist(ctx)
+			scmconfig.ScmAppIDNotNil(), scmconfig.Installed(true), scmconfig.Suspended(false)).Exist(ctx)
 	}
 	if err != nil {
 		return nil, err
@@ -187,7 +189,7 @@ func (s *Apps) GetGitHubAppStatus(ctx context.Context, r *scmv1.GetGitHubAppStat
 // DeleteScmApp deletes an application or an unfinished request.
 func (s *Apps) DeleteScmApp(ctx context.Context, r *scmv1.DeleteScmAppRequest) (*scmv1.DeleteScmAppResponse, error) {
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		row, err := s.lockApp(ctx, tx, scmapp.ID(r.GetScmAppId()), notExpired())
+		row, err := s.LockApp(ctx, tx, scmapp.ID(r.GetScmAppId()), notExpired())
 		if ent.IsNotFound(err) {
 			return apierr.NotFound("SCM app %d not found", r.GetScmAppId())
 		}
@@ -197,7 +199,7 @@ func (s *Apps) DeleteScmApp(ctx context.Context, r *scmv1.DeleteScmAppRequest) (
 		if err := s.releaseConfigs(ctx, tx, row); err != nil {
 			return err
 		}
-		audit.Change(ctx, appKind, row.ID, appOfConfig(row), nil)
+		audit.Change(ctx, connect.AuditApp, row.ID, connect.AppMessage(row), nil)
 		return tx.ScmApp.DeleteOneID(row.ID).Exec(ctx)
 	})
 	if err != nil {
@@ -213,7 +215,7 @@ func (s *Apps) releaseConfigs(ctx context.Context, tx *ent.Tx, app *ent.ScmApp) 
 	if err != nil || len(rows) == 0 {
 		return err
 	}
-	before, err := convertConfigs(ctx, tx.Client(), rows...)
+	before, err := connect.ConfigMessages(ctx, tx.Client(), rows...)
 	if err != nil {
 		return err
 	}
@@ -224,12 +226,12 @@ func (s *Apps) releaseConfigs(ctx context.Context, tx *ent.Tx, app *ent.ScmApp) 
 	for _, row := range rows {
 		row.ScmAppID, row.Installed, row.Suspended = nil, false, false
 	}
-	after, err := convertConfigs(ctx, tx.Client(), rows...)
+	after, err := connect.ConfigMessages(ctx, tx.Client(), rows...)
 	if err != nil {
 		return err
 	}
 	for i, row := range rows {
-		audit.Change(ctx, auditKind, row.ID, before[i], after[i])
+		audit.Change(ctx, connect.AuditConfig, row.ID, before[i], after[i])
 	}
 	return nil
 }

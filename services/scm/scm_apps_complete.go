@@ -48,7 +48,7 @@ func (s *Apps) CompleteScmAppRequest(ctx context.Context, r *scmv1.CompleteScmAp
 	if err := app.SetWebhook(ctx, s.callback(done.WebhookKey), made.WebhookSecret); err != nil {
 		s.log.WarnContext(ctx, "the webhook of a new application was not set up; rotating its secret tries again", "scm_app_id", done.ID, "error", err)
 	}
-	return &scmv1.CompleteScmAppRequestResponse{App: appOfConfig(done)}, nil
+	return &scmv1.CompleteScmAppRequestResponse{App: connect.AppMessage(done)}, nil
 }
 
 // pendingRequest finds a request in the deployments that the caller administers.
@@ -82,7 +82,7 @@ func notExpired() predicate.ScmApp {
 // request id, which was known when the application was created.
 func (s *Apps) storeApp(ctx context.Context, id int64, made host.RegisteredApp, readsCode bool) (after *ent.ScmApp, err error) {
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		row, err := s.lockApp(ctx, tx, scmapp.ID(id), scmapp.State(appPending))
+		row, err := s.LockApp(ctx, tx, scmapp.ID(id), scmapp.State(appPending))
 		if ent.IsNotFound(err) {
 			return errNoRequest() // completed or deleted concurrently
 		}
@@ -108,7 +108,7 @@ func (s *Apps) storeApp(ctx context.Context, id int64, made host.RegisteredApp, 
 		if after, err = update.Save(ctx); err != nil {
 			return err
 		}
-		audit.Change(ctx, appKind, row.ID, appOfConfig(row), appOfConfig(after))
+		audit.Change(ctx, connect.AuditApp, row.ID, connect.AppMessage(row), connect.AppMessage(after))
 		return s.giveToConfig(ctx, tx, after)
 	})
 	return after, err
@@ -126,11 +126,13 @@ func (s *Apps) giveToConfig(ctx context.Context, tx *ent.Tx, app *ent.ScmApp) er
 	if err != nil {
 		return err
 	}
-	after, err := before.Update().SetScmAppID(app.ID).SetUpdatedAt(store.Now()).Save(ctx)
+	used := usedApp{app}
+	after, err := before.Update().SetScmAppID(app.ID).SetInstalled(used.installedIn(before.Namespace)).
+		SetSuspended(used.suspendedIn(before.Namespace)).SetUpdatedAt(store.Now()).Save(ctx)
 	if err != nil {
 		return err
 	}
-	return s.audited(ctx, tx, before, after)
+	return s.Audited(ctx, tx, before, after)
 }
 
 // RotateScmAppWebhookSecret sets a new secret at the host, then stores it. If storing fails, the host gets the stored
@@ -165,7 +167,7 @@ func (s *Apps) RotateScmAppWebhookSecret(ctx context.Context, r *scmv1.RotateScm
 
 func (s *Apps) storeAppSecret(ctx context.Context, row *ent.ScmApp, fresh string) error {
 	return s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		now, err := s.lockApp(ctx, tx, scmapp.ID(row.ID))
+		now, err := s.LockApp(ctx, tx, scmapp.ID(row.ID))
 		if ent.IsNotFound(err) || err == nil && !bytes.Equal(now.WebhookSecret, row.WebhookSecret) {
 			return apierr.Conflict("SCM app %d was deleted or its webhook secret rotated by another request at the same time", row.ID)
 		}
@@ -178,7 +180,7 @@ func (s *Apps) storeAppSecret(ctx context.Context, row *ent.ScmApp, fresh string
 		}
 		after, err := now.Update().SetPreviousWebhookSecret(now.WebhookSecret).SetWebhookSecret(sealed).SetWebhookRotatedAt(store.Now()).Save(ctx)
 		if err == nil {
-			audit.Change(ctx, appKind, row.ID, appOfConfig(now), appOfConfig(after))
+			audit.Change(ctx, connect.AuditApp, row.ID, connect.AppMessage(now), connect.AppMessage(after))
 		}
 		return err
 	})
@@ -199,13 +201,4 @@ func (s *Apps) restoreAppSecret(ctx context.Context, app *host.App, id int64) {
 	if err != nil {
 		s.log.ErrorContext(ctx, "an application's webhook may have a secret that is not stored: rotate it again", "scm_app_id", id, "error", err)
 	}
-}
-
-// lockApp finds an application and locks it until the end of the transaction.
-func (c *Connections) lockApp(ctx context.Context, tx *ent.Tx, where ...predicate.ScmApp) (*ent.ScmApp, error) {
-	query := tx.ScmApp.Query().Where(where...)
-	if c.store.Postgres() {
-		query.ForUpdate()
-	}
-	return query.Only(ctx)
 }

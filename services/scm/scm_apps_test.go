@@ -17,9 +17,12 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/scmapp"
+	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/store"
@@ -289,6 +292,17 @@ func TestScmAppRequestInvalid(t *testing.T) {
 				t.Errorf("%s: %s, want %q", more, body, want)
 			}
 		}
+		for _, body := range []string{``, `{}`, `{"deploymentId":0}`, `{"namespace":"acme"}`} {
+			if got := s.Body(t, chief, http.MethodPost, "/api/scm/app_request", body, 400); !strings.Contains(got, "deploymentId is required") {
+				t.Errorf("%s: %s", body, got)
+			}
+		}
+		_, err := scmv1.NewScmAppsServiceClient(s.Conn).CreateScmAppRequest(s.Context(t, chief), &scmv1.CreateScmAppRequestRequest{Namespace: "acme"})
+		if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "deploymentId is required") {
+			t.Errorf("over gRPC: %v", err)
+		}
+		s.Body(t, "", http.MethodPost, "/api/scm/app_request", `{}`, 401)
+		s.Body(t, chief, http.MethodPost, "/api/scm/app_request", `{"deploymentId":999999,"namespace":"acme"}`, 404)
 		s.Body(t, chief, http.MethodPost, "/api/scm/app_request", fmt.Sprintf(`{"deploymentId":%d,"deploymentScmConfigId":999999}`, s.DeploymentID), 404)
 		s.Body(t, s.Token, http.MethodPost, "/api/scm/app_request", fmt.Sprintf(`{"deploymentId":%d,"namespace":"acme"}`, s.DeploymentID), 403)
 		if n := s.Store.Reader.ScmApp.Query().CountX(s.System(t)); n != 0 {

@@ -3,21 +3,19 @@ package scm
 import (
 	"context"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/scmconfig"
 	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
-	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/tasktoken"
 	"github.com/palisade/palisade/services/scm/connect"
 	"github.com/palisade/palisade/services/scm/host"
 )
-
-// auditKind is the object kind of configurations in the audit trail.
-const auditKind = "scm_config"
 
 // Configurations is the service group "SCM configurations".
 type Configurations struct {
@@ -25,11 +23,12 @@ type Configurations struct {
 	*Connections
 	webhooks *Webhooks
 	jobs     *jobs.Jobs
+	tasks    *tasktoken.Tokens
 }
 
 // NewConfigurations serves configurations.
 func NewConfigurations(c *Connections, j *jobs.Jobs) *Configurations {
-	return &Configurations{Connections: c, webhooks: NewWebhooks(c), jobs: j}
+	return &Configurations{Connections: c, webhooks: NewWebhooks(c), jobs: j, tasks: tasktoken.New(c.store, c.seals.Keyring, c.publicURL)}
 }
 
 // CreateScmConfig creates a configuration, and its webhook if requested.
@@ -46,13 +45,14 @@ func (s *Configurations) CreateScmConfig(ctx context.Context, r *scmv1.CreateScm
 		if err := checkFree(ctx, tx, 0, r.GetType().String(), baseURL, r.GetNamespace()); err != nil {
 			return err
 		}
-		appID, token, err := s.credentialFrom(ctx, tx, r, baseURL)
+		app, token, err := s.credentialFrom(ctx, tx, r, baseURL)
 		if err != nil {
 			return err
 		}
 		now := store.Now()
 		row, err = tx.ScmConfig.Create().SetType(r.GetType().String()).SetNamespace(r.GetNamespace()).SetSourceID(r.GetSourceId()).
-			SetBaseURL(baseURL).SetNillableScmAppID(appID).SetAutoScan(r.GetAutoScan()).SetDiffEnabled(r.GetAutoScanSettings().GetDiffEnabled()).
+			SetBaseURL(baseURL).SetNillableScmAppID(app.id()).SetInstalled(app.installedIn(r.GetNamespace())).
+			SetSuspended(app.suspendedIn(r.GetNamespace())).SetAutoScan(r.GetAutoScan()).SetDiffEnabled(r.GetAutoScanSettings().GetDiffEnabled()).
 			SetCreatedAt(now).SetUpdatedAt(now).Save(ctx)
 		if err != nil {
 			return taken(err, r.GetType().String(), baseURL, r.GetNamespace())
@@ -66,7 +66,7 @@ func (s *Configurations) CreateScmConfig(ctx context.Context, r *scmv1.CreateScm
 				return err
 			}
 		}
-		return s.audited(ctx, tx, nil, row)
+		return s.Audited(ctx, tx, nil, row)
 	})
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (s *Configurations) CreateScmConfig(ctx context.Context, r *scmv1.CreateScm
 			return nil, err
 		}
 	}
-	config, err := convertOne(ctx, s.store.Reader, row)
+	config, err := connect.ConfigMessage(ctx, s.store.Reader, row)
 	return &scmv1.CreateScmConfigResponse{Config: config}, err
 }
 
@@ -88,7 +88,7 @@ func (s *Configurations) DeleteScmConfig(ctx context.Context, r *scmv1.DeleteScm
 		if err != nil {
 			return err
 		}
-		if err := s.audited(ctx, tx, row, nil); err != nil {
+		if err := s.Audited(ctx, tx, row, nil); err != nil {
 			return err
 		}
 		if err := s.enqueueUnsubscribe(ctx, row); err != nil {
@@ -146,23 +146,26 @@ func checkNamespace(kind scmv1.ScmType, namespace string) error {
 
 // credentialFrom returns the application and the access token for a new configuration. They come from another
 // configuration that it names, unless the request has a token.
-func (s *Configurations) credentialFrom(ctx context.Context, tx *ent.Tx, r *scmv1.CreateScmConfigRequest, baseURL string) (appID *int64, token string, err error) {
+func (s *Configurations) credentialFrom(ctx context.Context, tx *ent.Tx, r *scmv1.CreateScmConfigRequest, baseURL string) (app usedApp, token string, err error) {
 	token = r.GetAccessToken()
 	if r.GetScmConfigId() == 0 {
-		return nil, token, nil
+		return usedApp{}, token, nil
 	}
-	other, err := find(ctx, tx.Client(), r.GetScmConfigId())
+	other, err := named(ctx, tx.Client(), r.GetScmConfigId())
 	if err != nil {
-		return nil, "", err
+		return usedApp{}, "", err
 	}
 	if other.Type != r.GetType().String() || other.BaseURL != baseURL {
-		return nil, "", apierr.InvalidArgument("scmConfigId", "scmConfigId must be a connection to the same host (%s at %s); connection %d is %s at %s",
+		return usedApp{}, "", apierr.InvalidArgument("scmConfigId", "scmConfigId must be a connection to the same host (%s at %s); connection %d is %s at %s",
 			r.GetType(), baseURL, other.ID, other.Type, other.BaseURL)
 	}
 	if token == "" {
-		token, err = s.seals.Open(connect.ConfigTable, connect.AccessToken, other.DeploymentID, other.ID, other.AccessToken)
+		if token, err = s.seals.Open(connect.ConfigTable, connect.AccessToken, other.DeploymentID, other.ID, other.AccessToken); err != nil {
+			return usedApp{}, "", err
+		}
 	}
-	return other.ScmAppID, token, err
+	app, err = appOf(ctx, tx, other)
+	return app, token, err
 }
 
 // checkFree rejects a second configuration of a namespace, case-insensitively as the hosts are. The unique index
@@ -200,6 +203,26 @@ func find(ctx context.Context, db *ent.Client, id int64) (*ent.ScmConfig, error)
 	return orNotFound(id)(db.ScmConfig.Query().Where(scmconfig.ID(id)).Only(ctx))
 }
 
+// named finds the configuration that a request names: by its id or, if none has it, by its scmId, the host's id of its
+// namespace. Deleting a configuration or its webhook takes only the id: a repeated request must not reach another
+// configuration.
+func named(ctx context.Context, db *ent.Client, id int64) (*ent.ScmConfig, error) {
+	row, err := db.ScmConfig.Query().Where(scmconfig.ID(id)).Only(ctx)
+	if !ent.IsNotFound(err) {
+		return row, err
+	}
+	rows, err := db.ScmConfig.Query().Where(scmconfig.ScmID(strconv.FormatInt(id, 10))).Order(ent.Asc(scmconfig.FieldID)).Limit(2).All(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(rows) == 1:
+		return rows[0], nil
+	case len(rows) > 1: // of different hosts
+		return nil, apierr.FailedPrecondition("several SCM configs have the scmId %d: name one by its id, such as %d or %d", id, rows[0].ID, rows[1].ID)
+	}
+	return nil, apierr.NotFound("SCM config %d not found", id)
+}
+
 func orNotFound(id int64) func(*ent.ScmConfig, error) (*ent.ScmConfig, error) {
 	return func(row *ent.ScmConfig, err error) (*ent.ScmConfig, error) {
 		if ent.IsNotFound(err) {
@@ -207,30 +230,4 @@ func orNotFound(id int64) func(*ent.ScmConfig, error) (*ent.ScmConfig, error) {
 		}
 		return row, err
 	}
-}
-
-// audited writes an audit entry for a configuration change. before or after may be nil. The entry has the form of the
-// API.
-func (c *Connections) audited(ctx context.Context, tx *ent.Tx, before, after *ent.ScmConfig) error {
-	var sides [2]*scmv1.ScmConfig
-	var id int64
-	for i, row := range []*ent.ScmConfig{before, after} {
-		if row == nil {
-			continue
-		}
-		config, err := convertOne(ctx, tx.Client(), row)
-		if err != nil {
-			return err
-		}
-		sides[i], id = config, row.ID
-	}
-	switch {
-	case sides[0] == nil:
-		audit.Change(ctx, auditKind, id, nil, sides[1])
-	case sides[1] == nil:
-		audit.Change(ctx, auditKind, id, sides[0], nil)
-	default:
-		audit.Change(ctx, auditKind, id, sides[0], sides[1])
-	}
-	return nil
 }

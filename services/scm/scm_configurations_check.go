@@ -16,7 +16,7 @@ import (
 
 // CheckScmConfig calls the host and stores the result.
 func (s *Configurations) CheckScmConfig(ctx context.Context, r *scmv1.CheckScmConfigRequest) (*scmv1.CheckScmConfigResponse, error) {
-	row, err := find(ctx, s.store.Reader, r.GetConfigId())
+	row, err := named(ctx, s.store.Reader, r.GetConfigId())
 	if err != nil {
 		return nil, err
 	}
@@ -27,8 +27,11 @@ func (s *Configurations) CheckScmConfig(ctx context.Context, r *scmv1.CheckScmCo
 	if err := s.storeCheck(ctx, row, found); err != nil {
 		return nil, err
 	}
+	if err := s.refreshApp(ctx, row); err != nil {
+		return nil, err
+	}
 	return &scmv1.CheckScmConfigResponse{
-		Status:      &scmv1.ScmStatus{Checked: instant(&found.at), Ok: found.failure == "", Error: found.failure},
+		Status:      &scmv1.ScmStatus{Checked: store.Timestamp(&found.at), Ok: found.failure == "", Error: found.failure},
 		TokenScopes: found.account.Scopes,
 	}, nil
 }
@@ -97,7 +100,7 @@ func (s *Configurations) storeCheck(ctx context.Context, asked *ent.ScmConfig, f
 		if err != nil {
 			return err
 		}
-		return s.audited(ctx, tx, before, after)
+		return s.Audited(ctx, tx, before, after)
 	})
 }
 

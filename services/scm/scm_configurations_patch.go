@@ -16,7 +16,11 @@ func (s *Configurations) PatchScmConfig(ctx context.Context, r *scmv1.PatchScmCo
 	var row *ent.ScmConfig
 	var moved bool
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		before, err := s.lock(ctx, tx, r.GetConfigId())
+		asked, err := named(ctx, tx.Client(), r.GetConfigId())
+		if err != nil {
+			return err
+		}
+		before, err := s.lock(ctx, tx, asked.ID)
 		if err != nil {
 			return err
 		}
@@ -30,7 +34,7 @@ func (s *Configurations) PatchScmConfig(ctx context.Context, r *scmv1.PatchScmCo
 		if row, err = update.Save(ctx); err != nil {
 			return taken(err, before.Type, before.BaseURL, r.GetNamespace())
 		}
-		return s.audited(ctx, tx, before, row)
+		return s.Audited(ctx, tx, before, row)
 	})
 	if err != nil {
 		return nil, err
@@ -40,7 +44,7 @@ func (s *Configurations) PatchScmConfig(ctx context.Context, r *scmv1.PatchScmCo
 			return nil, err
 		}
 	}
-	config, err := convertOne(ctx, s.store.Reader, row)
+	config, err := connect.ConfigMessage(ctx, s.store.Reader, row)
 	return &scmv1.PatchScmConfigResponse{Config: config}, err
 }
 
@@ -90,7 +94,12 @@ func (s *Configurations) changeNamespace(ctx context.Context, tx *ent.Tx, r *scm
 		return false, err
 	}
 	clearCheck(update)
-	update.SetScmID("").SetEntityType("").ClearLastSuccessfulSyncAt()
+	app, err := appOf(ctx, tx, before)
+	if err != nil {
+		return false, err
+	}
+	update.SetScmID("").SetEntityType("").ClearLastSuccessfulSyncAt().
+		SetInstalled(app.installedIn(r.GetNamespace())).SetSuspended(app.suspendedIn(r.GetNamespace()))
 	endReceiver(update)
 	return len(before.Subscriptions) > 0, nil
 }

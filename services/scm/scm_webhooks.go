@@ -30,18 +30,18 @@ func NewWebhooks(c *Connections) *Webhooks { return &Webhooks{Connections: c} }
 
 // ListScmWebhookSubscription lists the webhooks from the last check of the host.
 func (s *Webhooks) ListScmWebhookSubscription(ctx context.Context, r *scmv1.ListScmWebhookSubscriptionRequest) (*scmv1.ListScmWebhookSubscriptionResponse, error) {
-	row, err := find(ctx, s.store.Reader, r.GetConfigId())
+	row, err := named(ctx, s.store.Reader, r.GetConfigId())
 	if err != nil {
 		return nil, err
 	}
 	return &scmv1.ListScmWebhookSubscriptionResponse{
-		DeploymentId: row.DeploymentID, ConfigId: row.ID, Subscriptions: subscriptionsOf(row.Subscriptions),
+		DeploymentId: row.DeploymentID, ConfigId: row.ID, Subscriptions: connect.SubscriptionMessages(row.Subscriptions),
 	}, nil
 }
 
 // ScmWebhookSubscriptionSubscribe creates or repairs the webhook.
 func (s *Webhooks) ScmWebhookSubscriptionSubscribe(ctx context.Context, r *scmv1.ScmWebhookSubscriptionSubscribeRequest) (*scmv1.ScmWebhookSubscriptionSubscribeResponse, error) {
-	row, err := find(ctx, s.store.Reader, r.GetConfigId())
+	row, err := named(ctx, s.store.Reader, r.GetConfigId())
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (s *Webhooks) ScmWebhookSubscriptionSubscribe(ctx context.Context, r *scmv1
 	}
 	response := &scmv1.ScmWebhookSubscriptionSubscribeResponse{DeploymentId: row.DeploymentID, ConfigId: row.ID}
 	if len(row.Subscriptions) > 0 {
-		response.Subscription = subscriptionsOf(row.Subscriptions)[0]
+		response.Subscription = connect.SubscriptionMessages(row.Subscriptions)[0]
 	}
 	return response, nil
 }
@@ -67,7 +67,7 @@ func (s *Webhooks) ScmWebhookSubscriptionUnsubscribe(ctx context.Context, r *scm
 	}
 	response := &scmv1.ScmWebhookSubscriptionUnsubscribeResponse{DeploymentId: row.DeploymentID, ConfigId: row.ID}
 	if len(removed) > 0 {
-		response.Subscription = subscriptionsOf(removed)[0]
+		response.Subscription = connect.SubscriptionMessages(removed)[0]
 	}
 	return response, nil
 }
@@ -75,7 +75,7 @@ func (s *Webhooks) ScmWebhookSubscriptionUnsubscribe(ctx context.Context, r *scm
 // RotateScmWebhookSecret sends the host a new secret and then stores it (contract facts: "pushed to the SCM, then
 // stored"). If storing fails, the host gets the stored secret again.
 func (s *Webhooks) RotateScmWebhookSecret(ctx context.Context, r *scmv1.RotateScmWebhookSecretRequest) (*scmv1.RotateScmWebhookSecretResponse, error) {
-	row, err := find(ctx, s.store.Reader, r.GetConfigId())
+	row, err := named(ctx, s.store.Reader, r.GetConfigId())
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (s *Webhooks) storeSecret(ctx context.Context, row *ent.ScmConfig, fresh st
 		if err != nil {
 			return err
 		}
-		return s.audited(ctx, tx, now, after)
+		return s.Audited(ctx, tx, now, after)
 	})
 }
 
@@ -313,6 +313,6 @@ func (s *Webhooks) change(ctx context.Context, asked *ent.ScmConfig, same func(a
 		if *after, err = update.Save(ctx); err != nil {
 			return err
 		}
-		return s.audited(ctx, tx, before, *after)
+		return s.Audited(ctx, tx, before, *after)
 	})
 }

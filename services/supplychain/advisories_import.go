@@ -3,6 +3,7 @@ package supplychain
 import (
 	"context"
 	"slices"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -14,6 +15,7 @@ import (
 	"github.com/palisade/palisade/ent/advisorypackage"
 	"github.com/palisade/palisade/ent/tenant"
 	supplychainv1 "github.com/palisade/palisade/gen/palisade/supplychain/v1"
+	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/supplychain/osv"
@@ -22,8 +24,25 @@ import (
 // packagesAtOnce is the number of rows per insert: SQLite allows 32,766 values in a statement.
 const packagesAtOnce = 1000
 
-// ImportAdvisories stores a batch of advisories in one transaction. It is idempotent.
+// clockSkew is how far in the future predictions may be. Newer ones never replace predictions from a far future.
+const clockSkew = 24 * time.Hour
+
+// ImportAdvisories stores a batch of advisories, exploit predictions or known exploits in one transaction. It is
+// idempotent.
 func (s *MalwareFirewall) ImportAdvisories(ctx context.Context, r *supplychainv1.ImportAdvisoriesRequest) (*supplychainv1.ImportAdvisoriesResponse, error) {
+	predictions, catalogue := r.GetExploitPredictions(), r.GetKnownExploits()
+	switch given := len(r.GetAdvisories()) > 0; {
+	case predictions != nil && catalogue == nil && !given:
+		if at := predictions.GetScoredAt().AsTime(); at.After(time.Now().Add(clockSkew)) {
+			return nil, apierr.InvalidArgument("exploitPredictions.scoredAt",
+				"exploitPredictions.scoredAt must be at most a day ahead, got %s", at.Format(time.RFC3339))
+		}
+		return s.importExploits(ctx, predicted(predictions))
+	case catalogue != nil && predictions == nil && !given:
+		return s.importExploits(ctx, listedIn(catalogue))
+	case !given || predictions != nil || catalogue != nil:
+		return nil, apierr.InvalidArgument("advisories", "one of advisories, exploitPredictions and knownExploits is required")
+	}
 	response := &supplychainv1.ImportAdvisoriesResponse{}
 	newest := readDocuments(r, response)
 	ids := make([]string, 0, len(newest))

@@ -16,6 +16,7 @@ import (
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	supplychainv1 "github.com/palisade/palisade/gen/palisade/supplychain/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/supplychain/osv"
 )
@@ -24,10 +25,13 @@ import (
 type MalwareFirewall struct {
 	supplychainv1.UnimplementedMalwareFirewallServiceServer
 	store *store.Store
+	jobs  *jobs.Jobs
 }
 
 // NewMalwareFirewall serves the malware firewall from the store.
-func NewMalwareFirewall(st *store.Store) *MalwareFirewall { return &MalwareFirewall{store: st} }
+func NewMalwareFirewall(st *store.Store, queue *jobs.Jobs) *MalwareFirewall {
+	return &MalwareFirewall{store: st, jobs: queue}
+}
 
 // wanted is a package in a request, with normalised ecosystem and name.
 type wanted struct{ ecosystem, name, version string }

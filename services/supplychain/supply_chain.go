@@ -82,10 +82,10 @@ func (s *SupplyChain) ListDependencies(ctx context.Context, r *supplychainv1.Lis
 		if err != nil {
 			return err
 		}
-		response = &supplychainv1.ListDependenciesResponse{HasMore: len(rows) > size, Cursor: r.GetCursor()}
-		rows = rows[:min(len(rows), size)]
-		if len(rows) > 0 {
-			response.Cursor = rows[len(rows)-1].ID
+		response = &supplychainv1.ListDependenciesResponse{HasMore: len(rows) > size}
+		if response.HasMore {
+			rows = rows[:size]
+			response.Cursor = rows[size-1].ID
 		}
 		response.Dependencies, err = convertDependencies(ctx, db, rows)
 		return err
@@ -105,8 +105,11 @@ func (s *SupplyChain) ListRepositoriesForDependencies(ctx context.Context, r *su
 		if err != nil {
 			return err
 		}
-		response = &supplychainv1.ListRepositoriesForDependenciesResponse{HasMore: len(groups) > size, Cursor: r.GetCursor()}
-		groups = groups[:min(len(groups), size)]
+		response = &supplychainv1.ListRepositoriesForDependenciesResponse{HasMore: len(groups) > size}
+		if response.HasMore {
+			groups = groups[:size]
+			response.Cursor = groups[size-1].ProjectID
+		}
 		ids := make([]int64, len(groups))
 		for i, group := range groups {
 			ids[i] = group.ProjectID
@@ -116,7 +119,6 @@ func (s *SupplyChain) ListRepositoriesForDependencies(ctx context.Context, r *su
 			return err
 		}
 		for _, group := range groups {
-			response.Cursor = group.ProjectID
 			if repository := repositories[group.ProjectID]; repository != nil { // a missing one was just deleted
 				response.RepositorySummaries = append(response.RepositorySummaries, &supplychainv1.RepositoryDependencySummary{
 					Id: repository.ID, Name: repository.Name, NumDependencies: int32(group.Count), HasDependencyPathScan: group.Paths > 0,
@@ -157,9 +159,12 @@ func (s *SupplyChain) ListLockfilesForDependencies(ctx context.Context, r *suppl
 		if err != nil {
 			return err
 		}
-		response = &supplychainv1.ListLockfilesForDependenciesResponse{HasMore: len(groups) > size, Cursor: r.GetCursor()}
-		for _, group := range groups[:min(len(groups), size)] {
-			response.Cursor = group.Lockfile
+		response = &supplychainv1.ListLockfilesForDependenciesResponse{HasMore: len(groups) > size}
+		if response.HasMore {
+			groups = groups[:size]
+			response.Cursor = groups[size-1].Lockfile
+		}
+		for _, group := range groups {
 			response.LockfileSummaries = append(response.LockfileSummaries, &supplychainv1.LockfileDependencySummary{
 				LockfilePath: group.Lockfile, NumDependencies: int32(group.Count),
 			})

@@ -31,13 +31,13 @@ func convertDependencies(ctx context.Context, db *ent.Client, rows []*ent.Depend
 		return nil, err
 	}
 	scans, err := db.Scan.Query().Where(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(scan.FieldID), keys(scanIDs))) }).
-		Select(scan.FieldID, scan.FieldCommit).All(ctx)
+		Select(scan.FieldID, scan.FieldCommit, scan.FieldCommitTime).All(ctx)
 	if err != nil {
 		return nil, err
 	}
-	commits := make(map[int64]string, len(scans))
+	commits := make(map[int64]*ent.Scan, len(scans))
 	for _, row := range scans {
-		commits[row.ID] = row.Commit
+		commits[row.ID] = row
 	}
 	list := make([]*supplychainv1.FoundDependency, len(rows))
 	for i, row := range rows {
@@ -45,7 +45,11 @@ func convertDependencies(ctx context.Context, db *ent.Client, rows []*ent.Depend
 		if repository == nil { // just deleted
 			repository = &ent.Project{ID: row.ProjectID}
 		}
-		if list[i], err = convertDependency(row, repository, commits[row.ScanID]); err != nil {
+		reported := commits[row.ScanID]
+		if reported == nil { // just deleted
+			reported = &ent.Scan{}
+		}
+		if list[i], err = convertDependency(row, repository, reported); err != nil {
 			return nil, err
 		}
 	}
@@ -66,17 +70,20 @@ func repositoriesOf(ctx context.Context, db *ent.Client, ids []int64) (map[int64
 	return byID, nil
 }
 
-func convertDependency(row *ent.Dependency, repository *ent.Project, commit string) (*supplychainv1.FoundDependency, error) {
+func convertDependency(row *ent.Dependency, repository *ent.Project, reported *ent.Scan) (*supplychainv1.FoundDependency, error) {
 	content := &storev1.DependencyContent{}
 	if err := proto.Unmarshal(row.Content, content); err != nil {
 		return nil, fmt.Errorf("content of dependency %d: %w", row.ID, err)
 	}
-	seen := timestamppb.New(store.Time(row.SeenAt))
+	var committed *timestamppb.Timestamp
+	if reported.CommitTime != nil {
+		committed = timestamppb.New(store.Time(*reported.CommitTime))
+	}
 	place := func(path string, line int32) *supplychainv1.CodeLocation {
 		return &supplychainv1.CodeLocation{
-			Path: path, StartLine: int64(line), EndLine: int64(line), CommittedAt: seen,
+			Path: path, StartLine: int64(line), EndLine: int64(line), CommittedAt: committed,
 			// If the line is unknown, link to the first one.
-			Url: codehost.LineURL(repository.ScmType, repository.URL, commit, path, max(line, 1)),
+			Url: codehost.LineURL(repository.ScmType, repository.URL, reported.Commit, path, max(line, 1)),
 		}
 	}
 	out := &supplychainv1.FoundDependency{

@@ -431,7 +431,7 @@ func withIDs(ids []int64) predicate.Dependency {
 // listed are the columns of lists.
 var listed = []string{
 	dependency.FieldID, dependency.FieldProjectID, dependency.FieldScanID, dependency.FieldLockfile, dependency.FieldEcosystem,
-	dependency.FieldPackage, dependency.FieldVersion, dependency.FieldTransitivity, dependency.FieldContent, dependency.FieldSeenAt,
+	dependency.FieldPackage, dependency.FieldVersion, dependency.FieldTransitivity, dependency.FieldContent,
 }
 
 // notArchived excludes archived projects. The tenant policy does not cover subqueries, so it repeats the deployment.

@@ -61,7 +61,7 @@ func (in *inventory) scan(t *testing.T, s *apitest.Server, name string, byLockfi
 	t.Helper()
 	err := s.Store.Write(tenant.NewContext(t.Context(), in.DeploymentID), func(ctx context.Context, tx *ent.Tx) error {
 		row, err := tx.Scan.Create().SetProjectID(in.projects[name]).SetRef("refs/heads/main").SetCommit("0123456789abcdef0123456789abcdef01234567").
-			SetStatus("SCAN_STATUS_COMPLETED").SetProducts(2).SetIsFullScan(true).SetMeta([]byte{}).SetStats(map[string]any{}).SetStartedAt(lockBase).Save(ctx)
+			SetStatus("SCAN_STATUS_COMPLETED").SetProducts(2).SetIsFullScan(true).SetMeta([]byte{}).SetStats(map[string]any{}).SetStartedAt(lockBase).SetCommitTime(lockBase - 3600_000_000).Save(ctx)
 		if err != nil {
 			return err
 		}

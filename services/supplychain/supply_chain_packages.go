@@ -16,6 +16,7 @@ import (
 	"github.com/palisade/palisade/ent/dependencypackage"
 	"github.com/palisade/palisade/ent/predicate"
 	supplychainv1 "github.com/palisade/palisade/gen/palisade/supplychain/v1"
+	namelist "github.com/palisade/palisade/services/internal/names"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/supplychain/osv"
 )
@@ -30,7 +31,11 @@ func (s *SupplyChain) ofPackages(ctx context.Context, db *ent.Client, f *supplyc
 		where = append(where, predicate.DependencyPackage(nameHas(name)))
 		named = append(named, condition{where: nameHas(name)})
 	}
-	if licenses := f.GetLicense(); len(licenses) > 0 {
+	licenses, err := splitLicenses(ctx, db, f.GetLicense())
+	if err != nil {
+		return nil, err
+	}
+	if len(licenses) > 0 {
 		where = append(where, predicate.DependencyPackage(licensed(licenses)))
 		all = append(all, condition{where: licensed(licenses)})
 	}
@@ -81,7 +86,7 @@ func (s *SupplyChain) ofPackages(ctx context.Context, db *ent.Client, f *supplyc
 	}
 	chosen.where, chosen.index, chosen.singleValue = packageIn(names), packageByIndex(names), len(names) == 1
 	chosen.key = canonical(&supplychainv1.DependencyFilter{
-		Name: f.GetName(), License: f.GetLicense(), PackageFilters: f.GetPackageFilters(), Ecosystem: f.GetEcosystem(),
+		Name: f.GetName(), License: licenses, PackageFilters: f.GetPackageFilters(), Ecosystem: f.GetEcosystem(),
 	})
 	if len(others) > 0 {
 		chosen.where, chosen.index = dependency.And(chosen.where, store.Unindexed(others...)), dependency.And(chosen.index, store.Unindexed(others...))
@@ -181,6 +186,24 @@ func licensed(licenses []string) predicate.Dependency {
 		}
 		s.Where(entsql.Or(options...))
 	}
+}
+
+// maxLicenses is the maximum number of licences of a filter, as in the protos.
+const maxLicenses = 100
+
+// splitLicenses splits the values at commas. A licence with commas, such as "Apache License, Version 2.0", stays whole
+// if a package has it. The commas between two licences of a package have no space, so that "MIT,ISC" is a list.
+func splitLicenses(ctx context.Context, db *ent.Client, values []string) ([]string, error) {
+	return namelist.Split("license", values, maxLicenses, func(values []string) ([]string, error) {
+		values = slices.DeleteFunc(values, func(v string) bool { return strings.Count(v, ",") != strings.Count(v, ", ") })
+		if len(values) == 0 {
+			return nil, nil
+		}
+		stored, err := db.DependencyPackage.Query().Where(predicate.DependencyPackage(licensed(values))).Unique(true).
+			Select(dependencypackage.FieldLicense).Strings(ctx)
+		all := "," + strings.Join(stored, ",") + ","
+		return slices.DeleteFunc(values, func(v string) bool { return !strings.Contains(all, ","+v+",") }), err
+	})
 }
 
 // packageOption holds the conditions of one package filter on a dependency: on its package name, and on its version

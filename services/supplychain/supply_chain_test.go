@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,6 +31,7 @@ func TestSupplyChainGoldens(t *testing.T) {
 
 		body := s.mustDo(t, http.MethodPost, in.v1(""), `{}`)
 		apitest.Golden(t, "dependencies", body)
+		mustContain(t, body, `"committedAt":"2026-05-04T09:20:30.123456Z"`) // the time of the commit, not of the scan
 		same(t, body)(client.ListDependenciesV1(ctx, &supplychainv1.ListDependenciesV1Request{DeploymentId: s.DeploymentID}))
 		same(t, body)(client.ListDependencies(ctx, &supplychainv1.ListDependenciesRequest{DeploymentId: s.DeploymentID}))
 		for _, again := range []string{
@@ -137,6 +140,37 @@ func TestDependencyFilter(t *testing.T) {
 		query := fmt.Sprintf("?dependencyFilter.name=kit&dependencyFilter.ecosystem=npm,gomod&dependencyFilter.repositoryId=%d&dependencyFilter.transitivity=DIRECT"+
 			"&dependencyFilter.includeArchived=True&pageSize=1", in.projects["acme/web"])
 		mustContain(t, s.mustDo(t, http.MethodGet, in.v2("/dependencies"+query), ""), `"name":"@acme/kit"`, `"hasMore":false`)
+
+		in.scan(t, server, "acme/api", map[string][]dependencies.Dependency{"go.mod": {
+			{Ecosystem: "gomod", Package: "two", Version: "1", Licenses: []string{"Apache License, Version 2.0"}},
+			{Ecosystem: "gomod", Package: "one", Version: "1", Licenses: []string{"Apache License, Version 1.1", "MIT"}},
+		}})
+		client := supplychainv1.NewSupplyChainServiceClient(server.Conn)
+		for license, want := range map[string]string{
+			"Apache License, Version 2.0": "two",
+			"WTFPL, MIT":                  "@acme/kit left-pad left-pad one",
+			"MIT,Apache-2.0":              "@acme/kit left-pad one", // also the licences of one package
+			"Unknown, Apache-2.0":         "@acme/kit",
+		} {
+			for _, key := range []string{"dependencyFilter.license", "dependencyFilter.license[0]"} {
+				body := s.mustDo(t, http.MethodGet, in.v2("/dependencies?"+url.Values{key: {license}}.Encode()), "")
+				response, err := client.ListDependencies(s.Context(t, s.Token), &supplychainv1.ListDependenciesRequest{
+					DeploymentId: s.DeploymentID, DependencyFilter: &supplychainv1.DependencyFilter{License: []string{license}},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				apitest.Same(t, response, body)
+				var found []string
+				for _, d := range response.GetDependencies() {
+					found = append(found, d.GetPackage().GetName())
+				}
+				slices.Sort(found)
+				if got := strings.Join(found, " "); got != want {
+					t.Errorf("%s=%s: got %s, want %s", key, license, got, want)
+				}
+			}
+		}
 	})
 }
 
@@ -195,6 +229,9 @@ func TestDependencyPages(t *testing.T) {
 						cursor = fmt.Sprint(page.Cursor)
 					}
 					if !*page.HasMore {
+						if page.Cursor != "" && page.Cursor != "0" && page.Cursor != float64(0) {
+							t.Errorf("%s by %d: the last page has the cursor %v", path, size, page.Cursor)
+						}
 						break
 					}
 				}
@@ -208,8 +245,11 @@ func TestDependencyPages(t *testing.T) {
 				if sum != total {
 					t.Errorf("%s by %d: %d items, want %d", path, size, sum, total)
 				}
-				// A cursor after the end returns an empty page and the same cursor.
-				page, got := read(t, s, s.Token, in.v1(path), fmt.Sprintf(`{"cursor":%s}`, cursor))
+				// A cursor after the end returns an empty page.
+				page, got := read(t, s, s.Token, in.v1(path), `{"cursor":"1000000"}`)
+				if path == lockfiles {
+					page, got = read(t, s, s.Token, in.v1(path), `{"cursor":"ö"}`)
+				}
 				if got != "" || *page.HasMore {
 					t.Errorf("%s behind the end: %q", path, got)
 				}

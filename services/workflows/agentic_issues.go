@@ -75,7 +75,8 @@ func (s *AgenticIssues) TriageIssue(ctx context.Context, r *workflowsv1.TriageIs
 		}
 		after := *before
 		after.TriageState, after.TriageReason = issues.Words(r.GetTriageState()), issues.Words(r.GetTriageReason())
-		if after.TriageState != before.TriageState || after.TriageReason != before.TriageReason {
+		// A decision for the state that the issue has is a decision, too; a repeated request changes nothing.
+		if after.TriageState != before.TriageState || after.TriageReason != before.TriageReason || before.TriagedAt == nil {
 			now := store.Now()
 			after.TriagedAt = &now
 			if err := triageIssue(ctx, tx, before, &after); err != nil {

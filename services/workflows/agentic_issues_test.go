@@ -131,6 +131,29 @@ func TestTriageIssue(t *testing.T) {
 	})
 }
 
+// A decision for the state that an issue already has is a decision with a time, over HTTP and gRPC.
+func TestTriageIssueToItsState(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		l := newAuditFixture(t, s)
+		id := l.ids[sqlInjection]
+		body := l.post(t, l.path("/issue/%d", id), `{"triageState":"TRIAGE_STATE_OPEN"}`)
+		if !strings.Contains(body, `"triageState":"TRIAGE_STATE_OPEN","triagedAt":"`) {
+			t.Errorf("no time of the decision: %s", body)
+		}
+		if n := l.activities(t, id); n != 2 {
+			t.Errorf("%d activities, want the detection and the decision", n)
+		}
+		response, err := workflowsv1.NewAgenticIssuesServiceClient(s.Conn).TriageIssue(s.Context(t, s.Token), &workflowsv1.TriageIssueRequest{
+			DeploymentId: s.DeploymentID, IssueId: id, TriageState: workflowsv1.TriageState_TRIAGE_STATE_OPEN,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		apitest.Same(t, response, body)
+	})
+}
+
 func (l *auditFixture) activities(t *testing.T, id int64) int {
 	t.Helper()
 	var answer struct{ History []json.RawMessage }

@@ -83,7 +83,7 @@ func (s *Catalog) ListWorkflowTypes(ctx context.Context, _ *workflowsv1.ListWork
 		ids[i] = row.VersionID
 	}
 	query := s.store.Reader.WorkflowVersion.Query().Where(store.OneOf(workflowversion.FieldID, ids))
-	query.Select(workflowversion.FieldID, workflowversion.FieldNumber, workflowversion.FieldCatalogEntry)
+	query.Select(workflowversion.FieldID, workflowversion.FieldNumber, workflowversion.FieldCatalogEntry, workflowversion.FieldPlan)
 	versions, err := query.All(ctx)
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (s *Catalog) ListWorkflowTypes(ctx context.Context, _ *workflowsv1.ListWork
 	for _, version := range versions {
 		byID[version.ID] = version
 	}
-	response := &workflowsv1.ListWorkflowTypesResponse{}
+	response, ready := &workflowsv1.ListWorkflowTypesResponse{}, s.readiness()
 	for _, row := range rows {
 		version := byID[row.VersionID]
 		if version == nil {
@@ -100,6 +100,9 @@ func (s *Catalog) ListWorkflowTypes(ctx context.Context, _ *workflowsv1.ListWork
 		}
 		entry, err := catalogEntry(row, version)
 		if err != nil {
+			return nil, err
+		}
+		if err := ready.show(ctx, entry, version); err != nil {
 			return nil, err
 		}
 		response.Workflows = append(response.Workflows, entry)
@@ -122,6 +125,9 @@ func (s *Catalog) GetWorkflowType(ctx context.Context, r *workflowsv1.GetWorkflo
 	}
 	entry, err := catalogEntry(row, current)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.readiness().show(ctx, entry, current); err != nil {
 		return nil, err
 	}
 	query := s.store.Reader.WorkflowVersion.Query().Where(workflowversion.Name(row.Name), workflowversion.Published(true)).
@@ -157,14 +163,15 @@ func (s *Catalog) PublishWorkflowType(ctx context.Context, r *workflowsv1.Publis
 		by = p.Name
 	}
 	var entry *workflowsv1.WorkflowCatalogEntry
+	var version *ent.WorkflowVersion
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
-		entry, err = publish(ctx, s.store, tx, publication{definition: parsed, source: source, by: by})
+		entry, version, err = publish(ctx, s.store, tx, publication{definition: parsed, source: source, by: by})
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &workflowsv1.PublishWorkflowTypeResponse{Workflow: entry}, nil
+	return &workflowsv1.PublishWorkflowTypeResponse{Workflow: entry}, s.readiness().show(ctx, entry, version)
 }
 
 // UpdateWorkflowType enables or disables a workflow.
@@ -173,27 +180,27 @@ func (s *Catalog) UpdateWorkflowType(ctx context.Context, r *workflowsv1.UpdateW
 		return nil, err
 	}
 	var entry *workflowsv1.WorkflowCatalogEntry
+	var version *ent.WorkflowVersion
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		row, before, err := s.lock(ctx, tx, r.GetName())
+		row, current, before, err := s.lock(ctx, tx, r.GetName())
 		if err != nil {
 			return err
 		}
-		entry = before
+		entry, version = proto.CloneOf(before), current
 		if r.Enabled == nil || r.GetEnabled() == row.Enabled {
 			return nil
 		}
 		if _, err := row.Update().SetEnabled(r.GetEnabled()).SetUpdatedAt(store.Now()).Save(ctx); err != nil {
 			return err
 		}
-		entry = proto.CloneOf(before)
 		entry.Enabled = r.GetEnabled()
-		audit.Change(ctx, auditWorkflow, row.ID, before, entry)
+		audit.Change(ctx, auditWorkflow, row.ID, before, proto.CloneOf(entry))
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &workflowsv1.UpdateWorkflowTypeResponse{Workflow: entry}, nil
+	return &workflowsv1.UpdateWorkflowTypeResponse{Workflow: entry}, s.readiness().show(ctx, entry, version)
 }
 
 // DeleteWorkflowType removes a workflow from the catalog. Its versions stay, because runs refer to them.
@@ -202,7 +209,7 @@ func (s *Catalog) DeleteWorkflowType(ctx context.Context, r *workflowsv1.DeleteW
 		return nil, err
 	}
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		row, before, err := s.lock(ctx, tx, r.GetName())
+		row, _, before, err := s.lock(ctx, tx, r.GetName())
 		if err != nil {
 			return err
 		}
@@ -230,21 +237,21 @@ func (s *Catalog) LintWorkflowType(_ context.Context, r *workflowsv1.LintWorkflo
 }
 
 // lock finds a workflow and locks it until the end of the transaction.
-func (s *Catalog) lock(ctx context.Context, tx *ent.Tx, name string) (*ent.Workflow, *workflowsv1.WorkflowCatalogEntry, error) {
+func (s *Catalog) lock(ctx context.Context, tx *ent.Tx, name string) (*ent.Workflow, *ent.WorkflowVersion, *workflowsv1.WorkflowCatalogEntry, error) {
 	query := tx.Workflow.Query()
 	if s.store.Postgres() {
 		query.ForUpdate()
 	}
 	row, err := findWorkflow(ctx, query, name)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	version, err := tx.WorkflowVersion.Get(ctx, row.VersionID)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	entry, err := catalogEntry(row, version)
-	return row, entry, err
+	return row, version, entry, err
 }
 
 func findWorkflow(ctx context.Context, query *ent.WorkflowQuery, name string) (*ent.Workflow, error) {
@@ -273,11 +280,20 @@ func lintError(problems []definition.Problem) error {
 
 // catalogEntry converts a workflow to the API's form.
 func catalogEntry(row *ent.Workflow, version *ent.WorkflowVersion) (*workflowsv1.WorkflowCatalogEntry, error) {
+	entry, err := storedEntry(version)
+	if err != nil {
+		return nil, err
+	}
+	entry.Version, entry.Enabled = strconv.FormatInt(version.Number, 10), row.Enabled
+	return entry, nil
+}
+
+// storedEntry decodes the catalog entry of a version.
+func storedEntry(version *ent.WorkflowVersion) (*workflowsv1.WorkflowCatalogEntry, error) {
 	entry := &workflowsv1.WorkflowCatalogEntry{}
 	if err := proto.Unmarshal(version.CatalogEntry, entry); err != nil {
 		return nil, fmt.Errorf("catalog entry of workflow version %d: %w", version.ID, err)
 	}
-	entry.Version, entry.Enabled = strconv.FormatInt(version.Number, 10), row.Enabled
 	return entry, nil
 }
 

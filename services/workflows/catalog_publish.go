@@ -25,39 +25,39 @@ type publication struct {
 
 // publish makes a definition the current version of its workflow and creates the workflow if needed. The workflow's row
 // is created first and locked, so concurrent publications of one name get consecutive version numbers.
-func publish(ctx context.Context, st *store.Store, tx *ent.Tx, p publication) (*workflowsv1.WorkflowCatalogEntry, error) {
+func publish(ctx context.Context, st *store.Store, tx *ent.Tx, p publication) (*workflowsv1.WorkflowCatalogEntry, *ent.WorkflowVersion, error) {
 	name := p.definition.Entry.GetName()
 	row, err := lockOrCreate(ctx, st, tx, name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var before *workflowsv1.WorkflowCatalogEntry
 	if row.VersionID != 0 {
 		current, err := tx.WorkflowVersion.Get(ctx, row.VersionID)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if before, err = catalogEntry(row, current); err != nil || current.SourceHash == hashOf(p.source) {
-			return before, err
+			return before, current, err
 		}
 	}
 	version, err := addVersion(ctx, tx, p)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if row, err = row.Update().SetVersionID(version.ID).SetUpdatedAt(version.PublishedAt).Save(ctx); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	after, err := catalogEntry(row, version)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if before == nil {
 		audit.Change(ctx, auditWorkflow, row.ID, nil, after)
 	} else {
 		audit.Change(ctx, auditWorkflow, row.ID, before, after)
 	}
-	return after, nil
+	return proto.CloneOf(after), version, nil // the audit trail keeps after
 }
 
 func lockOrCreate(ctx context.Context, st *store.Store, tx *ent.Tx, name string) (*ent.Workflow, error) {

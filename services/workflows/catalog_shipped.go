@@ -96,7 +96,7 @@ func (s *shippedWorkflows) publish(ctx context.Context, tx *ent.Tx, p publicatio
 		_, err := tx.Workflow.Delete().Where(workflow.Name(name), workflow.VersionID(0)).Exec(ctx)
 		return err
 	}
-	_, err = publish(ctx, s.store, tx, p)
+	_, _, err = publish(ctx, s.store, tx, p)
 	return err
 }
 

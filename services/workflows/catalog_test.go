@@ -19,6 +19,7 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/ent/workflowversion"
 	workflowsv1 "github.com/palisade/palisade/gen/palisade/workflows/v1"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/store"
@@ -75,9 +76,78 @@ func sameAs(t *testing.T, body string) func(proto.Message, error) {
 	}
 }
 
-func TestCatalogGolden(t *testing.T) {
+// eachEquipped runs a test on both databases, with a server that lacks nothing to run workflows: nobody asks its model.
+func eachEquipped(t *testing.T, test func(t *testing.T, s *apitest.Server)) {
+	t.Helper()
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
+		s := apitest.Start(t, func(c *config.Config) {
+			on(c)
+			c.EgressAllow, c.AIURL, c.AIModel = "127.0.0.1", "http://127.0.0.1:9/v1", "test-model"
+		})
+		connect(t, s)
+		test(t, s)
+	})
+}
+
+// connect adds a connection to a source-code host.
+func connect(t *testing.T, s *apitest.Server) {
+	t.Helper()
+	err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
+		return tx.ScmConfig.Create().SetDeploymentID(s.DeploymentID).SetType("SCM_TYPE_GITLAB_SELFMANAGED").SetNamespace("acme").
+			SetBaseURL("https://git.acme.test").SetCreatedAt(1).SetUpdatedAt(1).Exec(ctx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The catalog shows workflows that cannot run as not enabled, with what the server lacks: a run is refused for it.
+func TestCatalogSaysWhatCannotRun(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		r := registryOf(s)
+		const noHost, noModel = "no source-code host is connected", "no model is configured: set ai-url and ai-model"
+		list := s.Get(t, r.path)
+		if strings.Count(list, `"enabled":false`) != 2 || strings.Count(list, noModel) != 2 || strings.Count(list, noHost) != 1 {
+			t.Errorf("shipped: %.400s", list)
+		}
+		client, ctx := workflowsv1.NewWorkflowCatalogServiceClient(s.Conn), s.Context(t, s.Token)
+		sameAs(t, list)(client.ListWorkflowTypes(ctx, &workflowsv1.ListWorkflowTypesRequest{DeploymentId: s.DeploymentID}))
+		for _, body := range []string{
+			s.Get(t, r.path+"/triage-backlog"), r.send(t, s.Token, http.MethodPatch, "/triage-backlog", `{"enabled":true}`, 200),
+			r.publish(t, "name: asks\ntargetType: deployment\nsteps: [{name: only, uses: llm, with: {prompt: hello}}]\n"),
+		} {
+			if !strings.Contains(body, `"enabled":false`) || !strings.Contains(body, `"disabledReason":"`+noModel) {
+				t.Errorf("%.400s", body)
+			}
+		}
+		if small := r.publish(t, small); !strings.Contains(small, `"enabled":true`) || strings.Contains(small, "disabledReason") {
+			t.Errorf("a workflow that needs nothing: %s", small)
+		}
+		const off = `"disabledReason":"workflow %s is disabled: an administrator can enable it%s`
+		for name, lacks := range map[string]string{"small": `"`, "asks": "; " + noModel} {
+			want := fmt.Sprintf(off, name, lacks)
+			if body := r.send(t, s.Token, http.MethodPatch, "/"+name, `{"enabled":false}`, 200); !strings.Contains(body, want) || !strings.Contains(s.Get(t, r.path), want) {
+				t.Errorf("disabled: %.400s", body)
+			}
+			if body := r.send(t, s.Token, http.MethodPatch, "/"+name, `{"enabled":true}`, 200); strings.Contains(body, "is disabled") {
+				t.Errorf("enabled again: %.400s", body)
+			}
+		}
+		jobs := fmt.Sprintf("/api/workflows/v1/deployments/%d/jobs", s.DeploymentID)
+		if answer := s.Do(t, s.Token, http.MethodPost, jobs, `{"workflowType":"asks"}`); answer.Status != http.StatusBadRequest || !strings.Contains(answer.Body, noModel) {
+			t.Errorf("a run: %d %s", answer.Status, answer.Body)
+		}
+		connect(t, s)
+		if list := s.Get(t, r.path); strings.Contains(list, noHost) || strings.Count(list, noModel) != 3 {
+			t.Errorf("connected: %.400s", list)
+		}
+	})
+}
+
+func TestCatalogGolden(t *testing.T) {
+	t.Parallel()
+	eachEquipped(t, func(t *testing.T, s *apitest.Server) {
 		r, id := registryOf(s), s.DeploymentID
 		client, ctx := workflowsv1.NewWorkflowCatalogServiceClient(s.Conn), s.Context(t, s.Token)
 		fresh := s.Get(t, r.path)
@@ -96,7 +166,9 @@ func TestCatalogGolden(t *testing.T) {
 		sameAs(t, one)(client.GetWorkflowType(ctx, &workflowsv1.GetWorkflowTypeRequest{DeploymentId: id, Name: "every-type"}))
 
 		disabled := r.send(t, s.Token, http.MethodPatch, "/every-type", `{"enabled":false}`, 200)
-		if want := strings.Replace(published, `"enabled":true`, `"enabled":false`, 1); disabled != want {
+		want := strings.TrimSuffix(strings.Replace(published, `"enabled":true`, `"enabled":false`, 1), "}}") +
+			`,"disabledReason":"workflow every-type is disabled: an administrator can enable it"}}`
+		if disabled != want {
 			t.Errorf("disabled: %s\nwant %s", disabled, want)
 		}
 		sameAs(t, disabled)(client.UpdateWorkflowType(ctx, &workflowsv1.UpdateWorkflowTypeRequest{DeploymentId: id, Name: "every-type"}))

@@ -95,7 +95,7 @@ func (s *JobReads) taskNodes(ctx context.Context, run *ent.WorkflowRun, steps *s
 		node := byID[attempt.TaskID]
 		node.Attempts = append(node.Attempts, &workflowsv1.WorkflowTaskAttempt{
 			AttemptIndex: int64(attempt.Index), Status: stepStatuses[attempt.Status], ErrorSummary: attempt.Error,
-			StartedAt: shownTime(attempt.StartedAt), FinishedAt: shownTime(attempt.FinishedAt),
+			StartedAt: store.Timestamp(attempt.StartedAt), FinishedAt: store.Timestamp(attempt.FinishedAt),
 		})
 		node.AttemptCount = int64(len(node.GetAttempts()))
 		node.LatestAttemptIndex = int64(attempt.Index)

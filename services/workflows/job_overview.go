@@ -13,6 +13,7 @@ import (
 	"github.com/palisade/palisade/ent/workflowversion"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	workflowsv1 "github.com/palisade/palisade/gen/palisade/workflows/v1"
+	"github.com/palisade/palisade/services/internal/store"
 )
 
 // overviewColumns are the columns of a run that its overview needs.
@@ -36,7 +37,7 @@ func (s *JobReads) GetPlatformAgenticWorkflowJobOverview(ctx context.Context, r 
 		ReportSummary: &workflowsv1.WorkflowReportSummary{Repository: row.RepoName, Commit: row.Commit},
 		Metadata: &workflowsv1.WorkflowJobMetadata{
 			JobName: row.JobName, WorkflowType: row.Workflow, DeploymentId: strconv.FormatInt(row.DeploymentID, 10), RepoId: projectText(row),
-			RepoName: row.RepoName, GitRef: row.GitRef, StartedAt: shownTime(row.StartedAt), Status: statusText(row), PrId: row.PrID,
+			RepoName: row.RepoName, GitRef: row.GitRef, StartedAt: store.Timestamp(row.StartedAt), Status: statusText(row), PrId: row.PrID,
 			RepoUrl: row.RepoURL, RepoScmType: row.RepoScmType,
 		},
 	}
@@ -74,10 +75,11 @@ func readVersion(ctx context.Context, db *ent.Client, id int64) (*ent.WorkflowVe
 
 // stepNodes returns the steps of a version in topological order, as if none had begun, and their plan.
 func stepNodes(version *ent.WorkflowVersion) ([]*workflowsv1.WorkflowStepNode, *storev1.WorkflowPlan, error) {
-	entry, plan := &workflowsv1.WorkflowCatalogEntry{}, &storev1.WorkflowPlan{}
-	if err := proto.Unmarshal(version.CatalogEntry, entry); err != nil {
-		return nil, nil, fmt.Errorf("catalog entry of workflow version %d: %w", version.ID, err)
+	entry, err := storedEntry(version)
+	if err != nil {
+		return nil, nil, err
 	}
+	plan := &storev1.WorkflowPlan{}
 	if err := proto.Unmarshal(version.Plan, plan); err != nil {
 		return nil, nil, fmt.Errorf("plan of workflow version %d: %w", version.ID, err)
 	}

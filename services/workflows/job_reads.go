@@ -4,12 +4,11 @@ import (
 	"context"
 	"strconv"
 
-	"google.golang.org/protobuf/types/known/timestamppb"
-
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/workflowrun"
 	workflowsv1 "github.com/palisade/palisade/gen/palisade/workflows/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/llm"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -79,8 +78,8 @@ func convertSummary(row *ent.WorkflowRun) *workflowsv1.WorkflowJobSummary {
 	return &workflowsv1.WorkflowJobSummary{
 		JobId: strconv.FormatInt(row.ID, 10), WorkflowType: row.Workflow, Status: runStatuses[row.Status],
 		DeploymentId: strconv.FormatInt(row.DeploymentID, 10), RepoId: projectText(row), GitRef: row.GitRef,
-		StartedAt: shownTime(row.StartedAt), FinishedAt: shownTime(row.FinishedAt), TotalFindings: row.TotalFindings,
-		EventSource: row.EventSource, RepoUrl: row.RepoURL, TotalCostCredits: row.CostCredits, TriggerSource: row.TriggerSource,
+		StartedAt: store.Timestamp(row.StartedAt), FinishedAt: store.Timestamp(row.FinishedAt), TotalFindings: row.TotalFindings,
+		EventSource: row.EventSource, RepoUrl: row.RepoURL, TotalCostCredits: llm.Money(row.CostCredits), TriggerSource: row.TriggerSource,
 	}
 }
 
@@ -89,11 +88,4 @@ func projectText(row *ent.WorkflowRun) string {
 		return ""
 	}
 	return strconv.FormatInt(*row.ProjectID, 10)
-}
-
-func shownTime(micros *int64) *timestamppb.Timestamp {
-	if micros == nil {
-		return nil
-	}
-	return timestamppb.New(store.Time(*micros))
 }

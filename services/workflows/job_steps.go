@@ -16,6 +16,7 @@ import (
 	"github.com/palisade/palisade/ent/workflowtask"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	workflowsv1 "github.com/palisade/palisade/gen/palisade/workflows/v1"
+	"github.com/palisade/palisade/services/internal/llm"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/workflows/graph"
 )
@@ -144,8 +145,8 @@ func (c taskCount) addTo(node *workflowsv1.WorkflowStepNode, all map[string]grap
 	}
 	all[c.Step] = tasks
 	node.TaskCount += c.N
-	node.CostUsd += c.CostUSD
-	node.CostCredits += c.CostCredits
+	node.CostUsd = llm.Money(node.CostUsd + c.CostUSD)
+	node.CostCredits = llm.Money(node.CostCredits + c.CostCredits)
 	if at := c.StartedAt; at.Valid && (node.GetStartedAt() == nil || store.Time(at.Int64).Before(node.GetStartedAt().AsTime())) {
 		node.StartedAt = timestamppb.New(store.Time(at.Int64))
 	}
@@ -179,7 +180,7 @@ func openForks(ctx context.Context, db *ent.Client, runID int64) ([]graph.Fork, 
 func convertTask(row *ent.WorkflowTask, steps *stepsOfRun) *workflowsv1.WorkflowTaskNode {
 	node := &workflowsv1.WorkflowTaskNode{
 		TaskId: strconv.FormatInt(row.ID, 10), StepId: row.Step, DisplayName: row.Step, Status: stepStatuses[row.Status],
-		StartedAt: shownTime(row.StartedAt), FinishedAt: shownTime(row.FinishedAt), LogicalPath: row.Path, BranchKey: row.Branch,
+		StartedAt: store.Timestamp(row.StartedAt), FinishedAt: store.Timestamp(row.FinishedAt), LogicalPath: row.Path, BranchKey: row.Branch,
 		ForeachIndex: steps.foreachIndex(row.Path), ForeachValuePreview: row.ValuePreview,
 	}
 	if step := steps.byName[row.Step]; step != nil {

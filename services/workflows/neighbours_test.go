@@ -11,6 +11,7 @@ import (
 
 	"github.com/palisade/palisade/ent/workflowattempt"
 	"github.com/palisade/palisade/ent/workflowtask"
+	"github.com/palisade/palisade/services/internal/testrun"
 	"github.com/palisade/palisade/services/workflows/schedule"
 )
 
@@ -58,6 +59,7 @@ func (f flow) waitingJobs(t testing.TB, run int64) (n int) {
 
 // A large run of one deployment does not delay other deployments, and leaves nothing behind when it is canceled.
 func TestLargeRunBesideAnotherDeployment(t *testing.T) {
+	testrun.OnlyLarge(t)
 	onEachServer(t, func(t *testing.T, f flow) {
 		const others = 150 // maximum attempts of the large run (of 40,000) while both steps of the small run wait and run
 		f.publish(t, grid)

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/project"
@@ -55,9 +54,9 @@ func (s *Runs) TriggerWorkflowJob(ctx context.Context, r *workflowsv1.TriggerWor
 	if err != nil {
 		return nil, err
 	}
-	entry := &workflowsv1.WorkflowCatalogEntry{}
-	if err := proto.Unmarshal(version.CatalogEntry, entry); err != nil {
-		return nil, fmt.Errorf("catalog entry of workflow version %d: %w", version.ID, err)
+	entry, err := storedEntry(version)
+	if err != nil {
+		return nil, err
 	}
 	inputs, err := checkedInputs(entry, r)
 	if err != nil {
@@ -132,20 +131,24 @@ func setProject(ctx context.Context, tx *ent.Tx, create *ent.WorkflowRunCreate, 
 	return nil
 }
 
-// begin writes a run with its first task.
+// begin writes a run of the caller with its first task.
 func (s *Runs) begin(ctx context.Context, tx *ent.Tx, create *ent.WorkflowRunCreate) (*ent.WorkflowRun, error) {
 	caller, ok := access.FromContext(ctx)
 	if !ok {
 		return nil, apierr.Internal(fmt.Errorf("a run was started without a caller"))
 	}
+	event, trigger := sources(ctx, caller)
+	return s.write(ctx, tx, create.SetEventSource(event).SetTriggerSource(trigger).SetActorKind(string(caller.Kind)).SetActorID(caller.ID))
+}
+
+// write writes a run with its first task.
+func (s *Runs) write(ctx context.Context, tx *ent.Tx, create *ent.WorkflowRunCreate) (*ent.WorkflowRun, error) {
 	version, _ := create.Mutation().VersionID()
 	needs, err := s.engine.Needs(ctx, version)
 	if err != nil {
 		return nil, err
 	}
-	event, trigger := sources(ctx, caller)
-	row, err := create.SetPlannedTasks(needs).SetStatus(engine.Submitted).SetEventSource(event).SetTriggerSource(trigger).SetActorKind(string(caller.Kind)).
-		SetActorID(caller.ID).SetSubmittedAt(store.Now()).Save(ctx)
+	row, err := create.SetPlannedTasks(needs).SetStatus(engine.Submitted).SetSubmittedAt(store.Now()).Save(ctx)
 	if err != nil {
 		return nil, err
 	}

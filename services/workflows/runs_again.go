@@ -8,8 +8,6 @@ import (
 	"reflect"
 	"slices"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/workflowrun"
 	workflowsv1 "github.com/palisade/palisade/gen/palisade/workflows/v1"
@@ -94,8 +92,8 @@ func (s *Runs) changedInput(ctx context.Context, row *ent.WorkflowRun, r *workfl
 	}
 	entry := &workflowsv1.WorkflowCatalogEntry{}
 	if version != nil {
-		if err := proto.Unmarshal(version.CatalogEntry, entry); err != nil {
-			return "", fmt.Errorf("catalog entry of workflow version %d: %w", version.ID, err)
+		if entry, err = storedEntry(version); err != nil {
+			return "", err
 		}
 	}
 	var first map[string]any

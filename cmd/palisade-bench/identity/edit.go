@@ -23,6 +23,10 @@ type Edit struct {
 	say func(*work, *Report)
 	// unseen selects the files that the scan fails on.
 	unseen func(*work) map[string]bool
+	// image is true for a scan of another container image, which finds nothing.
+	image bool
+	// bare selects the sources: tools whose results have nothing but a constant message and a line, or all others.
+	bare, notBare bool
 	// half is true for a run that dies halfway.
 	half bool
 	// back is true if the code before the edit is scanned again at the end.
@@ -45,6 +49,7 @@ type work struct {
 	// wholeFolders is true if the result must compile: files then move with their folders.
 	wholeFolders bool
 	words        []word
+	replaced     []string // files that replaceFiles deleted
 }
 
 // word is an identifier that was renamed on lines of the tree before the edit.
@@ -62,9 +67,10 @@ func Edits() []Edit {
 		{Name: "lines inserted above", Bar: barShift, code: insertLines},
 		{Name: "re-indented", Bar: barShift, code: reindent},
 		{Name: "variable renamed", code: renameVariables},
-		{Name: "file moved", Bar: barMove, code: moveFiles},
-		{Name: "file renamed", Bar: barMove, code: renameFiles},
-		{Name: "file split in two", code: splitFiles},
+		{Name: "file moved", Bar: barMove, code: moveFiles, notBare: true},
+		{Name: "file renamed", Bar: barMove, code: renameFiles, notBare: true},
+		{Name: "file split in two", code: splitFiles, notBare: true},
+		{Name: "other file, same problems", code: replaceFiles, say: reportReplacements, bare: true},
 		{Name: "rule renamed", Bar: barShift, Alone: true, say: renameRules},
 		{Name: "tool upgrade, other messages", say: rewordMessages},
 		{Name: "lines duplicated", code: duplicateLines, adjacent: true},
@@ -72,7 +78,14 @@ func Edits() []Edit {
 		{Name: "deleted and restored", code: deleteFunctions, back: true},
 		{Name: "20 % of the files fail", Bar: barShift, unseen: dropFiles, back: true, lists: true},
 		{Name: "scan crashes half-way", Bar: barShift, half: true, back: true},
+		{Name: "scan of another image", Bar: barShift, image: true, back: true},
 	}
+}
+
+// Fits reports whether the edit can be measured with a source. The scanner protocol has no images. A tool that has one
+// message for all places of a rule does not show that a file moved.
+func (e Edit) Fits(s *Source) bool {
+	return !(e.image && s.Protocol || e.bare && !s.bare || e.notBare && s.bare)
 }
 
 // files returns the files with results that may be edited, sorted.

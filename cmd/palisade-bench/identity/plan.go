@@ -19,6 +19,12 @@ type Source struct {
 	Lists bool
 	// Protocol is true if results use the scanner protocol instead of reports.
 	Protocol bool
+	// variant adds to the reports; nil: nothing.
+	variant variant
+	// bare is true for a tool whose results have nothing but a constant message and a line.
+	bare bool
+	// ahead is true for hashes that cover the next lines: a copy that follows may have the hash of its original.
+	ahead bool
 }
 
 // Step is a scan and its truth.
@@ -63,6 +69,7 @@ func NewPlan(ctx context.Context, source *Source, edit Edit, random *rand.Rand) 
 	if edit.back {
 		p.After = append(p.After, p.restored(step))
 	}
+	p.dress()
 	return p, nil
 }
 
@@ -78,7 +85,7 @@ func (p *Plan) step(ctx context.Context, w *work) (Step, error) {
 		if err := p.scan(ctx, w, lines, &step); err != nil {
 			return step, err
 		}
-		if !p.Edit.adjacent {
+		if !p.Edit.adjacent && !p.Source.ahead {
 			for i := range step.Truth {
 				step.Truth[i].Ambiguous = nil
 			}
@@ -95,6 +102,10 @@ func (p *Plan) step(ctx context.Context, w *work) (Step, error) {
 	}
 	if p.Edit.unseen != nil {
 		step.skip(p.Edit.unseen(w))
+	}
+	if p.Edit.image {
+		p.Before.Image, step.Report.Image = "registry.test:5000/acme/web:1.0", "registry.test:5000/acme/db:1.0"
+		step.lose(func(int) bool { return true })
 	}
 	if p.Edit.half {
 		step.Report.Failed = true

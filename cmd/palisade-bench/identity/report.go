@@ -21,6 +21,8 @@ type Report struct {
 	Analysed []string
 	// Failed is true for a run that ended early.
 	Failed bool
+	// Image is the container image that was scanned; empty: none.
+	Image string
 	// Aliases maps present names of rules to former ones.
 	Aliases map[string]string
 
@@ -36,6 +38,10 @@ type Result struct {
 	EndCol  int    // 0: unknown
 	Message string // of the tool
 	Snippet string // quoted by the tool; empty: it quotes no code
+
+	// prints are partial fingerprints, logical is the name of the logical location; empty: as the scanner wrote them.
+	prints  object
+	logical string
 
 	// origin is the index plus one of the result before the edit that this one was carried from; 0: none.
 	origin int
@@ -156,6 +162,9 @@ func (r *Report) SARIF() ([]byte, error) {
 		results[i] = result.sarif()
 	}
 	run["results"] = results
+	if r.Image != "" {
+		run["properties"] = object{"imageName": r.Image}
+	}
 	tool := maps.Clone(at(run, "tool"))
 	driver := maps.Clone(at(tool, "driver"))
 	driver["version"] = r.Version
@@ -212,6 +221,12 @@ func (r Result) sarif() object {
 	delete(artifact, "index")
 	physical["artifactLocation"], physical["region"] = artifact, r.region(at(physical, "region"))
 	location["physicalLocation"] = physical
+	if r.logical != "" {
+		location["logicalLocations"] = []object{{"fullyQualifiedName": r.logical, "kind": "function"}}
+	}
+	if r.prints != nil {
+		result["partialFingerprints"] = r.prints
+	}
 	result["locations"] = []any{location}
 	return result
 }

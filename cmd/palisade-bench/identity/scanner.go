@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// gosecVersion is the pinned version of gosec. The version of staticcheck comes from go.mod, where it is a tool.
+// gosecVersion is the pinned version of gosec. The version of staticcheck comes from .ci/tools/go.mod.
 const gosecVersion = "v2.22.4"
 
 // errBroken means that an edit produced code that does not compile.
@@ -30,6 +30,10 @@ type Scanners struct {
 
 // NewScanners uses a cache directory, and creates it if necessary.
 func NewScanners(cache string) (*Scanners, error) {
+	cache, err := filepath.Abs(cache)
+	if err != nil {
+		return nil, err
+	}
 	return &Scanners{cache: cache, programs: map[string]program{}}, os.MkdirAll(filepath.Join(cache, "reports"), 0o700)
 }
 
@@ -104,13 +108,15 @@ type Tool struct {
 	run func(ctx context.Context, program, dir string) ([]byte, error)
 }
 
-// Staticcheck has the version in go.mod.
+// toolModule is the directory of the module that pins the versions of tools.
+var toolModule = filepath.Join(".ci", "tools")
+
+// Staticcheck has the version in .ci/tools/go.mod. It is built in the repository.
 var Staticcheck = Tool{
 	name: "staticcheck",
 	install: func(ctx context.Context, s *Scanners) (string, error) {
 		program := filepath.Join(s.cache, "staticcheck")
-		// Runs in the current directory, inside our module: its go.mod has the version.
-		_, err := command(ctx, "", nil, "go", "build", "-o", program, "honnef.co/go/tools/cmd/staticcheck")
+		_, err := command(ctx, toolModule, nil, "go", "build", "-o", program, "honnef.co/go/tools/cmd/staticcheck")
 		return program, err
 	},
 	version: func(ctx context.Context, program string) (string, error) {

@@ -48,7 +48,10 @@ func Sources(ctx context.Context, scanners *Scanners, reports string) ([]*Source
 		}
 		list = append(list, source)
 	}
-	return append(list, streamed(list[0]), streamed(list[3])), nil
+	staticcheck := list[1]
+	hashed := staticcheck.with("line hashes", withLineHashes)
+	hashed.ahead = true
+	return append(list, streamed(list[0]), streamed(list[3]), staticcheck.with("instance ids", withInstances), hashed, staticcheck.with("functions", withFunctions), dockerfiles()), nil
 }
 
 func recordedSource(ctx context.Context, scanners *Scanners, file, name, module, version string) (*Source, error) {

@@ -40,6 +40,10 @@ type Form struct {
 	Number   bool
 	Unset    Unset
 	Variants []string
+	// NumberVariants are the variants in which a 64-bit integer is a JSON number.
+	NumberVariants []string
+	// VariantsIfSet have the field only if it is set.
+	VariantsIfSet []string
 	// Raw marks bytes that contain JSON text, which is written unchanged.
 	Raw bool
 }
@@ -52,6 +56,8 @@ type Rule struct {
 	SuccessCode int
 	// UploadPath is the path of the POST with the raw body of a client-streaming RPC; empty for other RPCs.
 	UploadPath string
+	// EventsPath is the path of the GET that a server-streaming RPC answers with server-sent events; empty for others.
+	EventsPath string
 	// Scanner marks RPCs of the scanner protocol. Their errors have a different body.
 	Scanner bool
 }
@@ -82,7 +88,10 @@ func (r *Reader) Form(field protoreflect.FieldDescriptor) (Form, error) {
 		Number:   m.Get(named(m, "number")).Bool(),
 		Unset:    Unset(enumName(m, "unset")),
 		Variants: stringList(m.Get(named(m, "variants")).List()),
-		Raw:      m.Get(named(m, "raw")).Bool(),
+
+		NumberVariants: stringList(m.Get(named(m, "number_variants")).List()),
+		VariantsIfSet:  stringList(m.Get(named(m, "variants_if_set")).List()),
+		Raw:            m.Get(named(m, "raw")).Bool(),
 	}, nil
 }
 
@@ -130,6 +139,7 @@ func (r *Reader) Rule(method protoreflect.MethodDescriptor) (Rule, bool, error) 
 		Maturity:    enumName(m, "maturity"),
 		SuccessCode: int(m.Get(named(m, "success_code")).Int()),
 		UploadPath:  m.Get(named(m, "upload_path")).String(),
+		EventsPath:  m.Get(named(m, "events_path")).String(),
 		Scanner:     m.Get(named(m, "scanner")).Bool(),
 	}
 	field := named(m, "schemes")

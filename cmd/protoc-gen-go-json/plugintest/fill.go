@@ -67,7 +67,7 @@ func variantsOf(message protoreflect.MessageDescriptor) []string {
 	fields := message.Fields()
 	for i := range fields.Len() {
 		form, _ := proto.GetExtension(fields.Get(i).Options(), optionsv1.E_Json).(*optionsv1.JsonForm)
-		variants = append(variants, form.GetVariants()...)
+		variants = append(append(variants, form.GetVariants()...), form.GetNumberVariants()...)
 	}
 	slices.Sort(variants)
 	return slices.Compact(variants)

@@ -47,7 +47,7 @@ func Analysis(f Finding, parts Parts, memories []Memory) Question {
 		prompt.WriteString("\n")
 	}
 	prompt.WriteString(b.text.String())
-	return Question{System: parts.system(f) + "\n\n" + b.warning(), Prompt: prompt.String(), Schema: parts.schema(), Name: "finding_analysis"}
+	return Question{System: parts.system(f) + "\n\n" + b.warning(), Prompt: prompt.String(), Schema: parts.schema(f), Name: "finding_analysis"}
 }
 
 func (p Parts) system(f Finding) string {
@@ -66,6 +66,10 @@ func (p Parts) system(f Finding) string {
 		} else {
 			tasks = append(tasks, "fix_code and fix_explanation: empty.")
 		}
+		if !f.HasHelp {
+			tasks = append(tasks, "rule_summary: one sentence on what the rule looks for, whatever this finding is; "+
+				"rule_explanation: why code that it finds is a weakness, and how it is exploited, in a few sentences.")
+		}
 	}
 	if p.Tags {
 		tasks = append(tasks, "component_tag: the part of a product that the code belongs to, in one to three words, as \"user data\" or "+
@@ -79,7 +83,7 @@ func (f Finding) fixable() bool {
 	return f.Code != "" && (f.Type == "sast" || f.Type == "ai_sast")
 }
 
-func (p Parts) schema() map[string]any {
+func (p Parts) schema(f Finding) map[string]any {
 	text := map[string]any{"type": "string"}
 	properties := map[string]any{}
 	if p.Verdict {
@@ -90,6 +94,9 @@ func (p Parts) schema() map[string]any {
 	if p.Guidance {
 		for _, name := range []string{"guidance_summary", "guidance_text", "fix_code", "fix_explanation"} {
 			properties[name] = text
+		}
+		if !f.HasHelp {
+			properties["rule_summary"], properties["rule_explanation"] = text, text
 		}
 	}
 	if p.Tags {
@@ -124,6 +131,8 @@ func ReadAnalysis(answer []byte, f Finding, parts Parts, memories []Memory) (val
 		GuidanceText    string   `json:"guidance_text"`
 		FixCode         string   `json:"fix_code"`
 		FixExplanation  string   `json:"fix_explanation"`
+		RuleSummary     string   `json:"rule_summary"`
+		RuleExplanation string   `json:"rule_explanation"`
 		ComponentTag    string   `json:"component_tag"`
 		ComponentRisk   string   `json:"component_risk"`
 	}
@@ -151,6 +160,10 @@ func ReadAnalysis(answer []byte, f Finding, parts Parts, memories []Memory) (val
 			result.FixExplanation = verdict.Text(said.FixExplanation, verdict.MaxExplanation)
 			result.FixDiff = Diff(f.Path, f.Line, f.Code, result.GetFixCode())
 		}
+	}
+	if parts.Guidance && !f.HasHelp { // the rule is the same whatever the verdict is
+		result.RuleSummary = verdict.Text(said.RuleSummary, verdict.MaxSummary)
+		result.RuleExplanation = verdict.Text(said.RuleExplanation, verdict.MaxGuidance)
 	}
 	if tag := verdict.Text(oneLine(said.ComponentTag), verdict.MaxTag); parts.Tags && tag != "" {
 		result.ComponentTag, result.ComponentRisk = tag, "neutral"

@@ -21,6 +21,8 @@ type Finding struct {
 	Type, Severity, Confidence string
 	// Rule is the rule's name, RuleText its general description, Message the finding's message.
 	Rule, RuleText, Message string
+	// HasHelp is true if the rule has a help text. Otherwise the model is asked to explain the rule.
+	HasHelp bool
 	// Classes are CWE, OWASP and vulnerability classes.
 	Classes []string
 	Project string

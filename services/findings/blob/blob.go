@@ -93,3 +93,12 @@ func Pack(content []byte) []byte {
 	}
 	return append(b, content...)
 }
+
+// Lockfile returns where a dependency is declared: the lockfile and the line, 0 if the line is unknown. A finding
+// without a use in the code, from a report that names no lockfile, is at the lockfile itself.
+func Lockfile(content *storev1.FindingContent) (path string, line int32) {
+	if content.GetLockfile() == "" && content.GetUsage() == nil {
+		return content.GetLocation().GetFilePath(), content.GetLocation().GetLine()
+	}
+	return content.GetLockfile(), content.GetLockfileLine()
+}

@@ -155,3 +155,17 @@ func TestOnlyDecodeReadsContents(t *testing.T) {
 		t.Errorf("%d files were read (%v); not found is what may read contents: %v", read, err, may)
 	}
 }
+
+// TestPageLeavesOutLargeFields: a list of findings with long data flows does not keep the flows in memory.
+func TestPageLeavesOutLargeFields(t *testing.T) {
+	content := &storev1.FindingContent{Message: "m", DataflowTrace: make([]byte, 100<<10), Metadata: make([]byte, 10<<10), Context: make([]byte, 60<<10), LogicalLocation: "f"}
+	stored, err := blob.Encode(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page blob.Page
+	got, want := &storev1.FindingContent{}, &storev1.FindingContent{Message: "m", LogicalLocation: "f"}
+	if err := page.Decode(stored, got); err != nil || !proto.Equal(got, want) {
+		t.Errorf("got %d bytes (%v)", proto.Size(got), err)
+	}
+}

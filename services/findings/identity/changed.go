@@ -10,10 +10,23 @@ const (
 // several lines away; other code has to be on the expected line. The rule and the file have to be equal, because a line
 // alone is no evidence.
 func (m *matcher) changedCode() {
+	sameName := func(e *Evidence) uint64 {
+		if e.Logical == 0 || e.hasCode() {
+			return 0
+		}
+		return mix(e.Rule, e.Path, e.Logical)
+	}
+	m.eachGroup(sameName, sameName, byResource, func(g group) {
+		if open := m.openFindings(g); len(open) == 1 && len(g.results) == 1 {
+			m.join(open[0], g.results[0], RungLogical)
+		}
+	})
 	sameShape := func(e *Evidence) uint64 { return mix(e.Rule, e.Path, e.Shape) }
-	m.eachGroup(sameShape, sameShape, func(g group) {
+	m.eachGroup(sameShape, sameShape, byResource, func(g group) {
 		open := m.openFindings(g)
-		if len(open) == 1 && len(g.results) == 1 && len(m.anchorsIn(g)) == 0 {
+		// The shape of a message is weaker than a hash that says that the code differs.
+		hashed := m.results[g.results[0]].Code != 0 && m.results[g.results[0]].Snippet == 0
+		if len(open) == 1 && len(g.results) == 1 && !hashed && len(m.anchorsIn(g)) == 0 {
 			m.join(open[0], g.results[0], RungShape) // the only one of its shape, in a file without anchors
 			return
 		}
@@ -21,7 +34,7 @@ func (m *matcher) changedCode() {
 	})
 	m.invalidateAnchors()
 	sameFile := func(e *Evidence) uint64 { return mix(e.Rule, e.Path) }
-	m.eachGroup(sameFile, sameFile, func(g group) {
+	m.eachGroup(sameFile, sameFile, byResource, func(g group) {
 		m.joinNearby(g, RungLine, 0)
 		if g = m.rest(g); len(g.results) == 1 && len(m.openFindings(g)) == 1 {
 			m.joinNearby(g, RungLine, lineLimit) // nothing else competes

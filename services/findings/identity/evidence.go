@@ -17,6 +17,10 @@ type Text struct {
 	// MatchBasedID and ToolFingerprint are the tool's ids. PatternHash is its hash of the rule's formula with the bound
 	// values, CodeHash its hash of the matched code. Each may be empty.
 	MatchBasedID, ToolFingerprint, PatternHash, CodeHash string
+	// Fingerprints are further fingerprints of the tool that identify the result, each as "name:value".
+	Fingerprints []string
+	// Logical is the name of the place in the program or resource, such as a method or "Deployment/web".
+	Logical string
 	// Snippet is the code. Message is the text for people.
 	Snippet, Message string
 	// Line, Column and EndLine are 1-based.
@@ -33,7 +37,12 @@ type Evidence struct {
 	// Snippet is the matched lines with collapsed white space. Shape is the same with names, numbers and strings
 	// replaced. Without code both come from the message.
 	Snippet, Shape, Message uint64
-	Line, Column            int32
+	// Logical is the name of the place. Resource says that it does not name code. See logicalOf.
+	Logical  uint64
+	Resource bool
+	// Prints are the fingerprints that identify the result, by name. Two of the same name must not differ. See printsOf.
+	Prints       [maxPrints]mark
+	Line, Column int32
 	// Base is the last part of the path, Parent the one before, Dir everything before the last. A file that moves tends
 	// to keep one of them.
 	Base, Parent, Dir uint32
@@ -91,23 +100,32 @@ func cacheHash[T any](known map[string]T, name string, value T) map[string]T {
 func (h *Hasher) EvidenceOf(t Text) Evidence {
 	dir := h.dir(path.Dir(t.Path))
 	e := Evidence{
-		Rule:            h.rule(t.Rule),
-		Path:            PathHash(t.Path),
-		Base:            uint32(hashOf("base", path.Base(t.Path))),
-		Parent:          dir.parent,
-		Dir:             dir.dir,
-		MatchBased:      hashOf("match", matchBase(t.MatchBasedID)),
-		ToolFingerprint: hashOf("tool", strings.TrimSpace(t.ToolFingerprint)),
-		Pattern:         hashOf("pattern", strings.TrimSpace(t.PatternHash)),
-		Code:            hashOf("code", strings.TrimSpace(t.CodeHash)),
-		Line:            clamp(t.Line),
-		Column:          clamp(t.Column),
+		Rule:       h.rule(t.Rule),
+		Path:       PathHash(t.Path),
+		Base:       uint32(hashOf("base", path.Base(t.Path))),
+		Parent:     dir.parent,
+		Dir:        dir.dir,
+		MatchBased: hashOf("match", matchBase(t.MatchBasedID)),
+		Prints:     printsOf(t.ToolFingerprint, t.Fingerprints),
+		Pattern:    hashOf("pattern", strings.TrimSpace(t.PatternHash)),
+		Code:       hashOf("code", strings.TrimSpace(t.CodeHash)),
+		Line:       clamp(t.Line),
+		Column:     clamp(t.Column),
 	}
 	snippet := collapse(matchedLines(t.Snippet, t.Line, t.EndLine))
 	message := collapse(withoutPositions(t.Message))
 	e.Snippet, e.Message = hashOf("snippet", snippet), hashOf("message", message)
-	e.Specific = specific(snippet) || snippet == "" && e.Code != 0
 	e.Shape = hashOf("shape", shape(snippet))
+	e.Logical, e.Resource = logicalOf(t.Logical)
+	name, value, lines := fingerprintOf(t.ToolFingerprint)
+	switch {
+	case value == "":
+	case lines && snippet == "" && e.Code == 0:
+		e.Code = hashOf("code", name+":"+value)
+	default:
+		e.ToolFingerprint = hashOf("tool", name+":"+value)
+	}
+	e.Specific = specific(snippet) || snippet == "" && e.Code != 0
 	if snippet == "" {
 		e.Shape = hashOf("message shape", messageShape(message))
 	}
@@ -151,7 +169,7 @@ func (e Evidence) of(rung string) uint64 {
 	case RungSnippet:
 		return e.Snippet
 	case RungMessage:
-		if e.Snippet != 0 || e.Code != 0 || e.Pattern != 0 {
+		if e.hasCode() {
 			return 0 // many results of a tool have the same message
 		}
 		return e.Message
@@ -163,10 +181,14 @@ func (e Evidence) of(rung string) uint64 {
 func (e *Evidence) hashes() []*uint64 {
 	return []*uint64{
 		&e.Rule, &e.Path, &e.MatchBased, &e.ToolFingerprint, &e.Pattern, &e.Code, &e.Snippet, &e.Shape, &e.Message,
+		&e.Logical, &e.Prints[0], &e.Prints[1], &e.Prints[2], &e.Prints[3],
 	}
 }
 
-const specificBit = 1 << 15
+const (
+	resourceBit = 1 << 14
+	specificBit = 1 << 15
+)
 
 // Encode returns the stored form: the version, a mask of the present parts, the parts, and the location.
 func (e Evidence) Encode() []byte {
@@ -182,6 +204,9 @@ func (e Evidence) Encode() []byte {
 	}
 	if e.Specific {
 		mask |= specificBit
+	}
+	if e.Resource {
+		mask |= resourceBit
 	}
 	binary.BigEndian.PutUint16(b[1:], mask)
 	for _, part := range []uint32{e.Base, e.Parent, e.Dir} {
@@ -214,7 +239,7 @@ func Decode(b []byte) (e Evidence, version int, err error) {
 	if len(b) < 12 {
 		return Evidence{}, version, errors.New("evidence is truncated")
 	}
-	e.Specific = mask&specificBit != 0
+	e.Specific, e.Resource = mask&specificBit != 0, mask&resourceBit != 0
 	for _, part := range []*uint32{&e.Base, &e.Parent, &e.Dir} {
 		*part, b = binary.BigEndian.Uint32(b), b[4:]
 	}

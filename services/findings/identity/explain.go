@@ -53,6 +53,10 @@ func (m *matcher) explain() {
 // whyNot returns the reason why a finding of the same rule and file was not joined with a result.
 func (m *matcher) whyNot(k int32, e Evidence) string {
 	switch known := m.known[k]; {
+	case contradict(&known.Evidence, &e, byPrints):
+		return "the same rule and file, but the tool's fingerprints differ"
+	case Contradict(&known.Evidence, &e):
+		return "the same rule and file, but the logical locations differ"
 	case known.Shape == e.Shape:
 		return "the same rule and file and code of the same shape, but too far from where it is expected"
 	case known.Message == e.Message && known.Snippet != e.Snippet:

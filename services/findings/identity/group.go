@@ -63,9 +63,9 @@ func (t *table) reset(known, results int) {
 }
 
 // eachGroup yields the groups that have both unmatched findings and unmatched results. There is one key function for
-// findings and one for results; a key of 0 excludes an entry. eachGroup takes linear time, except for sorting within
-// groups. A group is valid until the next call.
-func (m *matcher) eachGroup(knownKey, resultKey func(*Evidence) uint64, yield func(group)) {
+// findings and one for results; a key of 0 excludes an entry. Groups with contradictions are split. eachGroup takes
+// linear time, except for sorting within groups. A group is valid until the next call.
+func (m *matcher) eachGroup(knownKey, resultKey func(*Evidence) uint64, s strictness, yield func(group)) {
 	if m.unmatched != nil {
 		m.dropJoined()
 	}
@@ -96,7 +96,7 @@ func (m *matcher) eachGroup(knownKey, resultKey func(*Evidence) uint64, yield fu
 		known, results = t.count[sideKnown][n], t.count[sideResults][n]
 		if len(g.results) > 0 {
 			m.inOrder(g)
-			yield(g)
+			m.eachCompatible(g, s, yield)
 		}
 	}
 }

@@ -58,7 +58,9 @@ func Match(known []Known, results []Evidence, o Options) []Join {
 	for i := range m.joins {
 		m.joins[i].Known = -1
 	}
-	m.byKey(fullKey, fullKey, func(g group) { m.joinInOrder(g, "") }, func(g group) { m.align(g, "") })
+	m.marked = slices.ContainsFunc(known, func(k Known) bool { return k.hasMarks() }) &&
+		slices.ContainsFunc(results, func(e Evidence) bool { return e.hasMarks() })
+	m.byKey(fullKey, fullKey, byPrints, func(g group) { m.joinInOrder(g, "") }, func(g group) { m.align(g, "") })
 	for _, stage := range []func(){m.sameFile, m.movedFiles, m.movedAlone, m.changedCode, m.explain} {
 		if !m.anythingLeft() {
 			break
@@ -81,11 +83,17 @@ type matcher struct {
 	anchors   []anchor // of the files that have unmatched findings
 	collected bool     // anchors include all joins so far
 	ambiguous map[int32][]Candidate
+	// marked says that findings and results have fingerprints or logical locations, so that they may contradict.
+	marked bool
 }
 
 // fullKey is the key of all evidence except the location.
 func fullKey(e *Evidence) uint64 {
-	return mix(e.Rule, e.Path, e.MatchBased, e.ToolFingerprint, e.Pattern, e.Code, e.Snippet, e.Message)
+	key := mix(e.Rule, e.Path, e.MatchBased, e.ToolFingerprint, e.Pattern, e.Code, e.Snippet, e.Message)
+	if e.hasMarks() {
+		key = mix(key, e.Logical, e.Prints[0], e.Prints[1], e.Prints[2], e.Prints[3])
+	}
+	return key
 }
 
 // exactRungs are tried within one file, the strongest first.
@@ -102,15 +110,23 @@ func (m *matcher) sameFile() {
 			}
 			return mix(e.Rule, e.Path, of)
 		}
-		m.byKey(key, key, func(g group) { m.joinInOrder(g, rung) }, func(g group) { m.disambiguate(g, rung) })
+		m.byKey(key, key, strictnessOf(rung), func(g group) { m.joinInOrder(g, rung) }, func(g group) { m.disambiguate(g, rung) })
 	}
+}
+
+// strictnessOf returns what may contradict a rung. A message says less than the name of a function.
+func strictnessOf(rung string) strictness {
+	if rung == RungMessage {
+		return byName
+	}
+	return byPrints
 }
 
 // byKey joins groups of equal keys in two passes. Unambiguous groups come first, because they show by how much the
 // lines of a file moved. The second pass uses that to resolve the ambiguous groups.
-func (m *matcher) byKey(knownKey, resultKey func(*Evidence) uint64, unambiguous, ambiguous func(group)) {
+func (m *matcher) byKey(knownKey, resultKey func(*Evidence) uint64, s strictness, unambiguous, ambiguous func(group)) {
 	var deferred []group
-	m.eachGroup(knownKey, resultKey, func(g group) {
+	m.eachGroup(knownKey, resultKey, s, func(g group) {
 		if m.isUnambiguous(g) {
 			unambiguous(g)
 		} else {
@@ -119,7 +135,12 @@ func (m *matcher) byKey(knownKey, resultKey func(*Evidence) uint64, unambiguous,
 	})
 	m.collected = false
 	for _, g := range deferred {
-		ambiguous(g)
+		if m.marked { // another part of the group may have joined some
+			g = m.rest(g)
+		}
+		if len(g.known) > 0 && len(g.results) > 0 {
+			ambiguous(g)
+		}
 	}
 }
 
@@ -151,7 +172,7 @@ func (m *matcher) joinInOrder(g group, rung string) {
 
 // disambiguate joins a group of equal evidence. Its members may differ in weaker evidence, which it tries first.
 func (m *matcher) disambiguate(g group, rung string) {
-	for _, finer := range []func(*Evidence) uint64{text, shapeOf} {
+	for _, finer := range []func(*Evidence) uint64{namedText, text, shapeOf} {
 		g = m.refine(g, finer, func(g group) { m.align(g, rung) })
 	}
 	m.align(g, rung)
@@ -163,6 +184,14 @@ func text(e *Evidence) uint64 {
 		return e.Snippet
 	}
 	return e.Message
+}
+
+// namedText is the text together with the logical location.
+func namedText(e *Evidence) uint64 {
+	if e.Logical == 0 {
+		return 0
+	}
+	return mix(text(e), e.Logical)
 }
 
 func shapeOf(e *Evidence) uint64 { return e.Shape }

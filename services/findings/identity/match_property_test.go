@@ -29,6 +29,8 @@ func texts() *rapid.Generator[identity.Text] {
 			Rule: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "rule"), Path: rapid.SampledFrom([]string{"f", "g", "d/f", "h"}).Draw(t, "path"),
 			MatchBasedID:    rapid.SampledFrom([]string{"", "", "", "m_0", "m_1", "n_0"}).Draw(t, "match"),
 			ToolFingerprint: rapid.SampledFrom([]string{"", "", "t:1", "t:2"}).Draw(t, "tool"),
+			Fingerprints:    rapid.SampledFrom([][]string{nil, {"p:1"}, {"p:2"}, {"p:1", "q/v1:1"}, {"q/v1:2"}, {"p:2", "q/v2:1"}}).Draw(t, "prints"),
+			Logical:         rapid.SampledFrom([]string{"", "", "Pod/a", "Pod/b", "A.a()", "A.b()"}).Draw(t, "logical"),
 			Snippet:         code.Draw(t, "snippet"), Message: rapid.SampledFrom([]string{"m", "n"}).Draw(t, "message"),
 			Line: rapid.IntRange(1, 60).Draw(t, "line"), Column: rapid.IntRange(1, 3).Draw(t, "column"),
 		}

@@ -39,9 +39,32 @@ func TestMatchRefuses(t *testing.T) {
 			results: []identity.Text{message("a", "y/g.go", 70, "error is not checked")},
 			want:    "new",
 		},
-		"the name of the file helps it": {
+		"the name of the file does not help it, as a rule often has one message": {
 			known:   []identity.Text{message("a", "x/f.go", 3, "error is not checked")},
 			results: []identity.Text{message("a", "y/f.go", 70, "error is not checked")},
+			want:    "new",
+		},
+		"it helps if the rule has other messages, and this one is nowhere else": {
+			known:   []identity.Text{message("a", "x/f.go", 3, "x is not checked"), message("a", "g.go", 3, "y is not checked")},
+			results: []identity.Text{message("a", "y/f.go", 70, "x is not checked"), message("a", "g.go", 3, "y is not checked")},
+			want:    "0 moved_file:message, 1 message",
+		},
+		"another Dockerfile with the same problems": {
+			known: []identity.Text{column(message("a", "x/Dockerfile", 1, "tag it"), 1), column(message("b", "x/Dockerfile", 3, "pin it"), 1),
+				column(message("c", "x/Dockerfile", 3, "clean up"), 1)},
+			results: []identity.Text{column(message("a", "y/Dockerfile", 1, "tag it"), 1), column(message("b", "y/Dockerfile", 3, "pin it"), 1),
+				column(message("c", "y/Dockerfile", 3, "clean up"), 1)},
+			want: "new, new, new",
+		},
+		"another Dockerfile, which is surely the same": {
+			known:   []identity.Text{column(message("a", "x/Dockerfile", 1, "tag it"), 1), column(message("b", "x/Dockerfile", 3, "pin it"), 1)},
+			results: []identity.Text{column(message("a", "y/Dockerfile", 1, "tag it"), 1), column(message("b", "y/Dockerfile", 3, "pin it"), 1)},
+			options: identity.Options{LookedAt: looked("y/Dockerfile"), NewFile: looked("y/Dockerfile")},
+			want:    "0 moved_file:message, 1 moved_file:message",
+		},
+		"the same file name, line and column": {
+			known:   []identity.Text{message("a", "x/f.go", 3, "error is not checked")},
+			results: []identity.Text{message("a", "y/f.go", 3, "error is not checked")},
 			want:    "0 moved_file:message",
 		},
 		"code does not go to a file that was there, if nobody looked whether it is still where it was": {

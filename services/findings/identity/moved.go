@@ -23,13 +23,18 @@ func (m *matcher) movedFiles() {
 	for _, rung := range exactRungs {
 		name := MovedFile + rung
 		of := func(e *Evidence) uint64 { return e.of(rung) }
-		m.byKey(inPair(from, of), inPair(to, of), func(g group) { m.joinInOrder(g, name) }, func(g group) { m.disambiguate(g, name) })
+		m.byKey(inPair(from, of), inPair(to, of), strictnessOf(rung), func(g group) { m.joinInOrder(g, name) },
+			func(g group) { m.disambiguate(g, name) })
 	}
 	m.invalidateAnchors()
-	m.eachGroup(inPair(from, shapeOf), inPair(to, shapeOf), func(g group) { m.joinNearby(g, MovedFile+RungShape, shapeLimit) })
+	m.eachGroup(inPair(from, shapeOf), inPair(to, shapeOf), byResource, func(g group) {
+		m.joinNearby(g, MovedFile+RungShape, shapeLimit)
+	})
 	m.invalidateAnchors()
 	anything := func(*Evidence) uint64 { return 1 }
-	m.eachGroup(inPair(from, anything), inPair(to, anything), func(g group) { m.joinNearby(g, MovedFile+RungLine, 0) })
+	m.eachGroup(inPair(from, anything), inPair(to, anything), byResource, func(g group) {
+		m.joinNearby(g, MovedFile+RungLine, 0)
+	})
 	m.invalidateAnchors()
 }
 
@@ -44,7 +49,7 @@ func (m *matcher) movedAlone() {
 			}
 			return 0
 		}
-		m.eachGroup(key, key, func(g group) { m.moveAlone(g, before, Moved+rung) })
+		m.eachGroup(key, key, byPrints, func(g group) { m.moveAlone(g, before, Moved+rung) })
 	}
 	m.invalidateAnchors()
 }

@@ -54,21 +54,23 @@ type fileEntries struct {
 type name struct{ base, parent, dir uint32 }
 
 // entry is one piece of evidence without its path. Weak evidence is a message or short code, which many files may have.
+// It is telling if the rule has several messages, and this one was in only one file.
 type entry struct {
 	path, key uint64
 	name
-	line int32
-	weak bool
+	line, column  int32
+	weak, telling bool
 }
 
 // vote counts the evidence that a former and a present file have in common.
 type vote struct {
 	from, to *fileEntries
 	common   int
-	// kinds is the number of different common pieces. strong says that one of them is not weak. together is the largest
-	// number that moved by the same number of lines, unmoved the number that are on the same line.
-	kinds, together, unmoved int
-	strong                   bool
+	// telling is the number of different common pieces that are telling. strong says that one piece is not weak. together
+	// is the largest number of pieces, and spread of lines, that moved by the same number of lines. unmoved is the number
+	// of pieces that are on the same line, exact of those also in the same column but the first.
+	telling, together, spread, unmoved, exact int
+	strong                                    bool
 }
 
 // compare orders votes, the most certain first: most in common, then the same name, directory, parent, and locations.
@@ -94,17 +96,36 @@ func first(a, b bool) int {
 	return 1
 }
 
-// enough reports whether two files have enough in common to be one file that moved. A file that still exists can only
-// have been split: then most of the new file must come from it.
-func (v vote) enough(gone, renamed bool) bool {
-	sameName := v.from.base == v.to.base
-	// Weak evidence needs support: different pieces, equal shifts, unmoved lines, or the same name.
-	if !v.strong && v.kinds < 2 && v.together < 2 && !sameName && !renamed && (v.from.dir != v.to.dir || v.unmoved == 0) {
+// minSpread is the number of lines that have to move together if the messages of two files say nothing about the file.
+const minSpread = 5
+
+// supported reports whether the common evidence is more than a coincidence. Many tools have one message for all places
+// of a rule, so that two files with the same problems have everything in common. replaced says that the scans listed
+// their files, so that the former file is gone and the present one is new.
+func (v vote) supported(replaced bool) bool {
+	sameName, sameDir := v.from.base == v.to.base, v.from.dir == v.to.dir
+	switch {
+	case v.strong, v.telling >= 2:
+		return true
+	case v.telling == 1 && (sameName || sameDir || v.together >= 2):
+		return true
+	case replaced && (v.unmoved > 0 || v.together >= 2):
+		return sameName || sameDir
+	case 2*v.common < v.total(): // one of the files has more problems
 		return false
 	}
+	return v.spread >= minSpread || v.exact > 0 && v.unmoved >= v.common && (sameName || sameDir)
+}
+
+// enough reports whether two files have enough in common to be one file that moved. A file that still exists can only
+// have been split: then most of the new file must come from it.
+func (v vote) enough(gone, renamed, replaced bool) bool {
+	sameName := v.from.base == v.to.base
 	switch {
 	case renamed:
 		return true
+	case !v.supported(replaced):
+		return false
 	case gone:
 		return 2*v.common >= len(v.from.entries) || sameName && 3*v.common >= len(v.from.entries)
 	}
@@ -117,13 +138,15 @@ func (m *matcher) votes() []vote {
 	for i := range m.results {
 		present[m.results[i].Path] = true
 	}
-	targets := byFile(m.resultEntries(before))
+	telling := m.telling()
+	targets := byFile(m.resultEntries(before, telling))
 	holders := newHolders(targets)
 	var votes []vote
-	for _, source := range byFile(m.knownEntries()) {
+	for _, source := range byFile(m.knownEntries(telling)) {
 		gone := !present[source.path] && (m.options.LookedAt == nil || !m.options.LookedAt(source.path))
+		replaced := gone && m.options.LookedAt != nil && m.options.NewFile != nil // targets are new files
 		for _, target := range holders.of(source) {
-			if v := count(source, target); v.enough(gone, m.options.Renamed[source.path]) {
+			if v := count(source, target); v.enough(gone, m.options.Renamed[source.path], replaced) {
 				votes = append(votes, v)
 			}
 		}
@@ -135,34 +158,81 @@ func (m *matcher) votes() []vote {
 }
 
 // knownEntries returns the unmatched open findings in files that the scan could read.
-func (m *matcher) knownEntries() (all []entry) {
+func (m *matcher) knownEntries(telling func(*Evidence) bool) (all []entry) {
 	m.dropJoined()
 	for _, k := range m.unmatched.known {
 		if known := &m.known[k]; known.Open && !m.options.Skipped[known.Path] {
-			all = append(all, entryOf(&known.Evidence))
+			all = append(all, entryOf(&known.Evidence, telling))
 		}
 	}
 	return all
 }
 
 // resultEntries returns the unmatched results in files that did not exist before.
-func (m *matcher) resultEntries(before map[uint64]bool) (all []entry) {
+func (m *matcher) resultEntries(before map[uint64]bool, telling func(*Evidence) bool) (all []entry) {
 	for _, r := range m.unmatched.results {
 		if e := &m.results[r]; m.isNew(e.Path, before) {
-			all = append(all, entryOf(e))
+			all = append(all, entryOf(e, telling))
 		}
 	}
 	return all
 }
 
 // entryOf returns the strongest evidence without the path. Match-based ids are unsuitable, because scanners include the
-// path in them.
-func entryOf(e *Evidence) entry {
+// path in them. Fingerprints have to be equal, and then they are strong.
+func entryOf(e *Evidence, telling func(*Evidence) bool) entry {
 	of := e.of(RungCode)
 	if of == 0 {
 		of = text(e)
 	}
-	return entry{path: e.Path, key: mix(e.Rule, of), name: name{e.Base, e.Parent, e.Dir}, line: e.Line, weak: !e.Specific}
+	key, printed := mix(e.Rule, of), e.Prints != [maxPrints]mark{}
+	if printed {
+		key = mix(key, e.Prints[0], e.Prints[1], e.Prints[2], e.Prints[3])
+	}
+	return entry{
+		path: e.Path, key: key, name: name{e.Base, e.Parent, e.Dir}, line: e.Line, column: e.Column, weak: !e.Specific && !printed, telling: telling(e),
+	}
+}
+
+// telling returns a function that reports whether the text of a result says something about its file: the rule has
+// other texts too, and no two files had or have this one.
+func (m *matcher) telling() func(*Evidence) bool {
+	texts := map[uint64]uint64{}          // by rule
+	several := map[uint64]bool{}          // rules with several texts
+	files := [2]map[uint64]uint64{{}, {}} // by rule and text: the only file; 0 for several
+	note := func(e *Evidence, side int) {
+		of := text(e)
+		if known, seen := texts[e.Rule]; !seen {
+			texts[e.Rule] = of
+		} else if known != of {
+			several[e.Rule] = true
+		}
+		key := mix(e.Rule, of)
+		if file, seen := files[side][key]; !seen {
+			files[side][key] = e.Path
+		} else if file != e.Path {
+			files[side][key] = 0
+		}
+	}
+	for k := range m.known {
+		if m.known[k].Open {
+			note(&m.known[k].Evidence, sideKnown)
+		}
+	}
+	for r := range m.results {
+		note(&m.results[r], sideResults)
+	}
+	return func(e *Evidence) bool {
+		if !several[e.Rule] {
+			return false
+		}
+		for _, only := range files {
+			if file, seen := only[mix(e.Rule, text(e))]; seen && file == 0 {
+				return false
+			}
+		}
+		return true
+	}
 }
 
 func byFile(all []entry) []*fileEntries {

@@ -84,7 +84,7 @@ const maxCompared = 8
 // count compares the unmatched evidence of two files.
 func count(from, to *fileEntries) vote {
 	v := vote{from: from, to: to}
-	shifts := map[int32]int{}
+	shifts := map[int32]map[int32]int{} // by number of lines: how many pieces by line
 	a, b := from.entries, to.entries
 	for len(a) > 0 && len(b) > 0 {
 		switch {
@@ -97,18 +97,32 @@ func count(from, to *fileEntries) vote {
 			x, a = sameEntries(a)
 			y, b = sameEntries(b)
 			v.common += min(len(x), len(y))
-			v.kinds++
+			if x[0].telling {
+				v.telling++
+			}
 			v.strong = v.strong || !x[0].weak
 			for _, e := range x[:min(len(x), maxCompared)] {
+				if e.column > 1 && slices.ContainsFunc(y[:min(len(y), maxCompared)], func(f entry) bool { return f.line == e.line && f.column == e.column }) {
+					v.exact++
+				}
 				for _, f := range y[:min(len(y), maxCompared)] {
-					shifts[f.line-e.line]++
+					if shifts[f.line-e.line] == nil {
+						shifts[f.line-e.line] = map[int32]int{}
+					}
+					shifts[f.line-e.line][e.line]++
 				}
 			}
 		}
 	}
-	v.unmoved = shifts[0]
-	for _, n := range shifts {
-		v.together = max(v.together, n)
+	for shift, lines := range shifts {
+		pieces := 0
+		for _, n := range lines {
+			pieces += n
+		}
+		if shift == 0 {
+			v.unmoved = pieces
+		}
+		v.together, v.spread = max(v.together, pieces), max(v.spread, len(lines))
 	}
 	return v
 }

@@ -19,17 +19,32 @@ import (
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/exploit"
+	"github.com/palisade/palisade/services/findings/triage"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// relatedRows has the rows of other tables that issues show.
+// relatedRows has rows of findings, and the rows of other tables that issues show.
 type relatedRows struct {
-	rules     map[int64]*findingsv1.FindingRule
-	projects  map[int64]*ent.Project
-	scans     map[int64]*structpb.Struct
-	siblings  map[identity][]*ent.Finding
-	analyses  map[int64]*analysis // by finding
-	canTriage findingsv1.TriagePermission
+	rows     []*ent.Finding
+	ids      []int64 // of the rows
+	rules    map[int64]*findingsv1.FindingRule
+	origins  map[int64]string // of rules
+	lastSeen map[int64]int64  // scans, by finding
+	projects map[int64]*ent.Project
+	scans    map[int64]*structpb.Struct
+	siblings map[identity][]*ent.Finding
+	// identities are the identities of the siblings by id.
+	identities map[int64]identity
+	exceptions map[identity][]*ent.ExceptionRequest // oldest first
+	analyses   map[int64]*analysis                  // by finding
+	exploits   exploit.Known
+	history    map[int64][]*findingsv1.IssueActivityHistoryEvent // by finding; nil where it was not requested
+	canTriage  findingsv1.TriagePermission
+	// developer has the limits of developers if the caller is one.
+	developer *triage.Permissions
+	// alone says that a single issue is shown, with its context.
+	alone bool
 }
 
 // identity is what a finding and its siblings on other refs share.
@@ -40,48 +55,60 @@ type identity struct {
 
 // analysis is the last analysis of a finding that gave a verdict.
 type analysis struct {
-	id       int64
-	result   *storev1.AiResult
-	feedback *findingsv1.IssueAutotriageFeedback
+	id         int64
+	finishedAt *int64
+	result     *storev1.AiResult
+	feedback   []*ent.AiFeedback // oldest first
 }
 
-// Convert converts whole rows to issues in their order, with six queries for any number of rows. Deleted rows of other
-// tables are shown as empty. The activity history is not included.
+// Convert converts whole rows to issues in their order, with at most ten queries for any number of rows. Deleted rows
+// of other tables are shown as empty. The activity history is not included.
 func Convert(ctx context.Context, db *ent.Client, rows []*ent.Finding) ([]*findingsv1.Issue, error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	related, err := read(ctx, db, rows)
+	a, err := read(ctx, db, rows)
 	if err != nil {
 		return nil, err
 	}
 	list := make([]*findingsv1.Issue, len(rows))
 	for i, row := range rows {
-		if list[i], err = related.issue(row); err != nil {
+		if list[i], err = a.issue(row); err != nil {
 			return nil, err
 		}
 	}
 	return list, nil
 }
 
+// Whole converts one row to an issue with its context and its history.
+func Whole(ctx context.Context, db *ent.Client, row *ent.Finding) (*findingsv1.Issue, error) {
+	a, err := read(ctx, db, []*ent.Finding{row})
+	if err != nil {
+		return nil, err
+	}
+	a.alone = true
+	if err := a.readHistory(ctx, db, wholeHistory); err != nil {
+		return nil, err
+	}
+	return a.issue(row)
+}
+
 func read(ctx context.Context, db *ent.Client, rows []*ent.Finding) (*relatedRows, error) {
 	a := &relatedRows{
+		rows: rows, ids: make([]int64, len(rows)), lastSeen: map[int64]int64{}, origins: map[int64]string{},
 		rules: map[int64]*findingsv1.FindingRule{}, projects: map[int64]*ent.Project{}, scans: map[int64]*structpb.Struct{},
-		siblings: map[identity][]*ent.Finding{}, analyses: map[int64]*analysis{}, canTriage: triagePermission(ctx),
+		siblings: map[identity][]*ent.Finding{}, identities: map[int64]identity{}, exceptions: map[identity][]*ent.ExceptionRequest{},
+		analyses: map[int64]*analysis{}, canTriage: rolePermission(ctx),
 	}
-	ids := make([]int64, len(rows))
 	for i, row := range rows {
-		ids[i] = row.ID
+		a.ids[i] = row.ID
 		a.rules[row.RuleID], a.projects[row.ProjectID], a.scans[row.FirstSeenScanID] = nil, nil, nil
 	}
-	for _, part := range []func() error{
-		func() error { return a.readRules(ctx, db) },
-		func() error { return a.readProjects(ctx, db) },
-		func() error { return a.readScans(ctx, db) },
-		func() error { return a.readSiblings(ctx, db, ids) },
-		func() error { return a.readAnalyses(ctx, db, ids) },
+	for _, part := range []func(context.Context, *ent.Client) error{
+		a.readRules, a.readProjects, a.readLastSeen, a.readScans, a.readSiblings, a.readAnalyses, a.readExploits,
+		a.readExceptions, a.readPermissions,
 	} {
-		if err := part(); err != nil {
+		if err := part(ctx, db); err != nil {
 			return nil, err
 		}
 	}
@@ -90,7 +117,7 @@ func read(ctx context.Context, db *ent.Client, rows []*ent.Finding) (*relatedRow
 
 func (a *relatedRows) readRules(ctx context.Context, db *ent.Client) error {
 	stored, err := db.Rule.Query().Where(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(rule.FieldID), keys(a.rules))) }).
-		Select(rule.FieldID, rule.FieldContent).All(ctx)
+		Select(rule.FieldID, rule.FieldContent, rule.FieldOrigin).All(ctx)
 	if err != nil {
 		return err
 	}
@@ -99,7 +126,7 @@ func (a *relatedRows) readRules(ctx context.Context, db *ent.Client) error {
 		if err := proto.Unmarshal(r.Content, about); err != nil {
 			return fmt.Errorf("rule %d: %w", r.ID, err)
 		}
-		a.rules[r.ID] = about
+		a.rules[r.ID], a.origins[r.ID] = about, value(r.Origin)
 	}
 	return nil
 }
@@ -142,27 +169,27 @@ func (a *relatedRows) readScans(ctx context.Context, db *ent.Client) error {
 }
 
 // readSiblings reads the findings of the same identities on all refs, by id.
-func (a *relatedRows) readSiblings(ctx context.Context, db *ent.Client, ids []int64) error {
+func (a *relatedRows) readSiblings(ctx context.Context, db *ent.Client) error {
 	stored, err := db.Finding.Query().Where(func(s *entsql.Selector) {
 		one, sibling := entsql.Table(finding.Table).As("one"), entsql.Table(finding.Table).As("twin")
 		same := entsql.Dialect(s.Dialect()).Select(sibling.C(finding.FieldID)).From(one).Join(sibling).OnP(entsql.And(
 			entsql.ColumnsEQ(sibling.C(finding.FieldDeploymentID), one.C(finding.FieldDeploymentID)),
 			entsql.ColumnsEQ(sibling.C(finding.FieldProjectID), one.C(finding.FieldProjectID)),
 			entsql.ColumnsEQ(sibling.C(finding.FieldFingerprint), one.C(finding.FieldFingerprint)),
-		)).Where(store.InIDs(one.C(finding.FieldID), ids))
+		)).Where(store.InIDs(one.C(finding.FieldID), a.ids))
 		s.Where(entsql.In(s.C(finding.FieldID), same))
 	}).Order(ent.Asc(finding.FieldID)).
-		Select(finding.FieldID, finding.FieldProjectID, finding.FieldFingerprint, finding.FieldRef, finding.FieldStatus,
+		Select(finding.FieldID, finding.FieldProjectID, finding.FieldFingerprint, finding.FieldRef, finding.FieldState, finding.FieldStatus,
 			finding.FieldTriageState, finding.FieldCreatedAt).All(ctx)
 	for _, row := range stored {
-		key := identity{row.ProjectID, row.Fingerprint}
-		a.siblings[key] = append(a.siblings[key], row)
+		key := identityOf(row)
+		a.siblings[key], a.identities[row.ID] = append(a.siblings[key], row), key
 	}
 	return err
 }
 
-// readAnalyses reads the last analysis with a verdict of each finding, and the latest feedback on it.
-func (a *relatedRows) readAnalyses(ctx context.Context, db *ent.Client, ids []int64) error {
+// readAnalyses reads the last analysis with a verdict of each finding, and the feedback on it.
+func (a *relatedRows) readAnalyses(ctx context.Context, db *ent.Client) error {
 	stored, err := db.AiAnalysis.Query().Where(func(s *entsql.Selector) {
 		t := entsql.Table(aianalysis.Table).As("one")
 		last := entsql.Dialect(s.Dialect()).Select(entsql.Max(t.C(aianalysis.FieldID))).From(t).Where(entsql.And(
@@ -170,11 +197,11 @@ func (a *relatedRows) readAnalyses(ctx context.Context, db *ent.Client, ids []in
 			entsql.ColumnsEQ(t.C(aianalysis.FieldFindingID), s.C(aianalysis.FieldFindingID)),
 			entsql.EQ(t.C(aianalysis.FieldStatus), "done"), entsql.NEQ(t.C(aianalysis.FieldVerdict), ""),
 		))
-		s.Where(store.InIDs(s.C(aianalysis.FieldFindingID), ids))
+		s.Where(store.InIDs(s.C(aianalysis.FieldFindingID), a.ids))
 		s.Where(entsql.P(func(b *entsql.Builder) {
 			b.WriteString(s.C(aianalysis.FieldID)).WriteString(" = ").Wrap(func(b *entsql.Builder) { b.Join(last) })
 		}))
-	}).Select(aianalysis.FieldID, aianalysis.FieldFindingID, aianalysis.FieldResult).All(ctx)
+	}).Select(aianalysis.FieldID, aianalysis.FieldFindingID, aianalysis.FieldFinishedAt, aianalysis.FieldResult).All(ctx)
 	if err != nil || len(stored) == 0 {
 		return err
 	}
@@ -184,16 +211,33 @@ func (a *relatedRows) readAnalyses(ctx context.Context, db *ent.Client, ids []in
 		if err := proto.Unmarshal(row.Result, result); err != nil {
 			return fmt.Errorf("analysis %d: %w", row.ID, err)
 		}
-		byID[row.ID] = &analysis{id: row.ID, result: result}
+		byID[row.ID] = &analysis{id: row.ID, finishedAt: row.FinishedAt, result: result}
 		analyses[i], a.analyses[row.FindingID] = row.ID, byID[row.ID]
 	}
 	feedback, err := db.AiFeedback.Query().Where(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(aifeedback.FieldAnalysisID), analyses)) }).
 		Order(ent.Asc(aifeedback.FieldAt, aifeedback.FieldID)).All(ctx)
 	for _, row := range feedback {
-		byID[row.AnalysisID].feedback = &findingsv1.IssueAutotriageFeedback{
-			AutotriageId: text(row.AnalysisID), Rating: findingsv1.Rating(findingsv1.Rating_value[row.Rating]), Note: row.Note,
-		}
+		byID[row.AnalysisID].feedback = append(byID[row.AnalysisID].feedback, row)
 	}
+	return err
+}
+
+// readExploits reads what is known about the vulnerabilities of the rows.
+func (a *relatedRows) readExploits(ctx context.Context, db *ent.Client) (err error) {
+	advisories := make([]string, len(a.rows))
+	for i, row := range a.rows {
+		advisories[i] = value(row.Advisory)
+	}
+	a.exploits, err = exploit.Read(ctx, db, advisories)
+	return err
+}
+
+func (a *relatedRows) readPermissions(ctx context.Context, db *ent.Client) error {
+	if !triage.ByDeveloper(ctx) {
+		return nil
+	}
+	permissions, err := triage.DeveloperPermissions(ctx, db)
+	a.developer = &permissions
 	return err
 }
 

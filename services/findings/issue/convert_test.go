@@ -58,6 +58,11 @@ func seed(t testing.TB, s *apitest.Server) {
 		if err != nil {
 			return err
 		}
+		err = tx.Exploit.Create().SetDeploymentID(s.DeploymentID).SetCve("CVE-2026-0001").SetScore(0.5).SetPercentile(0.9).SetScoredAt(base).
+			SetListedAt(base).Exec(ctx)
+		if err != nil {
+			return err
+		}
 		for i, f := range findingsOf(tx) {
 			content := &storev1.FindingContent{
 				Message: "built from input", Snippet: "cur.execute(q + name)", SyntacticId: "syn", MatchBasedId: "match", Commit: "3f2a9c1d",
@@ -130,7 +135,7 @@ func findingsOf(tx *ent.Tx) []seeded {
 			c.FoundDependency = &findingsv1.FoundDependency{Package: "left-pad", Version: "1.0.0", Ecosystem: "npm", Transitivity: "direct"}
 			c.FixRecommendations = []*findingsv1.FixRecommendation{{Package: "left-pad", Version: "1.0.1"}, {Package: "left-pad", Version: "2.0.0"}}
 			c.VulnerabilityIdentifier, c.ReachableCondition = "CVE-2026-0001", "when called"
-			c.EpssScore = &findingsv1.EpssScore{Score: 0.5, Percentile: 0.9}
+			c.Manifest = "package.json"
 		}},
 		{row("secrets", "three", main, "", "").SetValidationState("confirmed_valid").SetHistorical(true), func(c *storev1.FindingContent) {
 			c.Snippet, c.HistoricalCommit = "key = ****", "77aa"
@@ -175,11 +180,11 @@ func (c *counting) Query(ctx context.Context, query string, args, v any) error {
 	return c.Driver.Query(ctx, query, args, v)
 }
 
-// Convert makes six queries for any number of rows.
+// Convert and Summaries make the same number of queries for any number of rows, and one more if there are CVEs.
 func TestConvertQueries(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		seed(t, s)
+		seedWhole(t, s)
 		db := s.Store.Pools()["reader"]
 		if db == nil {
 			db = s.Store.Pools()["main"]
@@ -188,9 +193,21 @@ func TestConvertQueries(t *testing.T) {
 		client, ctx := ent.NewClient(ent.Driver(counter)), tenant.NewContext(t.Context(), s.DeploymentID)
 		rows := s.Store.Reader.Finding.Query().Order(ent.Asc(finding.FieldID)).AllX(ctx)
 		for n := 1; n <= len(rows); n++ {
-			counter.queries = 0
-			if _, err := issue.Convert(ctx, client, rows[:n]); err != nil || counter.queries != 6 {
-				t.Errorf("%d rows: %d queries, error %v", n, counter.queries, err)
+			counts := map[string]func() error{
+				"an issue": func() error { _, err := issue.Convert(ctx, client, rows[:n]); return err },
+				"a summary": func() error {
+					_, err := issue.Summaries(ctx, client, rows[:n], issue.Parts{ActivityHistory: true})
+					return err
+				},
+			}
+			for what, want := range map[string]int{"an issue": 9, "a summary": 16} {
+				if n < 3 { // the third is about a CVE
+					want--
+				}
+				counter.queries = 0
+				if err := counts[what](); err != nil || counter.queries != want {
+					t.Errorf("%s of %d rows: %d queries, want %d, error %v", what, n, counter.queries, want, err)
+				}
 			}
 		}
 	})

@@ -1,6 +1,7 @@
 package issue
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -43,20 +44,24 @@ func (a *relatedRows) issue(row *ent.Finding) (*findingsv1.Issue, error) {
 		IssueType:        enumOf[findingsv1.IssueType](findingsv1.IssueType_value, "ISSUE_TYPE_", row.IssueType),
 		Repository:       repository(owner),
 		FirstSeenScan:    &findingsv1.IssueScan{Id: row.FirstSeenScanID, Meta: a.scans[row.FirstSeenScanID]},
+		ActivityHistory:  a.history[row.ID],
 		PolicySlug:       monitored,
 		LineOfCodeUrl:    codehost.LineURL(owner.ScmType, owner.URL, content.GetCommit(), at.GetFilePath(), at.GetLine()),
 		CommitUrl:        codehost.CommitURL(owner.ScmType, owner.URL, content.GetCommit()),
 		RefUrl:           codehost.RefURL(owner.ScmType, owner.URL, row.Ref),
-		CodeSnippet:      content.GetSnippet(),
-		FilePath:         at.GetFilePath(),
+		FilePath:         cmp.Or(at.GetFilePath(), content.GetLogicalLocation()),
+		LogicalLocation:  content.GetLogicalLocation(),
 		Line:             at.GetLine(),
 		EndLine:          at.GetEndLine(),
 		Column:           at.GetColumn(),
 		EndColumn:        at.GetEndColumn(),
-		Message:          content.GetMessage(),
+		Message:          cmp.Or(content.GetMessage(), a.rules[row.RuleID].GetMessage()),
 		AiImpact:         content.GetAiImpact(),
-		IsArchived:       owner.ArchivedAt != nil,
-		TriagePermission: a.canTriage,
+		IsArchived:       new(owner.ArchivedAt != nil),
+		TriagePermission: a.triagePermission(row.IssueType),
+	}
+	if last := a.lastSeen[row.ID]; last != 0 {
+		out.LastSeenScan = &findingsv1.IssueScan{Id: last, Meta: a.scans[last]}
 	}
 	if row.TriageReason != nil {
 		out.TriageReason = enumOf[findingsv1.FindingTriageReason](findingsv1.FindingTriageReason_value, "FINDING_TRIAGE_REASON_", *row.TriageReason)
@@ -73,11 +78,24 @@ func (a *relatedRows) issue(row *ent.Finding) (*findingsv1.Issue, error) {
 	a.addAssistance(out, row, content)
 	a.addAttributes(out, row, content)
 	addLinks(out, content)
-	return out, nil
+	out.ExceptionRequest = a.exceptionRequest(row)
+	if a.alone {
+		out.IdentityUrl = fmt.Sprintf("/api/v1/deployments/%d/findings/%d/identity", row.DeploymentID, row.ID)
+	}
+	return out, a.addCode(out, row, content)
 }
 
-// triagePermission is what the caller's role allows. It is unspecified without a caller.
-func triagePermission(ctx context.Context) findingsv1.TriagePermission {
+// triagePermission is what the caller's role allows, and the deployment's setting if the caller is a developer. It is
+// unspecified without a caller.
+func (a *relatedRows) triagePermission(issueType string) findingsv1.TriagePermission {
+	if a.canTriage == findingsv1.TriagePermission_TRIAGE_PERMISSION_IGNORE && a.developer != nil {
+		return findingsv1.TriagePermission(a.developer.Of(issueType))
+	}
+	return a.canTriage
+}
+
+// rolePermission is what the caller's role allows.
+func rolePermission(ctx context.Context) findingsv1.TriagePermission {
 	p, called := access.FromContext(ctx)
 	grant, in := access.GrantFromContext(ctx)
 	if !called || !in {
@@ -120,6 +138,9 @@ func (a *relatedRows) addRule(out *findingsv1.Issue, row *ent.Finding) {
 	about := a.rules[row.RuleID]
 	out.RulePath, out.Category = about.GetName(), about.GetCategory()
 	out.RuleDisplayName = about.GetName()[strings.LastIndex(about.GetName(), ".")+1:]
+	out.RuleHashId = strconv.FormatInt(row.RuleID, 10) // as secrets show it
+	out.RuleOrigin = enumOf[findingsv1.RuleOrigin](findingsv1.RuleOrigin_value, "RULE_ORIGIN_", a.origins[row.RuleID])
+	out.RuleUrl, out.RuleReferences = about.GetHelpUri(), about.GetReferences()
 	out.Confidence = enumOf[findingsv1.Confidence](findingsv1.Confidence_value, "CONFIDENCE_", about.GetConfidence())
 	out.RuleCweNames, out.RuleOwaspNames, out.Subcategories = about.GetCweNames(), about.GetOwaspNames(), about.GetSubcategories()
 }
@@ -131,7 +152,7 @@ var pullRequest = regexp.MustCompile(`^refs/(?:pull|pull-requests|merge-requests
 func (a *relatedRows) addSiblings(out *findingsv1.Issue, row *ent.Finding) {
 	out.IssueParentId, out.FirstDetectedAt = row.ID, timestamp(row.CreatedAt)
 	first := row.CreatedAt
-	for n, sibling := range a.siblings[identity{row.ProjectID, row.Fingerprint}] {
+	for n, sibling := range a.siblings[identityOf(row)] {
 		if n == 0 {
 			out.IssueParentId = sibling.ID
 		}

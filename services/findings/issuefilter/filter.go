@@ -8,25 +8,53 @@ import (
 	"time"
 
 	entsql "entgo.io/ent/dialect/sql"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/tenant"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// Where returns the conditions of the filter, in the deployment of the context. A nil filter selects all findings of
-// projects that are not archived. Relative times count from now. An invalid id is an INVALID_ARGUMENT that names the
-// field.
+// Where returns the conditions of the filter in SQL, in the deployment of the context. A nil filter selects all
+// findings that the API shows, of projects that are not archived: see [Shown]. Relative times count from now. An
+// invalid id is an INVALID_ARGUMENT that names the field.
 func Where(ctx context.Context, f *findingsv1.IssuesFilter, now time.Time) ([]predicate.Finding, error) {
+	c, err := Compile(ctx, f, now)
+	if err != nil {
+		return nil, err
+	}
+	return c.Where(), nil
+}
+
+// WhereOfAll is [Where] with findings that the API does not show any more: for their history and for backups.
+func WhereOfAll(ctx context.Context, f *findingsv1.IssuesFilter, now time.Time) ([]predicate.Finding, error) {
+	c, err := compile(ctx, f, now)
+	if err != nil {
+		return nil, err
+	}
+	return c.Where(), nil
+}
+
+// Compile converts a filter to conditions; see [Where].
+func Compile(ctx context.Context, f *findingsv1.IssuesFilter, now time.Time) (*Conditions, error) {
+	c, err := compile(ctx, f, now)
+	if err != nil {
+		return nil, err
+	}
+	c.List = append(c.List, Shown())
+	return c, nil
+}
+
+func compile(ctx context.Context, f *findingsv1.IssuesFilter, now time.Time) (*Conditions, error) {
 	deploymentID, ok := tenant.FromContext(ctx)
 	if !ok {
 		return nil, errors.New("issue filter without a deployment")
 	}
-	c := &conditions{deploymentID: deploymentID, now: now}
-	c.add(finding.DeploymentID(deploymentID))
+	c := &Conditions{DeploymentID: deploymentID, now: now}
 	c.identifiers(f)
 	c.times(f)
 	c.projects(f)
@@ -39,23 +67,42 @@ func Where(ctx context.Context, f *findingsv1.IssuesFilter, now time.Time) ([]pr
 	c.assistance(f)
 	c.memories(f)
 	c.unknown(f)
-	return c.list, c.err
+	return c, c.err
 }
 
-// conditions collects conditions.
-type conditions struct {
-	deploymentID int64
-	now          time.Time
-	list         []predicate.Finding
-	err          error // the first
+// Conditions are the conditions of a filter.
+type Conditions struct {
+	DeploymentID int64
+	List         []Condition
+
+	now time.Time
+	err error // the first
 }
 
-func (c *conditions) add(p predicate.Finding) { c.list = append(c.list, p) }
+// Where returns the conditions in SQL.
+func (c *Conditions) Where() []predicate.Finding {
+	where := []predicate.Finding{finding.DeploymentID(c.DeploymentID)}
+	for _, condition := range c.List {
+		where = append(where, condition.Where)
+	}
+	return where
+}
+
+// OfTypes adds the condition that a finding has one of the types. No type means no condition.
+func (c *Conditions) OfTypes(types ...findingsv1.IssueType) {
+	c.in(finding.FieldIssueType, words(types, "ISSUE_TYPE_"))
+}
+
+// add adds a term.
+func (c *Conditions) add(t term) { c.List = append(c.List, of(c.DeploymentID, t)) }
+
+// sql adds a condition that only SQL can decide.
+func (c *Conditions) sql(where predicate.Finding) { c.List = append(c.List, Condition{Where: where}) }
 
 // raw adds a condition of SQL text and parameters, which are wrapped in arg. The selector writes the columns of the
 // finding.
-func (c *conditions) raw(build func(s *entsql.Selector) []any) {
-	c.add(func(s *entsql.Selector) { s.Where(text(build(s)...)) })
+func (c *Conditions) raw(build func(s *entsql.Selector) []any) {
+	c.sql(func(s *entsql.Selector) { s.Where(text(build(s)...)) })
 }
 
 // arg is a parameter in a condition of SQL text.
@@ -82,51 +129,50 @@ func text(parts ...any) *entsql.Predicate {
 	})
 }
 
-func nothing(s *entsql.Selector) { s.Where(entsql.False()) }
+// none adds a condition that no finding satisfies.
+func (c *Conditions) none() {
+	c.List = append(c.List, Condition{None: true, Where: nothing, term: &term{column: finding.FieldIssueType}})
+}
 
 // in adds the condition that a column has one of some values. An empty list adds none.
-func (c *conditions) in(column string, values []string) {
-	switch values = given(values); len(values) {
-	case 0:
-	case 1:
-		c.add(entsql.FieldEQ(column, values[0]))
-	default:
-		c.add(store.OneOf(column, values))
+func (c *Conditions) in(column string, values []string) {
+	if values = given(values); len(values) > 0 {
+		c.List = append(c.List, OneOf(column, values...))
 	}
 }
 
 // ids adds the condition that a column is one of some ids. An empty list adds none.
-func (c *conditions) ids(column string, ids []int64) {
+func (c *Conditions) ids(column string, ids []int64) {
 	if len(ids) > 0 {
-		c.add(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(column), ids)) })
+		condition := of(c.DeploymentID, term{column: column, ids: distinct(ids)})
+		condition.NumValues, condition.Values = len(ids), ids
+		c.List = append(c.List, condition)
 	}
 }
 
 // either adds the condition that any of the options holds. An empty list adds none.
-func (c *conditions) either(options []predicate.Finding) {
+func (c *Conditions) either(options ...term) {
 	switch len(options) {
 	case 0:
 	case 1:
 		c.add(options[0])
 	default:
-		c.add(anyOption(options))
+		c.add(term{column: common(options), any: options})
 	}
 }
 
-// manyOptions is the number of options above which they are joined in halves. SQLite rejects expressions deeper than
-// 1,000, and a plain chain of n options has depth n.
-const manyOptions = 100
-
-func anyOption(options []predicate.Finding) predicate.Finding {
-	if len(options) <= manyOptions {
-		return finding.Or(options...)
+// common returns the column that all terms are about; "" if they are about different ones.
+func common(terms []term) string {
+	for _, t := range terms {
+		if t.column != terms[0].column {
+			return ""
+		}
 	}
-	half := len(options) / 2
-	return finding.Or(anyOption(options[:half]), anyOption(options[half:]))
+	return terms[0].column
 }
 
 // id parses the id of a field; 0 if it is not set.
-func (c *conditions) id(field, value string) int64 {
+func (c *Conditions) id(field, value string) int64 {
 	if value == "" {
 		return 0
 	}
@@ -137,50 +183,60 @@ func (c *conditions) id(field, value string) int64 {
 	return id
 }
 
-func (c *conditions) identifiers(f *findingsv1.IssuesFilter) {
+func (c *Conditions) identifiers(f *findingsv1.IssuesFilter) {
 	c.ids(finding.FieldID, f.GetIds())
 	if parents := f.GetIssueParentIds(); len(parents) > 0 {
 		c.raw(func(s *entsql.Selector) []any {
 			return []any{
 				s.C(finding.FieldID), " IN (SELECT twin.id FROM findings parent JOIN findings twin ON twin.deployment_id = parent.deployment_id",
 				" AND twin.project_id = parent.project_id AND twin.fingerprint = parent.fingerprint WHERE parent.deployment_id = ",
-				arg{c.deploymentID}, " AND ", store.InIDs("parent.id", parents), ")",
+				arg{c.DeploymentID}, " AND ", store.InIDs("parent.id", parents), ")",
 			}
 		})
 	}
-	if paths := f.GetFilePaths(); len(paths) > 0 && paths[0] != "" {
-		c.add(finding.FilePathContainsFold(paths[0]))
+	if paths := given(f.GetFilePaths()); len(paths) > 0 {
+		c.List = append(c.List, Condition{Column: finding.FieldFilePath, scans: true, Where: finding.FilePathContainsFold(paths[0])})
 	}
 }
 
 // times adds the conditions on the time that the filter selects.
-func (c *conditions) times(f *findingsv1.IssuesFilter) {
-	column := finding.FieldRelevantSince
+func (c *Conditions) times(f *findingsv1.IssuesFilter) {
+	t := term{column: finding.FieldRelevantSince}
 	switch f.GetTimeFilter() {
 	case findingsv1.TimeFilter_TIME_FILTER_TRIAGED_AT:
-		column = finding.FieldTriagedAt
+		t.column = finding.FieldTriagedAt
 	case findingsv1.TimeFilter_TIME_FILTER_FIXED_AT:
-		column = finding.FieldStateUpdatedAt
+		t.column = finding.FieldStateUpdatedAt
 	}
-	limited := false
-	limit := func(at time.Time, compare func(string, int64) predicate.Finding) {
+	for _, at := range []time.Time{sent(f.GetSince()), relative(c.now, f.GetRelativeSince())} {
 		if at.Year() > 1 {
-			c.add(compare(column, store.Micros(at)))
-			limited = true
+			t.from = max(t.from, atLeastOne(at))
 		}
 	}
-	notBefore := func(column string, at int64) predicate.Finding { return entsql.FieldGTE(column, at) }
-	if f.GetSince() != nil {
-		limit(f.GetSince().AsTime(), notBefore)
+	if until := sent(f.GetUntil()); until.Year() > 1 {
+		t.until = atLeastOne(until)
 	}
-	if f.GetUntil() != nil {
-		limit(f.GetUntil().AsTime(), func(column string, at int64) predicate.Finding { return entsql.FieldLTE(column, at) })
+	if t.from == 0 && t.until == 0 {
+		return
 	}
-	limit(relative(c.now, f.GetRelativeSince()), notBefore)
-	if limited && column == finding.FieldStateUpdatedAt {
-		c.add(finding.State("fixed"))
+	one := of(c.DeploymentID, t)
+	one.scans = t.column != finding.FieldRelevantSince
+	c.List = append(c.List, one)
+	if t.column == finding.FieldStateUpdatedAt {
+		c.in(finding.FieldState, []string{lifecycle.Fixed})
 	}
 }
+
+// sent is a time of the filter; the zero time if there is none.
+func sent(at *timestamppb.Timestamp) time.Time {
+	if at == nil {
+		return time.Time{}
+	}
+	return at.AsTime()
+}
+
+// atLeastOne is a time in microseconds. 0 means no limit, and no finding is from 1970 or before.
+func atLeastOne(at time.Time) int64 { return max(1, store.Micros(at)) }
 
 // relative is the time that long before now; the zero time if there is no limit.
 func relative(now time.Time, since findingsv1.RelativeSince) time.Time {
@@ -205,12 +261,12 @@ func relative(now time.Time, since findingsv1.RelativeSince) time.Time {
 
 // unknown adds the conditions of fields for facts that no table has. They select all findings if the filter allows
 // "unknown", or none.
-func (c *conditions) unknown(f *findingsv1.IssuesFilter) {
-	if len(given(f.GetRulesets())) > 0 || len(set(f.GetSource())) > 0 || f.GetBacklogType() != 0 ||
+func (c *Conditions) unknown(f *findingsv1.IssuesFilter) {
+	if len(given(f.GetRulesets())) > 0 || f.GetBacklogType() != 0 ||
 		len(set(f.GetUpgradeGuidance())) > 0 || len(set(f.GetUpgradeGuidanceFilters())) > 0 ||
 		!admits(set(f.GetRepositoryDeploymentStatuses()), findingsv1.DeploymentStatus_DEPLOYMENT_STATUS_UNKNOWN) ||
 		!admits(set(f.GetRepositoryPublicExposures()), findingsv1.PublicExposure_PUBLIC_EXPOSURE_UNKNOWN) {
-		c.add(nothing)
+		c.none()
 	}
 }
 

@@ -3,6 +3,7 @@ package issuefilter_test
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,8 +16,10 @@ import (
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/blob"
+	"github.com/palisade/palisade/services/findings/columns"
 	"github.com/palisade/palisade/services/findings/issuefilter"
 	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/findings/snapshots"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/store"
 )
@@ -48,6 +51,9 @@ var checks = map[string]*findingsv1.FindingRule{
 	"npm.left": {Name: "npm.left", Confidence: "medium", Category: "security"},
 	"aws.key":  {Name: "aws.key", Confidence: "high", Category: "security"},
 }
+
+// origins are the origins of checks. The scanner of the others did not say it.
+var origins = map[string]*string{"py.style": new("custom"), "aws.key": new("community")}
 
 // world has the rows of a deployment by name.
 type world struct {
@@ -84,7 +90,7 @@ func newWorld(t testing.TB, s *apitest.Server, of apitest.Tenant) *world {
 				return err
 			}
 			r, err := tx.Rule.Create().SetDeploymentID(of.DeploymentID).SetTool("test").SetName(name).SetCategory(checks[name].GetCategory()).
-				SetConfidence(checks[name].GetConfidence()).SetContent(encoded).Save(ctx)
+				SetConfidence(checks[name].GetConfidence()).SetContent(encoded).SetNillableOrigin(origins[name]).Save(ctx)
 			if err != nil {
 				return err
 			}
@@ -187,13 +193,16 @@ func (w *world) chosen(t testing.TB, f *findingsv1.IssuesFilter) string {
 
 func (w *world) chosenIn(t testing.TB, ctx context.Context, f *findingsv1.IssuesFilter) string {
 	t.Helper()
-	where, err := issuefilter.Where(ctx, f, now)
+	conditions, err := issuefilter.Compile(ctx, f, now)
 	if err != nil {
 		t.Fatalf("%v: %v", f, err)
 	}
-	ids, err := w.server.Store.Reader.Finding.Query().Where(where...).Order(ent.Asc(finding.FieldID)).IDs(ctx)
+	ids, err := w.server.Store.Reader.Finding.Query().Where(conditions.Where()...).Order(ent.Asc(finding.FieldID)).IDs(ctx)
 	if err != nil {
 		t.Fatalf("%v: %v", f, err)
+	}
+	if fromColumns := w.chosenInColumns(t, ctx, conditions); !slices.Equal(fromColumns, ids) {
+		t.Errorf("%v: SQL chooses %v, columns %v", f, ids, fromColumns)
 	}
 	names := make([]string, len(ids))
 	for i, id := range ids {
@@ -204,6 +213,37 @@ func (w *world) chosenIn(t testing.TB, ctx context.Context, f *findingsv1.Issues
 		}
 	}
 	return strings.Join(names, " ")
+}
+
+// chosenInColumns returns the ids that conditions select in the columns of the deployment.
+func (w *world) chosenInColumns(t testing.TB, ctx context.Context, conditions *issuefilter.Conditions) (ids []int64) {
+	t.Helper()
+	of, err := snapshots.NewSnapshots(w.server.Store, 1).Of(ctx, w.DeploymentID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen, err := conditions.Choose(ctx, w.server.Store.Reader, of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range of.First(&chosen.Filter, &columns.Order{}, 1000) {
+		ids = append(ids, key.ID)
+	}
+	if len(chosen.Checks) > 0 {
+		kept, err := chosen.Check(ctx, w.server.Store.Reader, ids)
+		if err == nil {
+			err = chosen.CheckAll(ctx, w.server.Store.Reader)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = slices.DeleteFunc(ids, func(id int64) bool { return !kept[id] })
+		if all := of.First(&chosen.Filter, &columns.Order{}, 1000); len(all) != len(ids) {
+			t.Errorf("%d findings satisfy all checks, and %d in parts", len(all), len(ids))
+		}
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 func (w *world) ids(labels string) (list []int64) {

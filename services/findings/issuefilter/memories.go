@@ -14,7 +14,7 @@ import (
 )
 
 // memories adds the conditions on memories that an analysis used, and on memories that have the finding in their scope.
-func (c *conditions) memories(f *findingsv1.IssuesFilter) {
+func (c *Conditions) memories(f *findingsv1.IssuesFilter) {
 	if id := c.id("aiMemoryReferenced", f.GetAiMemoryReferenced()); id != 0 {
 		c.used(id, !f.GetIncludeAiMemoryRendered())
 	}
@@ -31,10 +31,10 @@ func (c *conditions) memories(f *findingsv1.IssuesFilter) {
 
 // used adds the condition that an analysis had the memory in its prompt. With referenced, the analysis must also name
 // the memory as a reason.
-func (c *conditions) used(memoryID int64, referenced bool) {
+func (c *Conditions) used(memoryID int64, referenced bool) {
 	c.raw(func(s *entsql.Selector) []any {
 		parts := []any{
-			s.C(finding.FieldID), " IN (SELECT u.finding_id FROM ai_memory_uses u WHERE u.deployment_id = ", arg{c.deploymentID},
+			s.C(finding.FieldID), " IN (SELECT u.finding_id FROM ai_memory_uses u WHERE u.deployment_id = ", arg{c.DeploymentID},
 			" AND u.memory_id = ", arg{memoryID},
 		}
 		if referenced {
@@ -45,11 +45,11 @@ func (c *conditions) used(memoryID int64, referenced bool) {
 }
 
 // flipped adds the condition that an analysis with the memory gave another verdict than the previous one without it.
-func (c *conditions) flipped(memoryID int64) {
+func (c *Conditions) flipped(memoryID int64) {
 	c.raw(func(s *entsql.Selector) []any {
 		return []any{
 			s.C(finding.FieldID), " IN (SELECT u.finding_id FROM ai_memory_uses u JOIN ai_analyses a ON a.id = u.analysis_id WHERE u.deployment_id = ",
-			arg{c.deploymentID}, " AND u.memory_id = ", arg{memoryID}, " AND a.deployment_id = ", arg{c.deploymentID},
+			arg{c.DeploymentID}, " AND u.memory_id = ", arg{memoryID}, " AND a.deployment_id = ", arg{c.DeploymentID},
 			" AND a.status = 'done' AND a.verdict <> '' AND a.verdict <> (SELECT b.verdict FROM ai_analyses b",
 			" WHERE b.deployment_id = a.deployment_id AND b.finding_id = a.finding_id AND b.id < a.id AND b.status = 'done' AND b.verdict <> ''",
 			" AND NOT EXISTS (SELECT 1 FROM ai_memory_uses v WHERE v.deployment_id = b.deployment_id AND v.analysis_id = b.id AND v.memory_id = u.memory_id)",
@@ -60,15 +60,15 @@ func (c *conditions) flipped(memoryID int64) {
 
 // inScope adds the condition that the finding is in the scope of the memory. It is memory.InScope of services/ai/memory
 // in SQL; a test compares the two.
-func (c *conditions) inScope(memoryID int64) {
-	c.raw(func(s *entsql.Selector) []any {
+func (c *Conditions) inScope(memoryID int64) {
+	where := func(s *entsql.Selector) {
 		rule, owner, path := s.C(finding.FieldRuleID), s.C(finding.FieldProjectID), s.C(finding.FieldFilePath)
 		prefixes := "json_each(m.path_prefixes) prefix"
 		if s.Dialect() == dialect.Postgres {
 			prefixes = "jsonb_array_elements_text(m.path_prefixes) AS prefix(value)"
 		}
-		return []any{
-			"EXISTS (SELECT 1 FROM ai_memories m WHERE m.deployment_id = ", arg{c.deploymentID}, " AND m.id = ", arg{memoryID},
+		s.Where(text(
+			"EXISTS (SELECT 1 FROM ai_memories m WHERE m.deployment_id = ", arg{c.DeploymentID}, " AND m.id = ", arg{memoryID},
 			" AND m.stage <> 'deleted' AND (m.rule_id IS NULL OR m.rule_id = ", rule, ") AND (m.project_id IS NULL OR m.project_id = ", owner, ")",
 			" AND (m.project_tag_id IS NULL OR EXISTS (SELECT 1 FROM project_tags l WHERE l.deployment_id = m.deployment_id",
 			" AND l.project_id = ", owner, " AND l.tag_id = m.project_tag_id))",
@@ -76,15 +76,16 @@ func (c *conditions) inScope(memoryID int64) {
 			" AND ", containsFields(s.Dialect(), "r.content", encodedText(s.Dialect(), "m.vulnerability_class", 50)), "))",
 			" AND (NOT EXISTS (SELECT 1 FROM ", prefixes, ") OR EXISTS (SELECT 1 FROM ", prefixes, " WHERE ", path, " = prefix.value",
 			" OR substr(", path, ", 1, length(prefix.value) + 1) = prefix.value || '/')))",
-		}
-	})
+		))
+	}
+	c.List = append(c.List, Condition{scans: true, Where: where})
 }
 
 // risks are the sensitivities of components.
 var risks = map[string]string{"high": "high", "low": "low", "neutral": "neutral"}
 
 // sensitivities adds the condition on the component that AI named: by its tag, or by its sensitivity.
-func (c *conditions) sensitivities(values []string) {
+func (c *Conditions) sensitivities(values []string) {
 	var tags []string
 	var options []predicate.Finding
 	for _, v := range values {
@@ -103,7 +104,9 @@ func (c *conditions) sensitivities(values []string) {
 	if len(tags) > 0 {
 		options = append(options, store.OneOf(finding.FieldComponentTag, tags))
 	}
-	c.either(options)
+	if len(options) > 0 {
+		c.List = append(c.List, Condition{Column: finding.FieldComponentTag, Where: anyOption(options)})
+	}
 }
 
 // containsFields is the condition that an encoded message contains consecutive text fields. A field is its number's

@@ -93,7 +93,7 @@ func drawCondition(t *rapid.T, facts []fact) condition {
 		},
 			func(f fact) bool {
 				s := stands(f)
-				return s == tab || tab == "CLOSED" && (s == "FIXED" || s == "REMOVED") || tab == "PROVISIONALLY_IGNORED" && s == tab+"_APP" ||
+				return s == tab || tab == "CLOSED" && s == "FIXED" || tab == "PROVISIONALLY_IGNORED" && s == tab+"_APP" ||
 					tab == "IGNORED" && (s == "IGNORED_APP" || s == "IGNORED_CODE")
 			}}
 	case 4:
@@ -189,7 +189,7 @@ func TestFilterAgainstModel(t *testing.T) {
 				}
 				var want []string
 				for _, one := range facts {
-					if (one.project == "acme/old") == archived && !slices.ContainsFunc(conditions, func(c condition) bool { return !c.means(one) }) {
+					if one.state != "removed" && (one.project == "acme/old") == archived && !slices.ContainsFunc(conditions, func(c condition) bool { return !c.means(one) }) {
 						want = append(want, one.label)
 					}
 				}
@@ -233,7 +233,7 @@ func TestScopeInSQLAndInGo(t *testing.T) {
 					if f.project == "acme/Web" {
 						about.ProjectTagIDs = []int64{w.tags["pci"]}
 					}
-					if f.project != "acme/old" && memory.InScope(m, about) {
+					if f.state != "removed" && f.project != "acme/old" && memory.InScope(m, about) {
 						want = append(want, f.label)
 					}
 				}

@@ -43,7 +43,7 @@ var variety = []fact{
 	{label: "e1", project: "acme/old", severity: "critical"},
 }
 
-const everything = "a1 a2 a3 a4 a5 b1 b2 b3 b4 b5 c1 c2 c3 c4 c5 d1 d2"
+const everything = "a1 a2 a3 a4 a5 b1 b2 b4 b5 c1 c2 c3 c4 c5 d1 d2"
 
 // Every field of the filter, on both databases.
 func TestParameters(t *testing.T) {
@@ -69,7 +69,7 @@ func TestParameters(t *testing.T) {
 			{&filter{IssueParentIds: []int64{other.findings["theirs"]}}, ""},
 			{&filter{Since: at(2 * day)}, "a1 a2 a3 b4 b5 c1 c2 c3 c4 c5 d1 d2"},
 			{&filter{Since: at(2*day - time.Microsecond)}, "a1 a2 b4 b5 c1 c2 c3 c4 c5 d1 d2"},
-			{&filter{Until: at(200 * day)}, "b2 b3"},
+			{&filter{Until: at(200 * day)}, "b2"},
 			{&filter{Since: timestamppb.New(time.Time{}), Until: timestamppb.New(time.Time{})}, everything},
 			{&filter{Since: at(6 * day), TimeFilter: findingsv1.TimeFilter_TIME_FILTER_TRIAGED_AT}, "a5 b5"},
 			{&filter{TimeFilter: findingsv1.TimeFilter_TIME_FILTER_TRIAGED_AT}, everything},
@@ -82,48 +82,52 @@ func TestParameters(t *testing.T) {
 			{&filter{RelativeSince: findingsv1.RelativeSince_RELATIVE_SINCE_THREE_MONTHS, Until: at(day)}, "a3 a4 a5"},
 			{&filter{RelativeSince: findingsv1.RelativeSince_RELATIVE_SINCE_SIX_MONTHS, Until: at(day)}, "a3 a4 a5 b1"},
 			{&filter{RelativeSince: findingsv1.RelativeSince_RELATIVE_SINCE_ONE_YEAR, Until: at(day)}, "a3 a4 a5 b1 b2"},
-			{&filter{RelativeSince: findingsv1.RelativeSince_RELATIVE_SINCE_ALL_TIME, Until: at(day)}, "a3 a4 a5 b1 b2 b3"},
-			{&filter{RepositoryNames: []string{"ACME/api", ""}}, "b1 b2 b3 b4 b5 c4 c5"},
+			{&filter{RelativeSince: findingsv1.RelativeSince_RELATIVE_SINCE_ALL_TIME, Until: at(day)}, "a3 a4 a5 b1 b2"},
+			{&filter{RepositoryNames: []string{"ACME/api", ""}}, "b1 b2 b4 b5 c4 c5"},
 			{&filter{RepositoryNames: []string{"", " "}}, everything},
 			{&filter{RepositoryNames: []string{"acme/none"}}, ""},
-			{&filter{RepositoryIds: []int64{w.projects["acme/api"]}}, "b1 b2 b3 b4 b5 c4 c5"},
+			{&filter{RepositoryIds: []int64{w.projects["acme/api"]}}, "b1 b2 b4 b5 c4 c5"},
 			{&filter{RepositoryIds: []int64{other.projects["acme/api"]}}, ""},
 			{&filter{RepositoryTags: []string{"pci"}, Severities: []findingsv1.Severity{findingsv1.Severity_SEVERITY_CRITICAL}}, "a1"},
 			{&filter{RepositoryTags: []string{"none"}}, ""},
-			{&filter{TeamNames: []string{"Edge"}}, "b1 b2 b3 b4 b5 c4 c5"},
-			{&filter{TeamNames: []string{"Platform"}}, "b1 b2 b3 b4 b5 c4 c5"},
-			{&filter{TeamNames: []string{"Engineering", "Nobody"}}, "b1 b2 b3 b4 b5 c4 c5"},
+			{&filter{TeamNames: []string{"Edge"}}, "b1 b2 b4 b5 c4 c5"},
+			{&filter{TeamNames: []string{"Platform"}}, "b1 b2 b4 b5 c4 c5"},
+			{&filter{TeamNames: []string{"Engineering", "Nobody"}}, "b1 b2 b4 b5 c4 c5"},
 			{&filter{TeamNames: []string{"Nobody"}}, ""},
 			{&filter{Refs: []string{"release", "refs/pull/7/merge"}}, "a3 a4 b2"},
 			{&filter{Refs: []string{"_default"}, RepositoryNames: []string{"acme/api"}}, "b2"},
 			{&filter{OnPrimaryBranch: true}, "a1 a2 a5 b2 c1 c2 c3 d1 d2"},
+			{&filter{RepositoryRefIds: []string{"refs/heads/release"}}, "a3 b2"},
+			{&filter{RepositoryRefIds: []string{"refs/pull/7/merge", issuefilter.RefID(w.projects["acme/api"], "refs/heads/release")}}, "a4 b2"},
 			{&filter{RepositoryRefIds: []string{issuefilter.RefID(w.projects["acme/Web"], "refs/heads/release"), issuefilter.RefID(w.projects["acme/api"], "refs/heads/release")}}, "a3 b2"},
 			{&filter{AiVerdicts: []findingsv1.Verdict{findingsv1.Verdict_VERDICT_FALSE_POSITIVE}}, "a2 b4"},
-			{&filter{AiVerdicts: []findingsv1.Verdict{0, findingsv1.Verdict_VERDICT_TRUE_POSITIVE, findingsv1.Verdict_VERDICT_NO_VERDICT}}, "a1 a3 a4 a5 b1 b2 b3 b5 c1 c2 c3 c4 c5 d1 d2"},
+			{&filter{AiVerdicts: []findingsv1.Verdict{0, findingsv1.Verdict_VERDICT_TRUE_POSITIVE, findingsv1.Verdict_VERDICT_NO_VERDICT}}, "a1 a3 a4 a5 b1 b2 b5 c1 c2 c3 c4 c5 d1 d2"},
 			{&filter{AiVerdicts: []findingsv1.Verdict{0}}, everything},
 			{&filter{AiSensitivities: []string{"user data"}}, "a2"},
 			{&filter{AiSensitivities: []string{"HIGH"}}, "a1"},
 			{&filter{AiSensitivities: []string{"SENSITIVITY_NEUTRAL_SENSITIVITY", "payments"}}, "a1 a2"},
 			{&filter{AiSensitivities: []string{"low"}}, ""},
 			{&filter{Status: []findingsv1.IssueStatus{findingsv1.IssueStatus_ISSUE_STATUS_MUTED}}, "b1 b5"},
-			{&filter{Status: []findingsv1.IssueStatus{findingsv1.IssueStatus_ISSUE_STATUS_FIXED, findingsv1.IssueStatus_ISSUE_STATUS_REMOVED}}, "b2 b3"},
+			{&filter{Status: []findingsv1.IssueStatus{findingsv1.IssueStatus_ISSUE_STATUS_FIXED, findingsv1.IssueStatus_ISSUE_STATUS_REMOVED}}, "b2"},
+			{&filter{Status: []findingsv1.IssueStatus{findingsv1.IssueStatus_ISSUE_STATUS_REMOVED}}, ""},
 			{&filter{Status: []findingsv1.IssueStatus{findingsv1.IssueStatus_ISSUE_STATUS_UNRESOLVED}, RepositoryNames: []string{"acme/api"}}, "b4 c4 c5"},
 			{&filter{Tab: findingsv1.IssueTab_ISSUE_TAB_OPEN}, "a1 a2 c1 c2 c3 c4 c5 d1 d2"},
 			{&filter{Tab: findingsv1.IssueTab_ISSUE_TAB_IGNORED}, "a5 b1 b5"},
-			{&filter{Tab: findingsv1.IssueTab_ISSUE_TAB_CLOSED}, "b2 b3"},
+			{&filter{Tab: findingsv1.IssueTab_ISSUE_TAB_CLOSED}, "b2"},
 			{&filter{Tab: findingsv1.IssueTab_ISSUE_TAB_REVIEWING}, "a3"},
 			{&filter{Tab: findingsv1.IssueTab_ISSUE_TAB_FIXING}, "a4"},
 			{&filter{Tab: findingsv1.IssueTab_ISSUE_TAB_PROVISIONALLY_IGNORED}, "b4"},
 			{&filter{AggregateIssueStates: aggregates("OPEN")}, "a1 a2 c1 c2 c3 c4 c5 d1 d2"},
-			{&filter{AggregateIssueStates: aggregates("FIXED", "REMOVED", "UNSPECIFIED")}, "b2 b3"},
+			{&filter{AggregateIssueStates: aggregates("FIXED", "REMOVED", "UNSPECIFIED")}, "b2"},
+			{&filter{AggregateIssueStates: aggregates("REMOVED")}, ""},
 			{&filter{AggregateIssueStates: aggregates("IGNORED_APP")}, "a5 b5"},
 			{&filter{AggregateIssueStates: aggregates("IGNORED_CODE", "REVIEWING", "FIXING")}, "a3 a4 b1"},
 			{&filter{AggregateIssueStates: aggregates("PROVISIONALLY_IGNORED_APP", "UNKNOWN")}, "b4"},
 			{&filter{AggregateIssueStates: aggregates("UNKNOWN")}, ""},
-			{&filter{TriageReasons: []findingsv1.FindingTriageReason{findingsv1.FindingTriageReason_FINDING_TRIAGE_REASON_FALSE_POSITIVE, findingsv1.FindingTriageReason_FINDING_TRIAGE_REASON_NO_TRIAGE_REASON}}, "a5 b5"},
+			{&filter{TriageReasons: []findingsv1.FindingTriageReason{findingsv1.FindingTriageReason_FINDING_TRIAGE_REASON_FALSE_POSITIVE, findingsv1.FindingTriageReason_FINDING_TRIAGE_REASON_NO_TRIAGE_REASON}}, "a5 b1 b5"},
 			{&filter{TriageReasons: []findingsv1.FindingTriageReason{findingsv1.FindingTriageReason_FINDING_TRIAGE_REASON_UNKNOWN}}, ""},
 			{&filter{Actions: []findingsv1.Mode{findingsv1.Mode_MODE_BLOCK, findingsv1.Mode_MODE_COMMENT}}, "a1 a2"},
-			{&filter{Actions: []findingsv1.Mode{findingsv1.Mode_MODE_MONITOR}}, "a3 a4 a5 b1 b2 b3 b4 b5 c1 c2 c3 c4 c5 d1 d2"},
+			{&filter{Actions: []findingsv1.Mode{findingsv1.Mode_MODE_MONITOR}}, "a3 a4 a5 b1 b2 b4 b5 c1 c2 c3 c4 c5 d1 d2"},
 			{&filter{Actions: []findingsv1.Mode{findingsv1.Mode_MODE_DISABLED}}, ""},
 			{&filter{PolicySlugs: []string{"rule-board-block"}}, "a1"},
 			{&filter{PolicySlugs: []string{"rule-board-audit"}, RepositoryNames: []string{"acme/web"}, OnPrimaryBranch: true}, "a5 c1 c2 c3 d1 d2"},
@@ -144,13 +148,13 @@ func TestParameters(t *testing.T) {
 			{&filter{Reachabilities: []findingsv1.Reachability{findingsv1.Reachability_REACHABILITY_UNKNOWN, findingsv1.Reachability_REACHABILITY_REACHABLE}}, "c1 c3 c4"},
 			{&filter{EpssProbabilities: []findingsv1.EpssProbability{findingsv1.EpssProbability_EPSS_PROBABILITY_HIGH, findingsv1.EpssProbability_EPSS_PROBABILITY_NONE}}, "c1 c2"},
 			{&filter{ScaRuleKind: []findingsv1.ScaRuleKind{findingsv1.ScaRuleKind_SCA_RULE_KIND_MALICIOUS_DEPENDENCY}}, "c3"},
-			{&filter{ScaRuleKind: []findingsv1.ScaRuleKind{findingsv1.ScaRuleKind_SCA_RULE_KIND_REACHABLE}}, "c1 c2 c5"},
-			{&filter{ScaRuleKind: []findingsv1.ScaRuleKind{findingsv1.ScaRuleKind_SCA_RULE_KIND_UPGRADE_ONLY}}, "c4"},
+			{&filter{ScaRuleKind: []findingsv1.ScaRuleKind{findingsv1.ScaRuleKind_SCA_RULE_KIND_REACHABLE}}, "c1 c5"},
+			{&filter{ScaRuleKind: []findingsv1.ScaRuleKind{findingsv1.ScaRuleKind_SCA_RULE_KIND_UPGRADE_ONLY}}, "c2 c4"},
 			{&filter{ScaRuleKind: []findingsv1.ScaRuleKind{findingsv1.ScaRuleKind_SCA_RULE_KIND_LEGACY}}, ""},
 			{&filter{ValidationStates: []findingsv1.ValidationState{findingsv1.ValidationState_VALIDATION_STATE_CONFIRMED_VALID}}, "d1"},
 			{&filter{SecretTypes: []string{"aws.key", "py.sqli"}}, "d1 d2"},
 			{&filter{ExcludeHistorical: true, SecretTypes: []string{"aws.key"}}, "d1"},
-			{&filter{RepoVisibilities: []findingsv1.RepositoryVisibility{findingsv1.RepositoryVisibility_REPOSITORY_VISIBILITY_PUBLIC}}, "b1 b2 b3 b4 b5 c4 c5"},
+			{&filter{RepoVisibilities: []findingsv1.RepositoryVisibility{findingsv1.RepositoryVisibility_REPOSITORY_VISIBILITY_PUBLIC}}, "b1 b2 b4 b5 c4 c5"},
 			{&filter{RepoVisibilities: []findingsv1.RepositoryVisibility{findingsv1.RepositoryVisibility_REPOSITORY_VISIBILITY_UNKNOWN}}, ""},
 			{&filter{ClickToFixPrStates: []findingsv1.ClickToFixPrState{findingsv1.ClickToFixPrState_CLICK_TO_FIX_PR_STATE_OPEN}}, "a3"},
 			{&filter{ClickToFixPrStates: []findingsv1.ClickToFixPrState{findingsv1.ClickToFixPrState_CLICK_TO_FIX_PR_STATE_NO_PR}, Refs: []string{"release", "refs/pull/7/merge"}}, "b2"},
@@ -169,14 +173,16 @@ func TestParameters(t *testing.T) {
 			{&filter{IncludeAiMemoryRendered: true}, everything},
 			{&filter{MemoryIdInScope: memoryID("all")}, everything},
 			{&filter{MemoryIdInScope: memoryID("rule")}, "a2"},
-			{&filter{MemoryIdInScope: memoryID("project")}, "b1 b2 b3 b4 b5 c4 c5"},
+			{&filter{MemoryIdInScope: memoryID("project")}, "b1 b2 b4 b5 c4 c5"},
 			{&filter{MemoryIdInScope: memoryID("tag")}, "a1 a2 a3 a4 a5 c1 c2 c3 d1 d2"},
 			{&filter{MemoryIdInScope: memoryID("paths")}, "a1 a3 c1"},
-			{&filter{MemoryIdInScope: memoryID("class")}, "a1 a3 a4 a5 b1 b2 b3 b4 b5"},
+			{&filter{MemoryIdInScope: memoryID("class")}, "a1 a3 a4 a5 b1 b2 b4 b5"},
 			{&filter{MemoryIdInScope: memoryID("deleted")}, ""},
 			{&filter{MemoryIdInScope: "0"}, everything},
 			{&filter{Rulesets: []string{"default"}}, ""},
-			{&filter{Source: []findingsv1.Source{findingsv1.Source_SOURCE_CUSTOM}}, ""},
+			{&filter{Source: []findingsv1.Source{findingsv1.Source_SOURCE_CUSTOM}}, "a2"},
+			{&filter{Source: []findingsv1.Source{findingsv1.Source_SOURCE_CUSTOM, findingsv1.Source_SOURCE_COMMUNITY}}, "a2 d1 d2"},
+			{&filter{Source: []findingsv1.Source{findingsv1.Source_SOURCE_PRO}}, ""},
 			{&filter{Source: []findingsv1.Source{0}}, everything},
 			{&filter{BacklogType: findingsv1.IssueBacklogType_ISSUE_BACKLOG_TYPE_PROD}, ""},
 			{&filter{UpgradeGuidance: []findingsv1.BreakingChangeType{findingsv1.BreakingChangeType_BREAKING_CHANGE_TYPE_NOT_BREAKING}}, ""},
@@ -277,6 +283,12 @@ func TestInvalid(t *testing.T) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
+	for _, id := range []string{"1:main", "-1:refs/heads/main", "+1:refs/heads/main", "01:refs/heads/main", "0:refs/heads/main", "1:", ":refs/heads/main", "12"} {
+		_, err := issuefilter.Where(ctx, &findingsv1.IssuesFilter{RepositoryRefIds: []string{id}}, now)
+		if want := fmt.Sprintf("filter.repositoryRefIds: got %q, want a full ref, such as refs/heads/main, or the id of a project", id); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
 	if _, err := issuefilter.Where(t.Context(), nil, now); err == nil {
 		t.Error("a filter without a deployment")
 	}
@@ -295,7 +307,7 @@ func TestTeams(t *testing.T) {
 			filter *findingsv1.IssuesFilter
 			want   string
 		}{
-			{nil, "b1 b2 b3 b4 b5 c4 c5"},
+			{nil, "b1 b2 b4 b5 c4 c5"},
 			{&findingsv1.IssuesFilter{Ids: w.ids("a1 b1")}, "b1"},
 			{&findingsv1.IssuesFilter{IssueParentIds: w.ids("a1")}, ""},
 			{&findingsv1.IssuesFilter{RepositoryNames: []string{"acme/web"}}, ""},

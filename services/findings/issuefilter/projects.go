@@ -11,89 +11,74 @@ import (
 	"github.com/palisade/palisade/ent/predicate"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
-	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/projects/gitref"
 )
 
 // projects adds the conditions on the project of a finding.
-func (c *conditions) projects(f *findingsv1.IssuesFilter) {
+func (c *Conditions) projects(f *findingsv1.IssuesFilter) {
 	c.ids(finding.FieldProjectID, f.GetRepositoryIds())
-	if names := given(f.GetRepositoryNames()); len(names) > 0 {
-		keys := make([]string, len(names))
-		for i, name := range names {
-			keys[i] = strings.ToLower(name)
+	for _, names := range []ProjectNames{
+		{Names: given(f.GetRepositoryNames())}, {Visibilities: words(f.GetRepoVisibilities(), "REPOSITORY_VISIBILITY_")},
+		{Tags: given(f.GetRepositoryTags())}, {Teams: given(f.GetTeamNames())},
+	} {
+		if rest := names.text(c.DeploymentID); len(rest) > 0 {
+			c.add(term{column: finding.FieldProjectID, rows: rest})
 		}
-		c.ofProjects(" IN ", " AND name_key IN ", anyOf(keys))
 	}
-	if visibilities := words(f.GetRepoVisibilities(), "REPOSITORY_VISIBILITY_"); len(visibilities) > 0 {
-		c.ofProjects(" IN ", " AND visibility IN ", anyOf(visibilities))
-	}
-	if tags := given(f.GetRepositoryTags()); len(tags) > 0 {
-		c.ofProjects(" IN ", " AND id IN (SELECT l.project_id FROM project_tags l JOIN tags t ON t.id = l.tag_id WHERE l.deployment_id = ",
-			arg{c.deploymentID}, " AND t.deployment_id = ", arg{c.deploymentID}, " AND t.name IN ", anyOf(tags), ")")
-	}
-	if teams := given(f.GetTeamNames()); len(teams) > 0 { // teams have at most three levels (contract facts 2.5)
-		c.ofProjects(" IN ", " AND id IN (SELECT l.project_id FROM team_projects l JOIN teams t ON t.id = l.team_id",
-			" LEFT JOIN teams above ON above.id = t.parent_id LEFT JOIN teams top ON top.id = above.parent_id WHERE l.deployment_id = ",
-			arg{c.deploymentID}, " AND (t.name IN ", anyOf(teams), " OR above.name IN ", anyOf(teams), " OR top.name IN ", anyOf(teams), "))")
-	}
-	if f.GetIncludeArchived() {
-		c.ofProjects(" IN ", " AND archived_at IS NOT NULL")
-	} else {
-		c.ofProjects(" NOT IN ", " AND archived_at IS NOT NULL")
-	}
-}
-
-// ofProjects adds a condition on the project of a finding: how is IN or NOT IN, and rest selects projects.
-func (c *conditions) ofProjects(how string, rest ...any) {
-	c.raw(func(s *entsql.Selector) []any {
-		parts := append([]any{s.C(finding.FieldProjectID), how, "(SELECT id FROM projects WHERE deployment_id = ", arg{c.deploymentID}}, rest...)
-		return append(parts, ")")
-	})
+	c.add(term{column: archived, not: !f.GetIncludeArchived()})
 }
 
 // refs adds the conditions on the ref of a finding.
-func (c *conditions) refs(f *findingsv1.IssuesFilter) {
-	var options []predicate.Finding
-	var named []string
-	for _, ref := range given(f.GetRefs()) {
-		if ref != gitref.Default {
-			named = append(named, gitref.Full(ref))
-		} else if len(options) == 0 {
-			options = append(options, OnPrimaryBranch(c.deploymentID))
-		}
-	}
-	switch len(named) {
-	case 0:
-	case 1:
-		options = append(options, finding.Ref(named[0]))
-	default:
-		options = append(options, store.OneOf(finding.FieldRef, named))
-	}
-	c.either(options)
-	options = nil
+func (c *Conditions) refs(f *findingsv1.IssuesFilter) {
+	c.List = append(c.List, Refs(c.DeploymentID, given(f.GetRefs()))...)
+	var options []term
 	for _, id := range given(f.GetRepositoryRefIds()) {
+		if strings.HasPrefix(id, "refs/") { // as the refIds of agentic-workflow issues
+			options = append(options, term{column: finding.FieldRef, words: []string{id}})
+			continue
+		}
 		projectID, ref, ok := ParseRefID(id)
 		if !ok && c.err == nil {
 			c.err = apierr.InvalidArgument("filter.repositoryRefIds",
-				"filter.repositoryRefIds: got %q, want the id of a project, a colon and a full ref, such as 12:refs/heads/main", id)
+				"filter.repositoryRefIds: got %q, want a full ref, such as refs/heads/main, or the id of a project, a colon and a full ref, such as 12:refs/heads/main", id)
 		}
-		options = append(options, finding.And(finding.ProjectID(projectID), finding.Ref(ref)))
+		options = append(options, term{all: []term{{column: finding.FieldProjectID, ids: []int64{projectID}}, {column: finding.FieldRef, words: []string{ref}}}})
 	}
-	c.either(options)
+	c.either(options...)
 	if f.GetOnPrimaryBranch() {
-		c.add(OnPrimaryBranch(c.deploymentID))
+		c.add(term{column: primaryBranch})
 	}
 }
 
-// RefID is the id of a ref of a project (IssueRef.id).
-func RefID(projectID int64, ref string) string { return strconv.FormatInt(projectID, 10) + ":" + ref }
+// Refs selects findings on one of the refs: full ones, short names of branches, or the primary branch of each project.
+// No ref means no condition.
+func Refs(deploymentID int64, refs []string) []Condition {
+	var named []string
+	for _, ref := range refs {
+		if ref != gitref.Default {
+			named = append(named, gitref.Full(ref))
+		}
+	}
+	switch {
+	case len(refs) == 0:
+		return nil
+	case len(named) == len(refs):
+		return []Condition{OneOf(finding.FieldRef, named...)}
+	case len(named) == 0:
+		c := of(deploymentID, term{column: primaryBranch})
+		c.Column = finding.FieldRef
+		return []Condition{c}
+	}
+	c := of(deploymentID, term{any: []term{{column: primaryBranch}, {column: finding.FieldRef, words: distinct(named)}}})
+	c.Column = finding.FieldRef
+	return []Condition{c}
+}
 
-// ParseRefID parses an id from RefID.
+// ParseRefID parses an id from RefID. It accepts only the form that RefID writes.
 func ParseRefID(id string) (projectID int64, ref string, ok bool) {
-	number, ref, ok := strings.Cut(id, ":")
+	number, ref, _ := strings.Cut(id, ":")
 	projectID, err := strconv.ParseInt(number, 10, 64)
-	return projectID, ref, ok && err == nil && ref != ""
+	return projectID, ref, err == nil && projectID > 0 && strings.HasPrefix(ref, "refs/") && RefID(projectID, ref) == id
 }
 
 // OnPrimaryBranch limits findings to the primary branch of their project: the one that a person set, or else the

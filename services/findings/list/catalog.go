@@ -13,6 +13,7 @@ import (
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/rule"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	"github.com/palisade/palisade/services/findings/rulehelp"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/projects/codehost"
 )
@@ -28,9 +29,11 @@ type catalogCache struct {
 type catalogEntry struct {
 	revision   int64
 	rule       *findingsv1.FindingRule
-	categories []string // of a rule
+	assistant  *findingsv1.Assistant // the help of a rule as its explanation; nil without help
+	categories []string              // of a rule
 	repository *findingsv1.FindingRepository
 	links      codehost.Repository // of a project
+	boards     projectBoards       // of a project
 }
 
 func newCatalogCache() *catalogCache {
@@ -50,7 +53,7 @@ type catalogEntries []*catalogEntry
 func ruleIDOf(row *listed) int64    { return row.ruleID }
 func projectIDOf(row *listed) int64 { return row.projectID }
 
-// lookup returns the entries of a page. It sends at most one query for rules and one for projects. A rule or project
+// lookup returns the entries of a page. It sends at most one query for rules and two for projects. A rule or project
 // that was deleted concurrently becomes an empty message, not nil: clients index into it.
 func (c *catalogCache) lookup(
 	ctx context.Context, db *ent.Client, rows []*listed, revision int64,
@@ -128,6 +131,10 @@ func (c *catalogCache) readRules(ctx context.Context, db *ent.Client, into map[i
 
 func ruleEntry(about *findingsv1.FindingRule, revision int64) *catalogEntry {
 	entry := &catalogEntry{revision: revision, rule: about}
+	if help := rulehelp.Explanation(about, rulehelp.MaxListed); help != nil {
+		entry.assistant = &findingsv1.Assistant{RuleExplanation: help}
+	}
+	about.Help, about.HelpUri, about.SecretType, about.References, about.PublishedAt = "", "", "", nil, nil // lists do not show them in the rule
 	if about.GetCategory() != "" {
 		entry.categories = []string{about.GetCategory()}
 	}
@@ -143,11 +150,16 @@ func (c *catalogCache) readProjects(ctx context.Context, db *ent.Client, into ma
 	if err != nil {
 		return err
 	}
+	assigned, err := boardsOf(ctx, db, ids)
+	if err != nil {
+		return err
+	}
 	for id := range into {
 		into[id] = projectEntry(&ent.Project{}, revision)
 	}
 	for _, row := range found {
 		into[row.ID] = projectEntry(row, revision)
+		into[row.ID].boards = assigned[row.ID]
 		c.projects.Add(row.ID, into[row.ID])
 	}
 	return nil

@@ -19,6 +19,11 @@ type boundary struct {
 	end               bool // no row follows
 }
 
+// newerFirst compares two rows in the order of lists.
+func newerFirst(a, b boundary) int {
+	return cmp.Or(cmp.Compare(b.relevantSince, a.relevantSince), cmp.Compare(b.id, a.id))
+}
+
 // cursor is where a page of a listing session may begin: after the given number of rows. Its boundary is the last of
 // these rows.
 type cursor struct {

@@ -20,7 +20,8 @@ type listKey struct {
 }
 
 // keyOf returns the key of the requested list. The number and the size of the page are not part of it.
-func keyOf(ctx context.Context, deploymentID int64, r *findingsv1.ListFindingsRequest) (listKey, error) {
+func keyOf(ctx context.Context, r *findingsv1.ListFindingsRequest) (listKey, error) {
+	deploymentID, _ := tenant.FromContext(ctx)
 	caller := ""
 	if p, ok := access.FromContext(ctx); ok {
 		caller = fmt.Sprintf("%v/%d/%s", p.Kind, p.ID, tenant.Visibility(ctx))

@@ -10,23 +10,16 @@ import (
 
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/predicate"
+	"github.com/palisade/palisade/services/findings/issuefilter"
 )
 
 // maxMerged is the largest number of values that are merged. PostgreSQL's planner plans each of them separately.
 const maxMerged = 20
 
-// leading are the columns that lead an index of lists.
-var leading = []string{
-	finding.FieldMalicious, finding.FieldHistorical, finding.FieldClickToFixState, finding.FieldComponentTag,
-	finding.FieldPackage, finding.FieldTriageReason, finding.FieldAutotriageVerdict, finding.FieldPolicyMode,
-	finding.FieldEpssProbability, finding.FieldTransitivity, finding.FieldExposure, finding.FieldValidationState,
-	finding.FieldRuleID, finding.FieldProjectID, finding.FieldRef, finding.FieldSeverity, finding.FieldStatus,
-}
-
 // merged returns the conditions in a form for which PostgreSQL reads the findings of each value along the index of the
 // column, and merges them in order. A page then costs its own rows and one row for each value. Otherwise PostgreSQL
 // sorts all matching findings, or scans the whole list, which is slow if the matching findings are old.
-func (f *Filter) merged(list []condition) []predicate.Finding {
+func (f *Filter) merged(list []issuefilter.Condition) []predicate.Finding {
 	i := mergeIndex(list)
 	if i < 0 {
 		return f.plain(list)
@@ -36,29 +29,36 @@ func (f *Filter) merged(list []condition) []predicate.Finding {
 
 // mergeIndex returns the index of the condition to merge the values of, or -1. If another condition is selective too,
 // nothing is merged: the planner chooses the more selective one, and every part of a merge would scan the same
-// findings of the other one. Status, severity and ref are not selective, so they become filters of the parts.
-// Severities are merged only if there is no better column and no condition on the ref.
-func mergeIndex(list []condition) int {
-	chosen, severities, onRef := -1, -1, false
+// findings of the other one. Broad columns become filters of the parts. They are merged only if there is no better
+// column and no condition on one ref.
+func mergeIndex(list []issuefilter.Condition) int {
+	chosen, oneRef := -1, false
+	several := map[string]int{}
 	for i, c := range list {
+		use, indexed := issuefilter.UseOf(c.Column)
 		switch {
-		case c.column == finding.FieldRef:
-			onRef = true
-		case c.numValues == 0 || !slices.Contains(leading, c.column) || c.column == finding.FieldStatus:
-		case c.column == finding.FieldSeverity:
-			if c.numValues > 1 {
-				severities = i
+		case indexed && use == issuefilter.Broad:
+			if c.NumValues > 1 && c.NumValues <= maxMerged {
+				several[c.Column] = i
+			} else if c.Column == finding.FieldRef {
+				oneRef = true
 			}
-		case chosen >= 0 || c.numValues == 1 || c.numValues > maxMerged:
+		case c.NumValues == 0 || !indexed:
+		case chosen >= 0 || c.NumValues == 1 || c.NumValues > maxMerged:
 			return -1
 		default:
 			chosen = i
 		}
 	}
-	if chosen < 0 && !onRef {
-		return severities
+	if chosen >= 0 || oneRef {
+		return chosen
 	}
-	return chosen
+	for _, column := range issuefilter.BroadColumns() {
+		if i, ok := several[column]; ok {
+			return i
+		}
+	}
+	return -1
 }
 
 // unionKey is the context key of the union that unionOfValues builds.
@@ -66,10 +66,10 @@ type unionKey struct{}
 
 // unionOfValues replaces the table of findings with a union of parts, one for each value, in the order of lists. The
 // order option newest limits the parts.
-func unionOfValues(deploymentID int64, c condition) predicate.Finding {
+func unionOfValues(deploymentID int64, c issuefilter.Condition) predicate.Finding {
 	return func(s *entsql.Selector) {
 		parts := func(where *entsql.Predicate, limit int) *entsql.Selector {
-			return c.parts(deploymentID, where, limit).As(finding.Table)
+			return partsOf(c, deploymentID, where, limit).As(finding.Table)
 		}
 		s.From(parts(nil, 0)).WithContext(context.WithValue(s.Context(), unionKey{}, parts))
 	}
@@ -87,12 +87,12 @@ func newest(rows int) finding.OrderOption {
 	}
 }
 
-// parts returns the union of the findings of each value that also satisfy where. A limit of 0 means no limit.
-func (c condition) parts(deploymentID int64, where *entsql.Predicate, limit int) (all *entsql.Selector) {
-	for _, value := range c.distinctValues() {
+// partsOf returns the union of the findings of each value that also satisfy where. A limit of 0 means no limit.
+func partsOf(c issuefilter.Condition, deploymentID int64, where *entsql.Predicate, limit int) (all *entsql.Selector) {
+	for _, value := range distinctValues(c) {
 		table := entsql.Table(finding.Table)
 		part := entsql.Dialect(dialect.Postgres).Select().From(table).
-			Where(entsql.And(entsql.EQ(table.C(finding.FieldDeploymentID), deploymentID), entsql.EQ(table.C(c.column), value)))
+			Where(entsql.And(entsql.EQ(table.C(finding.FieldDeploymentID), deploymentID), entsql.EQ(table.C(c.Column), value)))
 		if where != nil {
 			part.Where(where)
 		}
@@ -112,8 +112,8 @@ func (c condition) parts(deploymentID int64, where *entsql.Predicate, limit int)
 
 // distinctValues returns the values without duplicates. A caller may repeat a value, and its findings would appear
 // twice.
-func (c condition) distinctValues() (values []any) {
-	switch list := c.values.(type) {
+func distinctValues(c issuefilter.Condition) (values []any) {
+	switch list := c.Values.(type) {
 	case []string:
 		for _, word := range distinct(list) {
 			values = append(values, word)

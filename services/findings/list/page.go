@@ -7,6 +7,8 @@ import (
 
 	"github.com/palisade/palisade/ent/tenant"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	"github.com/palisade/palisade/services/findings/exploit"
+	"github.com/palisade/palisade/services/findings/issuefilter"
 	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/internal/store"
 )
@@ -38,29 +40,23 @@ func New(st *store.Store, log *slog.Logger) *Lister {
 func (l *Lister) Page(
 	ctx context.Context, r *findingsv1.ListFindingsRequest,
 ) (*findingsv1.ListFindingsResponse, error) {
-	deploymentID, _ := tenant.FromContext(ctx)
-	f := filterOf(deploymentID, r)
-	conditions, err := f.conditions(ctx, l.store.Reader)
-	if err != nil {
-		return nil, err
-	}
 	number, size := r.GetPage(), int64(DefaultSize)
 	if r.PageSize != nil {
 		size = r.GetPageSize()
 	}
+	plans, err := l.plans(ctx, r)
+	if err != nil {
+		return nil, err
+	}
 	const far = int64(1) << 40
-	if number > far/size || slices.ContainsFunc(conditions, func(c condition) bool { return c.none }) {
+	if number > far/size || len(plans) == 0 {
 		return &findingsv1.ListFindingsResponse{}, nil
 	}
-	key, err := keyOf(ctx, deploymentID, r)
+	key, err := keyOf(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := l.plan(ctx, f, conditions, r.GetDedup())
-	if err != nil {
-		return nil, err
-	}
-	page, err := l.sessionPage(ctx, key, plan, number, size)
+	page, err := l.sessionPage(ctx, key, plans, number, size)
 	if err != nil || page == nil {
 		return &findingsv1.ListFindingsResponse{}, err
 	}
@@ -68,34 +64,65 @@ func (l *Lister) Page(
 	if err != nil {
 		return nil, err
 	}
-	return page.response(rules, projects), nil
+	exploits, err := exploit.Read(ctx, l.store.Reader, page.advisories())
+	if err != nil {
+		return nil, err
+	}
+	return page.response(rules, projects, exploits), nil
 }
 
-// filterOf returns the filter of a request. The default issue type is sast.
-func filterOf(deploymentID int64, r *findingsv1.ListFindingsRequest) *Filter {
-	f := &Filter{
+// plans returns a query plan for each issue type of the request; the default is sast. An issue type for which the
+// filter selects nothing has none.
+func (l *Lister) plans(ctx context.Context, r *findingsv1.ListFindingsRequest) (plans []queryPlan, err error) {
+	types := distinct(r.GetIssueType())
+	if len(types) == 0 {
+		types = []string{vocabulary.SAST}
+	}
+	filter := filterOf(ctx, r)
+	if err := filter.SplitNames(ctx, l.store.Reader, types...); err != nil {
+		return nil, err
+	}
+	for _, issueType := range types {
+		f := *filter
+		f.IssueType = issueType
+		conditions, err := f.conditions(ctx, l.store.Reader)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(conditions, func(c issuefilter.Condition) bool { return c.None }) {
+			continue
+		}
+		plan, err := l.plan(ctx, &f, conditions, r.GetDedup())
+		if err != nil {
+			return nil, err
+		}
+		plans = append(plans, plan)
+	}
+	return plans, nil
+}
+
+// filterOf returns the filter of a request, without an issue type.
+func filterOf(ctx context.Context, r *findingsv1.ListFindingsRequest) *Filter {
+	deploymentID, _ := tenant.FromContext(ctx)
+	return &Filter{
 		DeploymentID:   deploymentID,
-		IssueType:      r.GetIssueType(),
 		Since:          r.GetSince(),
 		Repos:          r.GetRepos(),
 		RepositoryIDs:  r.GetRepositoryIds(),
-		Ref:            r.GetRef(),
-		Status:         r.GetStatus(),
+		Refs:           r.GetRef(),
+		Statuses:       r.GetStatus(),
 		TriageReasons:  r.GetTriageReasons(),
 		Severities:     r.GetSeverities(),
 		ComponentTags:  r.GetComponentTags(),
 		Policies:       r.GetPolicies(),
 		Rules:          r.GetRules(),
 		Categories:     r.GetCategories(),
-		Confidence:     r.GetConfidence(),
-		Verdict:        r.GetAutotriageVerdict(),
+		Confidences:    r.GetConfidence(),
+		Verdicts:       r.GetAutotriageVerdict(),
 		Exposures:      r.GetExposures(),
 		Transitivities: r.GetTransitivities(),
 		Malicious:      r.IsMalicious,
+		KnownExploit:   r.KnownExploit,
 		ClickToFix:     r.GetClickToFixPrState(),
 	}
-	if f.IssueType == "" {
-		f.IssueType = vocabulary.SAST
-	}
-	return f
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/predicate"
+	"github.com/palisade/palisade/services/findings/issuefilter"
 )
 
 // queryPlan holds the conditions of a filter in the form that the database executes fastest. With projects, a page is
@@ -17,7 +18,7 @@ type queryPlan struct {
 }
 
 // plan returns the query plan of a filter. With dedup, a finding that exists on several refs is listed once.
-func (l *Lister) plan(ctx context.Context, f *Filter, list []condition, dedup bool) (queryPlan, error) {
+func (l *Lister) plan(ctx context.Context, f *Filter, list []issuefilter.Condition, dedup bool) (queryPlan, error) {
 	projects, err := f.topNProjects(ctx, l.store.Reader, list)
 	if err != nil {
 		return queryPlan{}, err

@@ -12,12 +12,32 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// readPage reads the page after start. It runs the subqueries for the cursor store in the same statement.
+// readPage reads the page after start. It merges the pages of the plans. Each plan has the index of its issue type.
 func (l *Lister) readPage(
+	ctx context.Context, plans []queryPlan, start boundary, size int, cursor []scalar,
+) (*pageRows, error) {
+	page, err := l.readPlan(ctx, plans[0], start, size, cursor)
+	for _, plan := range plans[1:] {
+		if err != nil {
+			return nil, err
+		}
+		if len(page.rows) == size { // older findings cannot be on the page
+			plan = plan.and(finding.RelevantSinceGTE(page.rows[size-1].since))
+		}
+		var other *pageRows
+		if other, err = l.readPlan(ctx, plan, start, size, nil); err == nil {
+			page.merge(other)
+		}
+	}
+	return page, err
+}
+
+// readPlan reads a page of one plan. It runs the subqueries for the cursor store in the same statement.
+func (l *Lister) readPlan(
 	ctx context.Context, plan queryPlan, start boundary, size int, cursor []scalar,
 ) (*pageRows, error) {
 	for known := l.imports.of(plan.filter.DeploymentID); ; known = nil {
-		page := &pageRows{issueType: plan.filter.IssueType, size: size}
+		page := &pageRows{size: size}
 		var pending []int64
 		for _, part := range splitAround(known, start) {
 			var err error
@@ -55,7 +75,7 @@ func (l *Lister) readPart(
 		if err := rows.Scan(targets...); err != nil {
 			return err
 		}
-		return page.add(&r)
+		return page.add(plan.filter.IssueType, &r)
 	})
 	if err != nil {
 		return nil, err

@@ -12,7 +12,11 @@ import (
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/blob"
+	"github.com/palisade/palisade/services/findings/exploit"
+	"github.com/palisade/palisade/services/findings/issuefilter"
 	"github.com/palisade/palisade/services/findings/vocabulary"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/projects/codehost"
 )
 
 // number and text are the types that lists scan columns into. NULL becomes the zero value. They are cheaper than
@@ -104,26 +108,29 @@ type listed struct {
 	location                                            findingsv1.FindingLocation
 	createdAt, relevantSince, stateUpdatedAt, triagedAt timestamppb.Timestamp
 	projectID, ruleID, since                            int64
-	commit                                              string
+	commit, logical                                     string
+	// Of a dependency.
+	lockfile     string
+	lockfileLine int32
+	committedAt  int64 // microseconds since 1970; 0 if unknown
 }
 
 // pageRows is one page of a list.
 type pageRows struct {
-	issueType string
-	size      int // the maximum number of rows
-	rows      []*listed
-	free      []listed // allocated in slabs: one allocation for each finding costs as much as reading it
-	contents  blob.Page
-	content   storev1.FindingContent
-	revision  int64  // the catalog revision in the snapshot of the rows
-	cursor    string // the result of cursorStore.query
+	size     int // the maximum number of rows
+	rows     []*listed
+	free     []listed // allocated in slabs: one allocation for each finding costs as much as reading it
+	contents blob.Page
+	content  storev1.FindingContent
+	revision int64  // the catalog revision in the snapshot of the rows
+	cursor   string // the result of cursorStore.query
 }
 
 // slab is how many findings are allocated together.
 const slab = 100
 
 // add appends the finding of a row.
-func (p *pageRows) add(r *row) error {
+func (p *pageRows) add(issueType string, r *row) error {
 	if len(p.free) == 0 {
 		p.free = make([]listed, min(slab, p.size-len(p.rows)))
 		p.rows = slices.Grow(p.rows, len(p.free))
@@ -137,11 +144,21 @@ func (p *pageRows) add(r *row) error {
 	}
 	f.projectID, f.ruleID = int64(r.projectID), int64(r.ruleID)
 	f.since, f.commit = int64(r.relevantSince), p.content.Commit
-	f.IssueType = p.issueType
+	f.IssueType = issueType
 	f.showRow(r)
 	f.showContent(&p.content)
 	p.rows = append(p.rows, f)
 	return nil
+}
+
+// merge adds the rows of another page in the order of lists, and cuts the page to its size.
+func (p *pageRows) merge(other *pageRows) {
+	p.rows = append(p.rows, other.rows...)
+	slices.SortFunc(p.rows, func(a, b *listed) int {
+		return newerFirst(boundary{relevantSince: a.since, id: a.Id}, boundary{relevantSince: b.since, id: b.Id})
+	})
+	p.rows = p.rows[:min(len(p.rows), p.size)]
+	p.revision = max(p.revision, other.revision)
 }
 
 // boundary returns the last row of the page, after which the next page begins.
@@ -153,9 +170,10 @@ func (p *pageRows) boundary() boundary {
 	return boundary{relevantSince: last.since, id: last.Id}
 }
 
-// boards are the built-in policies, one for each mode.
+// boards are the built-in policies, one for each mode. They source the findings of projects with the default rule
+// board.
 var boards = map[string]*findingsv1.PolicyReference{
-	monitored:                {Id: 1, Name: "Monitor", Slug: monitored},
+	issuefilter.Monitored:    {Id: 1, Name: "Monitor", Slug: issuefilter.Monitored},
 	"rule-board-pr-comments": {Id: 2, Name: "Comment", Slug: "rule-board-pr-comments"},
 	"rule-board-block":       {Id: 3, Name: "Block", Slug: "rule-board-block"},
 }
@@ -183,7 +201,7 @@ func (f *listed) showRow(r *row) {
 		f.TriagedAt = at(&f.triagedAt, r.triagedAt)
 	}
 	if f.IssueType != vocabulary.SCA {
-		f.SourcingPolicy = boards[cmp.Or(string(r.policyMode), monitored)]
+		f.SourcingPolicy = boards[cmp.Or(string(r.policyMode), issuefilter.Monitored)] // response names another rule board
 		return
 	}
 	f.IsMalicious = r.malicious != 0
@@ -193,13 +211,13 @@ func (f *listed) showRow(r *row) {
 // showContent sets the fields that come from the content.
 func (f *listed) showContent(c *storev1.FindingContent) {
 	f.RuleMessage = c.Message
-	f.Location = c.Location
+	f.Location, f.logical = c.Location, c.LogicalLocation
 	f.SyntacticId = c.SyntacticId
 	f.MatchBasedId = c.MatchBasedId
 	f.ReviewComments = c.ReviewComments
 	f.ExternalTicket = c.ExternalTicket
 	switch f.IssueType {
-	case "ai_sast":
+	case vocabulary.AISAST:
 		f.AiImpact = c.AiImpact
 		fallthrough
 	case vocabulary.SAST:
@@ -207,13 +225,66 @@ func (f *listed) showContent(c *storev1.FindingContent) {
 		f.ClickToFixPrs = c.ClickToFixPrs
 		f.ClickToFixFailures = c.ClickToFixFailures
 	case vocabulary.SCA:
-		f.EpssScore = c.EpssScore
+		f.Assistant = c.Assistant
+		f.lockfile, f.lockfileLine = blob.Lockfile(c)
+		f.committedAt = c.CommittedAt
 		f.FixRecommendations = c.FixRecommendations
 		// The key lockfile_line_url must be present (contract facts 2.4).
 		f.FoundDependency = cmp.Or(c.FoundDependency, unknownDependency)
 		f.ReachableCondition = c.ReachableCondition
 		f.Usage = c.Usage
 		f.VulnerabilityIdentifier = c.VulnerabilityIdentifier
+	}
+}
+
+// showLogical shows the logical location as the place of a finding without a file.
+func (f *listed) showLogical() {
+	if f.logical == "" {
+		return
+	}
+	if f.Location == nil {
+		f.Location = &findingsv1.FindingLocation{}
+	}
+	f.Location.LogicalLocation, f.Location.FilePath = f.logical, cmp.Or(f.Location.FilePath, f.logical)
+}
+
+// explain shows the help of the rule as its explanation. The rule's own help is better than a model's text.
+func (f *listed) explain(help *findingsv1.Assistant) {
+	switch {
+	case help == nil || f.IssueType != vocabulary.SAST && f.IssueType != vocabulary.AISAST:
+	case f.Assistant == nil:
+		f.Assistant = help
+	default:
+		f.Assistant.RuleExplanation = help.GetRuleExplanation()
+	}
+}
+
+// showDependency sets the links of a dependency, and what is known about exploits of its vulnerability.
+func (f *listed) showDependency(links codehost.Repository, exploits exploit.Known) {
+	f.EpssScore, f.KnownExploit = exploits.Score(f.VulnerabilityIdentifier), exploits.Exploit(f.VulnerabilityIdentifier)
+	if f.FoundDependency != unknownDependency {
+		f.FoundDependency.LockfileLineUrl = links.Line(f.commit, f.lockfile, max(f.lockfileLine, 1))
+	}
+	if used := f.Usage.GetLocation(); used != nil {
+		used.Url = links.Line(f.commit, used.GetFilePath(), used.GetLine())
+		if f.committedAt != 0 {
+			used.CommittedAt = timestamppb.New(store.Time(f.committedAt))
+		}
+	}
+}
+
+// showMessages lets the messages of the finding and of its rule stand in for each other: reports may have only one of
+// them. The rule is shared, so a change needs a copy.
+func (f *listed) showMessages() {
+	switch rule := f.Rule; {
+	case f.RuleMessage == "":
+		f.RuleMessage = rule.GetMessage()
+	case rule.GetMessage() == "":
+		f.Rule = &findingsv1.FindingRule{
+			Name: rule.GetName(), Message: f.RuleMessage, Confidence: rule.GetConfidence(), Category: rule.GetCategory(),
+			Subcategories: rule.GetSubcategories(), VulnerabilityClasses: rule.GetVulnerabilityClasses(),
+			CweNames: rule.GetCweNames(), OwaspNames: rule.GetOwaspNames(),
+		}
 	}
 }
 
@@ -226,17 +297,36 @@ func at(t *timestamppb.Timestamp, micros number) *timestamppb.Timestamp {
 	return t
 }
 
+// advisories are the advisories of the supply-chain findings. A page may have rows of several issue types.
+func (p *pageRows) advisories() (list []string) {
+	for _, f := range p.rows {
+		if f.IssueType == vocabulary.SCA {
+			list = append(list, f.VulnerabilityIdentifier)
+		}
+	}
+	return list
+}
+
 // response returns the page as a message. rules and projects are the entries of its rows.
-func (p *pageRows) response(rules, projects catalogEntries) *findingsv1.ListFindingsResponse {
+func (p *pageRows) response(rules, projects catalogEntries, exploits exploit.Known) *findingsv1.ListFindingsResponse {
 	response := &findingsv1.ListFindingsResponse{Findings: make([]*findingsv1.Finding, len(p.rows))}
 	for i, f := range p.rows {
 		rule, project := rules[i], projects[i]
 		f.Rule, f.RuleName = rule.rule, rule.rule.GetName()
 		f.Confidence, f.Categories = rule.rule.GetConfidence(), rule.categories
 		f.Repository = project.repository
+		if board := project.boards[f.IssueType]; board != nil && f.SourcingPolicy != nil {
+			f.SourcingPolicy = board
+		}
+		f.explain(rule.assistant)
 		if path := f.Location.GetFilePath(); project.links.Known() && path != "" && f.commit != "" {
 			f.LineOfCodeUrl = project.links.Line(f.commit, path, f.Location.GetLine())
 		}
+		if f.IssueType == vocabulary.SCA {
+			f.showDependency(project.links, exploits)
+		}
+		f.showMessages()
+		f.showLogical()
 		response.Findings[i] = &f.Finding
 	}
 	return response

@@ -11,6 +11,7 @@ import (
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/findings/issuefilter"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -21,13 +22,13 @@ const maxTopNProjects = 500
 // topNProjects returns the projects for which the page is merged from the newest findings of each, or nil to read the
 // list in its order. The merge serves callers limited to teams: in the whole list, a million findings of other projects
 // may come first. A condition with a selective index of its own is cheaper than the merge.
-func (f *Filter) topNProjects(ctx context.Context, db *ent.Client, list []condition) ([]int64, error) {
+func (f *Filter) topNProjects(ctx context.Context, db *ent.Client, list []issuefilter.Condition) ([]int64, error) {
 	if _, limited := tenant.Teams(ctx); !limited || len(f.RepositoryIDs) > 0 {
 		return nil, nil
 	}
 	unselective := []string{finding.FieldProjectID, finding.FieldStatus, finding.FieldSeverity, finding.FieldRef}
 	for _, c := range list {
-		if c.numValues > 0 && !slices.Contains(unselective, c.column) {
+		if c.NumValues > 0 && !slices.Contains(unselective, c.Column) {
 			return nil, nil
 		}
 	}
@@ -45,9 +46,9 @@ func (f *Filter) topNProjects(ctx context.Context, db *ent.Client, list []condit
 }
 
 // projectsOf returns the projects that the conditions name, and whether they name any.
-func projectsOf(list []condition) ([]int64, bool) {
+func projectsOf(list []issuefilter.Condition) ([]int64, bool) {
 	for _, c := range list {
-		if ids, ok := c.values.([]int64); ok && c.column == finding.FieldProjectID {
+		if ids, ok := c.Values.([]int64); ok && c.Column == finding.FieldProjectID {
 			return ids, true
 		}
 	}
@@ -56,15 +57,15 @@ func projectsOf(list []condition) ([]int64, bool) {
 
 // topNPredicates returns the conditions for topNPerProject. All conditions except the one on the list's order are
 // hidden from SQLite's planner, so that it uses the index by project.
-func (f *Filter) topNPredicates(list []condition) []predicate.Finding {
+func (f *Filter) topNPredicates(list []issuefilter.Condition) []predicate.Finding {
 	where := []predicate.Finding{finding.DeploymentID(f.DeploymentID), finding.IssueType(f.IssueType)}
 	for _, c := range list {
-		switch c.column {
+		switch c.Column {
 		case finding.FieldProjectID:
 		case finding.FieldRelevantSince:
-			where = append(where, c.where)
+			where = append(where, c.Where)
 		default:
-			where = append(where, store.Unindexed(c.where))
+			where = append(where, store.Unindexed(c.Where))
 		}
 	}
 	return where

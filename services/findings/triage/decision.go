@@ -4,25 +4,20 @@ package triage
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"strings"
 
-	entsql "entgo.io/ent/dialect/sql"
-
 	"github.com/palisade/palisade/ent"
-	"github.com/palisade/palisade/ent/finding"
-	"github.com/palisade/palisade/ent/findingevent"
 	"github.com/palisade/palisade/ent/predicate"
-	"github.com/palisade/palisade/ent/teamproject"
-	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
 // Decision is a decision about findings, with its actor and time.
 type Decision struct {
 	DeploymentID int64
+	// Kind is one of the kinds of changes.
+	Kind string
 	// State is a triage state of package lifecycle. If it is empty, only the note changes.
 	State string
 	// Reason belongs to the state ignored; see New.
@@ -37,34 +32,41 @@ type Decision struct {
 	At int64
 	// DecidedAt is the time of the decision in microseconds since 1970, if it is stored later; 0 means At.
 	DecidedAt int64
+	// Queue gets the automations that the decision triggers; nil: it triggers none.
+	Queue *jobs.Jobs
+
+	undoes *int64 // the change that an undo undoes
 }
 
-// New returns a decision of now. An ignored finding always has a reason.
-func New(deploymentID int64, state, reason, note string) Decision {
+// New returns a decision of now. An ignored finding always has a reason. A note of blanks is none.
+func New(deploymentID int64, kind, state, reason, note string) Decision {
 	if state == lifecycle.Ignored && reason == "" {
 		reason = lifecycle.NoTriageReason
 	}
-	return Decision{DeploymentID: deploymentID, State: state, Reason: reason, Note: note, At: store.Now()}
+	if strings.TrimSpace(note) == "" {
+		note = ""
+	}
+	return Decision{DeploymentID: deploymentID, Kind: kind, State: state, Reason: reason, Note: note, At: store.Now()}
 }
 
-// Apply stores the decision about chosen findings of one issue type. If all refs share this kind of decision, it also
-// applies to the findings of the same identities on other refs. Apply records an event for each finding that changes.
-// The caller has to hold the locks of the findings' projects (see store.Write; on PostgreSQL by locking their rows).
-// Apply returns the ids of the affected findings that a list may show.
-func (d Decision) Apply(ctx context.Context, st *store.Store, tx *ent.Tx, issueType string, chosen []int64) (triaged []int64, err error) {
-	all, triaged := chosen, chosen
-	if err := st.PlanByIndexes(ctx, tx); err != nil {
-		return nil, err
+// Apply stores the decision about chosen findings. If all refs share this kind of decision, it also applies to the
+// findings of the same identities on other refs. Apply records an event for each finding that changes. The caller has
+// to hold the locks of the findings' projects; see LockProjects. Apply returns the change and the ids of the affected
+// findings that a list may show, including findings that had this decision before.
+func (d Decision) Apply(ctx context.Context, st *store.Store, tx *ent.Tx, chosen []int64) (change *Change, shown []int64, err error) {
+	if change, err = d.Begin(ctx, st, tx); err != nil {
+		return nil, nil, err
 	}
-	if lifecycle.Spreads(d.State) {
-		if all, triaged, err = siblings(ctx, tx, d.DeploymentID, issueType, chosen); err != nil {
-			return nil, err
-		}
+	if err := change.Choose(ctx, store.WithIDs[predicate.Finding](chosen)); err != nil {
+		return nil, nil, err
 	}
-	if err := d.record(ctx, st, tx, chosen, all); err != nil {
-		return nil, fmt.Errorf("record triage events: %w", err)
+	if err := change.Spread(ctx); err != nil {
+		return nil, nil, err
 	}
-	return triaged, d.update(ctx, tx, all)
+	if shown, err = change.Shown(ctx); err != nil {
+		return nil, nil, err
+	}
+	return change, shown, change.Finish(ctx)
 }
 
 func (d Decision) decidedAt() int64 {
@@ -74,70 +76,72 @@ func (d Decision) decidedAt() int64 {
 	return d.At
 }
 
-func (d Decision) update(ctx context.Context, tx *ent.Tx, all []int64) error {
-	update := tx.Finding.Update().Where(store.WithIDs[predicate.Finding](all))
-	if d.Note != "" {
-		update.SetTriageComment(d.Note)
+// newStatus is the status of a finding of the table after the decision.
+func (d Decision) newStatus(table string) []any {
+	if d.State == "" {
+		return []any{table + ".status"}
 	}
-	if d.State != "" {
-		update.SetTriageState(d.State).SetTriagedAt(d.decidedAt())
-		if d.Reason == "" {
-			update.ClearTriageReason()
-		} else {
-			update.SetTriageReason(d.Reason)
-		}
-		update.Modify(func(u *entsql.UpdateBuilder) {
-			u.Set(finding.FieldStatus, entsql.ExprFunc(func(b *entsql.Builder) { d.writeStatus(b) }))
-		})
+	return []any{
+		"CASE WHEN " + table + ".state IN ('" + lifecycle.Fixed + "', '" + lifecycle.Removed + "') THEN " + table + ".state ELSE ",
+		arg{lifecycle.Status(lifecycle.Unresolved, d.State)}, " END",
 	}
-	return update.Exec(tenant.ByKey(ctx))
-}
-
-// writeStatus writes lifecycle.Status for the new triage state in SQL. A test compares the two.
-func (d Decision) writeStatus(b *entsql.Builder) {
-	b.WriteString("CASE WHEN ").Ident(finding.FieldState).WriteString(" IN ('" + lifecycle.Fixed + "', '" + lifecycle.Removed + "') THEN ").
-		Ident(finding.FieldState).WriteString(" ELSE ").Arg(lifecycle.Status(lifecycle.Unresolved, d.State)).WriteString(" END")
 }
 
 // changes is the condition under which the decision changes a finding. Repeating a decision records no event.
-func (d Decision) changes() (condition string, args []any) {
-	var parts []string
+func (d Decision) changes(table string) []any {
+	parts := []any{"("}
 	if d.State != "" {
-		parts = append(parts, "triage_state <> ?", "COALESCE(triage_reason, '') <> ?")
-		args = append(args, d.State, d.Reason)
+		parts = append(parts, table+".triage_state <> ", arg{d.State}, " OR COALESCE("+table+".triage_reason, '') <> ", arg{d.Reason})
 	}
 	if d.Note != "" {
-		parts = append(parts, "COALESCE(triage_comment, '') <> ?")
-		args = append(args, d.Note)
+		if d.State != "" {
+			parts = append(parts, " OR ")
+		}
+		parts = append(parts, "COALESCE("+table+".triage_comment, '') <> ", arg{d.Note})
 	}
-	return "(" + strings.Join(parts, " OR ") + ")", args
+	return append(parts, ")")
 }
 
-// record writes the events with one INSERT … SELECT. Findings that were not chosen themselves have their own kind of
-// event. Policies do not apply to this statement, so it repeats which projects the caller may decide about. The plus is
-// explained at tenant.ByKey.
-func (d Decision) record(ctx context.Context, st *store.Store, tx *ent.Tx, chosen, all []int64) error {
-	changed, changedArgs := d.changes()
-	kind, to := "noted", "status"
-	var toArgs []any
-	if d.State != "" {
-		kind = "triaged"
-		to = "CASE WHEN state IN ('" + lifecycle.Fixed + "', '" + lifecycle.Removed + "') THEN state ELSE ? END"
-		toArgs = []any{lifecycle.Status(lifecycle.Unresolved, d.State)}
+// events begins an INSERT of events of decisions.
+const events = "INSERT INTO finding_events (deployment_id, finding_id, kind, from_status, to_status, reason, note, actor_kind, actor_id, actor_name, at) "
+
+// record writes the events of the findings that change. Findings that were not chosen themselves have their own kind of
+// event.
+func (c *Change) record(ctx context.Context) (err error) {
+	kind := "triaged"
+	if c.State == "" {
+		kind = "noted"
 	}
-	inChosen, chosenIDs := st.InIDs(chosen)
-	inAll, allIDs := st.InIDs(all)
-	columns := []string{findingevent.FieldDeploymentID, findingevent.FieldFindingID, findingevent.FieldKind, findingevent.FieldFromStatus,
-		findingevent.FieldToStatus, findingevent.FieldReason, findingevent.FieldNote, findingevent.FieldActorKind, findingevent.FieldActorID,
-		findingevent.FieldActorName, findingevent.FieldAt}
-	query := "INSERT INTO " + findingevent.Table + " (" + strings.Join(columns, ", ") + ") " +
-		"SELECT deployment_id, id, CASE WHEN id" + inChosen + " THEN ? ELSE 'triage_spread' END, status, " + to + ", ?, ?, ?, ?, ?, ? FROM " + finding.Table +
-		" WHERE +deployment_id = ? AND id" + inAll + " AND " + changed
-	args := slices.Concat(chosenIDs, []any{kind}, toArgs, []any{d.Reason, d.Note, d.ActorKind, d.ActorID, d.ActorName, d.At, d.DeploymentID}, allIDs, changedArgs)
-	if teams, limited := tenant.Teams(ctx); limited {
-		inTeams, teamIDs := st.InIDs(teams)
-		query += " AND project_id IN (SELECT project_id FROM " + teamproject.Table + " WHERE deployment_id = ? AND team_id" + inTeams + ")"
-		args = append(append(args, d.DeploymentID), teamIDs...)
+	c.Changed, err = c.exec(ctx, join(events, "SELECT f.deployment_id, f.id, CASE WHEN kept.chosen THEN '"+kind+"' ELSE 'triage_spread' END, f.status, ",
+		c.newStatus("f"), ", ", arg{c.Reason}, ", ", arg{c.Note}, ", ", c.actor(), " FROM ", c.rows(), " AND ", c.changes("f"))...)
+	return err
+}
+
+// actor is the end of an event's row.
+func (d Decision) actor() []any {
+	return []any{arg{d.ActorKind}, ", ", arg{d.ActorID}, ", ", arg{d.ActorName}, ", ", arg{d.At}}
+}
+
+// update stores the decision in the findings that it changes. A repeated decision sets only the time of a finding that
+// has none.
+func (c *Change) update(ctx context.Context) error {
+	parts := []any{"UPDATE findings SET "}
+	written := c.changes("findings")
+	if c.Note != "" {
+		parts = append(parts, "triage_comment = ", arg{c.Note})
 	}
-	return st.Exec(ctx, tx, query, args...)
+	if c.State != "" {
+		if c.Note != "" {
+			parts = append(parts, ", ")
+		}
+		var reason any
+		if c.Reason != "" {
+			reason = c.Reason
+		}
+		parts = append(parts, "triage_state = ", arg{c.State}, ", triage_reason = ", arg{reason}, ", triaged_at = ", arg{c.decidedAt()}, ", status = ")
+		parts = append(parts, c.newStatus("findings")...)
+		written = join("(", written, " OR findings.triaged_at IS NULL)")
+	}
+	_, err := c.exec(ctx, join(parts, " WHERE +deployment_id = ", arg{c.DeploymentID}, " AND id IN (", c.ids(), ") AND ", written)...)
+	return err
 }

@@ -24,6 +24,8 @@ func (v *Verdict) bound() {
 	v.FixCode = Text(v.FixCode, MaxFix)
 	v.FixDiff = Text(v.FixDiff, MaxFix)
 	v.FixExplanation = Text(v.FixExplanation, MaxExplanation)
+	v.RuleSummary = Text(v.RuleSummary, MaxSummary)
+	v.RuleExplanation = Text(v.RuleExplanation, MaxGuidance)
 	v.ComponentTag = Text(strings.Join(strings.Fields(v.ComponentTag), " "), MaxTag)
 	switch v.ComponentRisk {
 	case "high", "low", "neutral":

@@ -47,6 +47,8 @@ type Verdict struct {
 	GuidanceSummary, GuidanceText string
 	// FixCode replaces the matched lines; FixDiff is the same as a unified diff.
 	FixCode, FixDiff, FixExplanation string
+	// RuleSummary and RuleExplanation explain the rule, in one sentence and in full.
+	RuleSummary, RuleExplanation string
 	// ComponentTag is the part of the product. ComponentRisk is high, low or neutral.
 	ComponentTag, ComponentRisk string
 	// ActorKind and ActorID have the form of finding events: ActorJob with the job's id, or ActorWorkflow with the
@@ -163,6 +165,10 @@ func (v Verdict) addTo(stored []byte) (before, after *findingsv1.AssistantAutotr
 	if v.ComponentTag != "" {
 		assistant.Component = &findingsv1.AssistantComponent{Tag: v.ComponentTag, Risk: v.ComponentRisk}
 	}
+	if v.RuleExplanation != "" {
+		assistant.RuleExplanation = &findingsv1.AssistantRuleExplanation{Summary: v.RuleSummary, Explanation: v.RuleExplanation}
+	}
+	assistant.Failure = nil // of an earlier attempt
 	content.Assistant = assistant
 	encoded, err = blob.Encode(content)
 	return before, assistant.GetAutotriage(), encoded, err

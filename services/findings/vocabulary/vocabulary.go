@@ -6,7 +6,12 @@ const (
 	SAST    = "sast"
 	SCA     = "sca"
 	Secrets = "secrets"
+	// AISAST is code findings of a detection by AI.
+	AISAST = "ai_sast"
 )
+
+// Products are all products.
+var Products = []string{SAST, SCA, Secrets, AISAST}
 
 // The severities of a finding.
 const (

@@ -19,10 +19,15 @@ var actions = []struct {
 	{optionsv1.Permission_PERMISSION_MANAGE_TEAMS, "teams:manage"},
 }
 
+// Permits reports whether a role holds a permission inside its deployment.
+func Permits(role Role, permission optionsv1.Permission) bool {
+	return slices.Contains(allowed[permission], role)
+}
+
 // Actions lists what a role may do in its deployment: one action for each permission that Authorize grants it.
 func Actions(role Role) (words []string) {
 	for _, a := range actions {
-		if slices.Contains(allowed[a.permission], role) {
+		if Permits(role, a.permission) {
 			words = append(words, a.word)
 		}
 	}

@@ -19,14 +19,20 @@ type Authenticator struct {
 	tokens *lookups
 	issuer *Issuer
 	oidc   *OIDC
-	usage  *usage
-	now    func() time.Time
+	// sessions are the sessions of the console.
+	sessions *Sessions
+	usage    *usage
+	now      func() time.Time
 }
 
-// NewAuthenticator returns an authenticator for API tokens, for JSON Web Tokens of issuer and, unless oidc is nil, for
-// ID tokens of the OpenID Connect issuer. It records the last use of tokens in the background until Close.
-func NewAuthenticator(st *store.Store, issuer *Issuer, oidc *OIDC, log *slog.Logger) *Authenticator {
-	a := &Authenticator{st: st, issuer: issuer, oidc: oidc, usage: newUsage(st, log), now: time.Now}
+// NewAuthenticator returns an authenticator for API tokens, for JSON Web Tokens of issuer, for sessions of the console
+// and, unless oidc is nil, for ID tokens of the OpenID Connect issuer. It records the last use of tokens in the
+// background until Close.
+func NewAuthenticator(st *store.Store, issuer *Issuer, oidc *OIDC, sessions *Sessions, log *slog.Logger) *Authenticator {
+	a := &Authenticator{
+		st: st, issuer: issuer, oidc: oidc, sessions: sessions,
+		usage: newUsage(st, log, "API tokens", recordTokenUses), now: time.Now,
+	}
 	a.tokens = newLookups(func(ctx context.Context, hash []byte) (*tokenRow, error) { return findToken(ctx, st, hash) })
 	a.usage.start()
 	return a
@@ -56,6 +62,25 @@ func (a *Authenticator) Authenticate(ctx context.Context, header string) (*Princ
 	default:
 		return nil, errBadCredential()
 	}
+}
+
+// AuthenticateSession verifies the secret of a session's cookie. The user acts like with a JSON Web Token. use is false
+// for requests that do not show that somebody uses the console.
+//
+// Errors: UNAUTHENTICATED, with the same text for a malformed, unknown, ended and revoked session. Any other error
+// comes from the store.
+func (a *Authenticator) AuthenticateSession(ctx context.Context, secret string, use bool) (*Principal, error) {
+	p, err := a.sessions.User(ctx, secret)
+	if err != nil {
+		return nil, err
+	}
+	if p == nil {
+		return nil, errNoSession()
+	}
+	if use {
+		a.sessions.used(p)
+	}
+	return p, nil
 }
 
 // token always does one hash, one look-up and one comparison before it decides, so that its time does not depend on the

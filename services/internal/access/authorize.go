@@ -2,7 +2,12 @@ package access
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 
+	"google.golang.org/grpc/codes"
+
+	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
 )
@@ -16,21 +21,37 @@ var allowed = map[optionsv1.Permission][]Role{
 	optionsv1.Permission_PERMISSION_MANAGE_TEAMS: {RoleAdmin, RoleMember},
 }
 
-// ResolveGrant finds the deployment that a request names by slug, by id or by both, which must agree. A missing name,
-// an unknown deployment and a deployment of other people give the same error: NOT_FOUND.
-func ResolveGrant(p *Principal, slug string, id int64) (*Grant, error) {
+// ResolveGrant finds the deployment that a request names by slug, by id or by both, which must agree. An exact slug has
+// precedence over the other forms of Named, which must mean a single deployment of the caller. A missing name, an
+// unknown deployment and a deployment of other people give the same error: NOT_FOUND.
+func ResolveGrant(p *Principal, slug string, id int64, underscored bool) (*Grant, error) {
 	if p == nil {
 		return nil, errNoCredential()
 	}
-	if slug != "" || id != 0 {
-		for i := range p.Grants {
-			g := &p.Grants[i]
-			if (slug == "" || g.Slug == slug) && (id == 0 || g.DeploymentID == id) {
-				return g, nil
-			}
+	var found *Grant
+	matches := 0
+	for i := range p.Grants {
+		g := &p.Grants[i]
+		if slug == g.Slug || slug == "" && id == g.DeploymentID {
+			found, matches = g, 1
+			break
+		}
+		if g.Named(slug, underscored) {
+			found = g
+			matches++
 		}
 	}
-	return nil, errNoDeployment()
+	if matches != 1 || id != 0 && found.DeploymentID != id {
+		return nil, NoDeployment()
+	}
+	return found, nil
+}
+
+// Named reports whether clients mean this deployment by a name: its slug or its id. If underscored, also the slug with
+// every "-" written as "_".
+func (g *Grant) Named(name string, underscored bool) bool {
+	return name == g.Slug || name == strconv.FormatInt(g.DeploymentID, 10) ||
+		underscored && name == strings.ReplaceAll(g.Slug, "-", "_")
 }
 
 // OnlyGrant returns the deployment of a credential that belongs to exactly one, for requests that name none. Errors:
@@ -40,7 +61,7 @@ func OnlyGrant(p *Principal) (*Grant, error) {
 	case p == nil:
 		return nil, errNoCredential()
 	case len(p.Grants) == 0:
-		return nil, errNoDeployment()
+		return nil, NoDeployment()
 	case len(p.Grants) > 1:
 		return nil, apierr.FailedPrecondition("the credential belongs to %d deployments: name one in deployment_slug where the request has it, else use an API token, which belongs to one", len(p.Grants))
 	}
@@ -51,8 +72,9 @@ func OnlyGrant(p *Principal) (*Grant, error) {
 // without a credential, grant for requests outside a deployment.
 //
 // Errors: UNAUTHENTICATED without a principal; SCHEME_NOT_ACCEPTED for a kind of credential that the rule does not
-// list; NOT_FOUND, not 403, for an API token that lacks the Web API permission (contract facts, 2.1), and for a missing
-// grant where one is needed; PERMISSION_DENIED for the wrong role.
+// list; SCOPE_MISSING, which is 404 and not 403, for an API token that lacks the scope (contract facts, 2.1); NOT_FOUND
+// for a missing grant where one is needed; PERMISSION_DENIED for the wrong role; DEPLOYMENT_MIGRATED for an operation
+// that the deployment's migration retired.
 func Authorize(rule *optionsv1.MethodRule, p *Principal, grant *Grant) error {
 	permission := rule.GetPermission()
 	if permission == optionsv1.Permission_PERMISSION_PUBLIC {
@@ -65,7 +87,7 @@ func Authorize(rule *optionsv1.MethodRule, p *Principal, grant *Grant) error {
 		return errScheme(rule)
 	}
 	if p.Kind == KindToken && !tokenReaches(p, rule) {
-		return errScope(rule)
+		return errScope(rule, p)
 	}
 	if permission == optionsv1.Permission_PERMISSION_AUTHENTICATED || permission == optionsv1.Permission_PERMISSION_JOIN {
 		return nil
@@ -75,12 +97,24 @@ func Authorize(rule *optionsv1.MethodRule, p *Principal, grant *Grant) error {
 	case !known:
 		return apierr.PermissionDenied("this operation has no access rule")
 	case grant == nil:
-		return errNoDeployment()
+		return NoDeployment()
 	case !slices.Contains(roles, grant.Role):
 		return apierr.PermissionDenied("the role %s may not do this: it requires one of %s", grant.Role, joinWords(roles))
+	case grant.PoliciesMigrated:
+		return errRetired(rule, p)
 	default:
 		return nil
 	}
+}
+
+// errRetired refuses operations that the migration to detection policies retires (contract facts, 2.2).
+func errRetired(rule *optionsv1.MethodRule, p *Principal) error {
+	retired := rule.GetRetired()
+	if retired == optionsv1.Retired_RETIRED_ALL || retired == optionsv1.Retired_RETIRED_TOKENS && p.Kind == KindToken {
+		return apierr.New(codes.FailedPrecondition, errorsv1.Reason_REASON_DEPLOYMENT_MIGRATED,
+			"the deployment has migrated to detection policies: use /api/policies/v2/deployments/{deployment_id}/detection-policy")
+	}
+	return nil
 }
 
 // tokenReaches applies the scopes of an API token. The Web API scope without limited scopes allows every RPC. Any other
@@ -104,19 +138,32 @@ func errScheme(rule *optionsv1.MethodRule) error {
 	return apierr.SchemeNotAccepted("this operation accepts only an API token")
 }
 
-// errScope names the scope that a token lacks, when another scope than the Web API would do.
-func errScope(rule *optionsv1.MethodRule) error {
+// errScope tells the owner of a token which scopes the operation requires, and which ones the token has.
+func errScope(rule *optionsv1.MethodRule, p *Principal) error {
+	required := string(ScopeWebAPI)
 	if scope, named := ruleScopes[rule.GetScope()]; named {
-		return apierr.NotFound("not found: this requires an API token with the scope %s or %s, without limited scopes", scope, ScopeWebAPI)
+		required = string(scope) + " or " + required
 	}
-	return apierr.NotFound("not found")
+	has := "no scope"
+	if len(p.Scopes) > 0 {
+		has = joinWords(p.Scopes)
+	}
+	if len(p.LimitedScopes) > 0 {
+		required += ", without limited scopes"
+		has += ", limited to " + strings.Join(p.LimitedScopes, ", ")
+	}
+	return apierr.ScopeMissing("not found: this requires an API token with the scope %s; this token has %s", required, has)
 }
 
-func errNoDeployment() error { return apierr.NotFound("deployment not found") }
+// NoDeployment is the error for a deployment that does not exist, or not for this caller.
+func NoDeployment() error { return apierr.NotFound("deployment not found") }
 
 func errNoCredential() error {
 	return apierr.Unauthenticated("authentication is required: send the header Authorization: Bearer <API token or JSON Web Token>")
 }
+
+// errNoSession is the same error for every malformed, unknown, ended or revoked session.
+func errNoSession() error { return apierr.Unauthenticated("the session has ended: sign in again") }
 
 // errBadCredential is the same error for every malformed, unknown, expired or revoked credential.
 func errBadCredential() error {

@@ -15,6 +15,7 @@ const (
 	wrongScheme   = errorsv1.Reason_REASON_SCHEME_NOT_ACCEPTED
 	denied        = errorsv1.Reason_REASON_PERMISSION_DENIED
 	notFound      = errorsv1.Reason_REASON_NOT_FOUND
+	noScope       = errorsv1.Reason_REASON_SCOPE_MISSING
 	public        = optionsv1.Permission_PERMISSION_PUBLIC
 	authenticated = optionsv1.Permission_PERMISSION_AUTHENTICATED
 	read          = optionsv1.Permission_PERMISSION_READ
@@ -53,12 +54,12 @@ func TestAuthorize(t *testing.T) {
 		"token member":        {tokenWith(RoleMember, nil, ScopeWebAPI), [7]errorsv1.Reason{ok, ok, ok, ok, ok, denied, ok}},
 		"token impersonator":  {tokenWith(RoleImpersonator, nil, ScopeWebAPI), [7]errorsv1.Reason{ok, ok, ok, ok, denied, denied, denied}},
 		"token read-only":     {tokenWith(RoleReadOnly, nil, ScopeWebAPI), [7]errorsv1.Reason{ok, ok, ok, denied, denied, denied, denied}},
-		"agent admin":         {tokenWith(RoleAdmin, nil, ScopeAgent), [7]errorsv1.Reason{ok, notFound, notFound, notFound, notFound, notFound, notFound}},
-		"agent read-only":     {tokenWith(RoleReadOnly, nil, ScopeAgent), [7]errorsv1.Reason{ok, notFound, notFound, notFound, notFound, notFound, notFound}},
+		"agent admin":         {tokenWith(RoleAdmin, nil, ScopeAgent), [7]errorsv1.Reason{ok, noScope, noScope, noScope, noScope, noScope, noScope}},
+		"agent read-only":     {tokenWith(RoleReadOnly, nil, ScopeAgent), [7]errorsv1.Reason{ok, noScope, noScope, noScope, noScope, noScope, noScope}},
 		"token of both":       {tokenWith(RoleAdmin, nil, ScopeAgent, ScopeWebAPI), [7]errorsv1.Reason{ok, ok, ok, ok, ok, ok, ok}},
-		"token without scope": {tokenWith(RoleAdmin, nil), [7]errorsv1.Reason{ok, notFound, notFound, notFound, notFound, notFound, notFound}},
-		"limited token":       {tokenWith(RoleAdmin, limited, ScopeWebAPI), [7]errorsv1.Reason{ok, notFound, notFound, notFound, notFound, notFound, notFound}},
-		"limited agent":       {tokenWith(RoleAdmin, limited, ScopeWebAPI, ScopeAgent), [7]errorsv1.Reason{ok, notFound, notFound, notFound, notFound, notFound, notFound}},
+		"token without scope": {tokenWith(RoleAdmin, nil), [7]errorsv1.Reason{ok, noScope, noScope, noScope, noScope, noScope, noScope}},
+		"limited token":       {tokenWith(RoleAdmin, limited, ScopeWebAPI), [7]errorsv1.Reason{ok, noScope, noScope, noScope, noScope, noScope, noScope}},
+		"limited agent":       {tokenWith(RoleAdmin, limited, ScopeWebAPI, ScopeAgent), [7]errorsv1.Reason{ok, noScope, noScope, noScope, noScope, noScope, noScope}},
 	} {
 		for i, permission := range permissions {
 			t.Run(fmt.Sprintf("%s/%v", name, permission), func(t *testing.T) {
@@ -80,7 +81,7 @@ func TestAuthorizeScopes(t *testing.T) {
 	for named, scope := range ruleScopes {
 		for _, has := range Scopes {
 			rule := &optionsv1.MethodRule{Permission: upload, Schemes: []optionsv1.Scheme{optionsv1.Scheme_SCHEME_WEB_TOKEN}, Scope: named}
-			want := notFound
+			want := noScope
 			if has == scope || has == ScopeWebAPI {
 				want = ok
 			}
@@ -93,7 +94,22 @@ func TestAuthorizeScopes(t *testing.T) {
 		rule := &optionsv1.MethodRule{Permission: upload, Schemes: []optionsv1.Scheme{optionsv1.Scheme_SCHEME_WEB_TOKEN}, Scope: named}
 		assertReason(t, Authorize(rule, reader, &reader.Grants[0]), denied)
 		limited := tokenWith(RoleAdmin, []string{"sms"}, ScopeWebAPI)
-		assertReason(t, Authorize(rule, limited, &limited.Grants[0]), notFound)
+		assertReason(t, Authorize(rule, limited, &limited.Grants[0]), noScope)
+	}
+}
+
+// A scope error tells the token's owner what is required and what the token has.
+func TestScopeErrorTexts(t *testing.T) {
+	const prefix = "not found: this requires an API token with the scope "
+	for want, token := range map[string]*Principal{
+		"agent or web-api; this token has no scope":                                        tokenWith(RoleMember, nil),
+		"agent or web-api; this token has workflow-tasks, install-checks":                  tokenWith(RoleMember, nil, ScopeWorkflowTasks, ScopeInstallChecks),
+		"agent or web-api, without limited scopes; this token has web-api, limited to sms": tokenWith(RoleMember, []string{"sms"}, ScopeWebAPI),
+	} {
+		rule := &optionsv1.MethodRule{Permission: upload, Schemes: []optionsv1.Scheme{optionsv1.Scheme_SCHEME_WEB_TOKEN}, Scope: optionsv1.TokenScope_TOKEN_SCOPE_AGENT}
+		if got := statusText(Authorize(rule, token, nil)); got != prefix+want {
+			t.Errorf("got %q, want %q", got, prefix+want)
+		}
 	}
 }
 
@@ -129,16 +145,28 @@ func TestAuthorizeRefusesWhatItDoesNotKnow(t *testing.T) {
 }
 
 func TestResolveGrant(t *testing.T) {
-	p := &Principal{Grants: []Grant{{DeploymentID: 7, Slug: "acme"}, {DeploymentID: 8, Slug: "globex"}}}
+	p := &Principal{Grants: []Grant{
+		{DeploymentID: 7, Slug: "acme"}, {DeploymentID: 8, Slug: "globex"}, {DeploymentID: 9, Slug: "7"},
+		{DeploymentID: 10, Slug: "a-b-c"}, {DeploymentID: 11, Slug: "d_e"},
+		{DeploymentID: 12, Slug: "f-g_h"}, {DeploymentID: 13, Slug: "f_g-h"},
+		{DeploymentID: 14, Slug: "i-j_k"}, {DeploymentID: 15, Slug: "i_j-k"}, {DeploymentID: 16, Slug: "i_j_k"},
+	}}
 	for _, c := range []struct {
-		slug string
-		id   int64
-		want int64
+		slug        string
+		id          int64
+		underscored bool
+		want        int64
 	}{
-		{"acme", 0, 7}, {"globex", 0, 8}, {"", 8, 8}, {"acme", 7, 7},
-		{"acme", 8, 0}, {"", 9, 0}, {"", -7, 0}, {"other", 0, 0}, {"other", 7, 0}, {"ACME", 0, 0}, {"", 0, 0},
+		{"acme", 0, false, 7}, {"globex", 0, false, 8}, {"", 8, false, 8}, {"acme", 7, false, 7},
+		{"acme", 8, false, 0}, {"", 99, false, 0}, {"", -7, false, 0}, {"other", 0, false, 0}, {"other", 7, false, 0},
+		{"ACME", 0, false, 0}, {"", 0, false, 0},
+		{"8", 0, false, 8}, {"8", 8, false, 8}, {"8", 7, false, 0}, {"7", 0, false, 9}, // an exact slug has precedence over an id
+		{"a-b-c", 0, false, 10}, {"a_b_c", 0, false, 0}, {"a_b_c", 0, true, 10}, {"a_b_c", 10, true, 10}, {"a_b_c", 7, true, 0},
+		{"a-b_c", 0, true, 0}, {"d-e", 0, true, 0}, {"d-e", 0, false, 0},
+		{"f_g_h", 0, true, 0}, {"f_g_h", 12, true, 0}, {"f-g_h", 0, true, 12}, // one name, two deployments
+		{"i_j_k", 0, true, 16},
 	} {
-		g, err := ResolveGrant(p, c.slug, c.id)
+		g, err := ResolveGrant(p, c.slug, c.id, c.underscored)
 		switch {
 		case c.want != 0 && (err != nil || g.DeploymentID != c.want):
 			t.Errorf("%q %d: got %v, %v", c.slug, c.id, g, err)
@@ -149,9 +177,9 @@ func TestResolveGrant(t *testing.T) {
 			}
 		}
 	}
-	_, err := ResolveGrant(nil, "acme", 0)
+	_, err := ResolveGrant(nil, "acme", 0, false)
 	assertReason(t, err, unauthorized)
-	_, err = ResolveGrant(&Principal{}, "acme", 0)
+	_, err = ResolveGrant(&Principal{}, "acme", 0, false)
 	assertReason(t, err, notFound)
 }
 

@@ -36,6 +36,8 @@ type BootstrapOptions struct {
 	Name string
 	// Token is the value of the first API token, if the operator chose it. Empty means a generated value.
 	Token string
+	// PoliciesMigrated lets the deployment begin with detection policies only.
+	PoliciesMigrated bool
 }
 
 // FirstStart describes what the first start created.
@@ -123,7 +125,11 @@ func slugOf(name string) string {
 
 func createFirst(ctx context.Context, tx *ent.Tx, o BootstrapOptions) (*FirstStart, error) {
 	now := time.Now()
-	d, err := tx.Deployment.Create().SetSlug(o.Slug).SetName(o.Name).SetCreatedAt(store.Micros(now)).Save(ctx)
+	create := tx.Deployment.Create().SetSlug(o.Slug).SetName(o.Name).SetCreatedAt(store.Micros(now))
+	if o.PoliciesMigrated {
+		create.SetPoliciesMigratedAt(store.Micros(now))
+	}
+	d, err := create.Save(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -2,9 +2,13 @@ package access
 
 import (
 	"fmt"
+	"strings"
 
+	"google.golang.org/genproto/googleapis/api/annotations"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/palisade/palisade/services/internal/apierr"
 )
 
 // DeploymentField reads the deployment that a request names. Its field descriptors are looked up once, at start.
@@ -12,6 +16,7 @@ type DeploymentField struct {
 	message protoreflect.FullName
 	slug    protoreflect.FieldDescriptor
 	id      protoreflect.FieldDescriptor
+	inBody  bool // the RPC's path does not name the deployment
 }
 
 // newDeploymentField returns nil when the message has neither field.
@@ -31,6 +36,34 @@ func newDeploymentField(md protoreflect.MessageDescriptor) (*DeploymentField, er
 		return nil, nil
 	}
 	return f, nil
+}
+
+// onlyInBody reports whether the first HTTP path of an RPC names no deployment.
+func onlyInBody(md protoreflect.MethodDescriptor) bool {
+	http, _ := proto.GetExtension(md.Options(), annotations.E_Http).(*annotations.HttpRule)
+	var path string
+	switch pattern := http.GetPattern().(type) {
+	case *annotations.HttpRule_Post:
+		path = pattern.Post
+	case *annotations.HttpRule_Put:
+		path = pattern.Put
+	case *annotations.HttpRule_Patch:
+		path = pattern.Patch
+	}
+	return path != "" && !strings.Contains(path, "{deployment_")
+}
+
+// Missing is the error for a request that names no deployment although its body must. It is nil if the path names the
+// deployment: an id of 0 there is an unknown one. Errors: INVALID_ARGUMENT naming the field.
+func (f *DeploymentField) Missing() error {
+	if f == nil || !f.inBody {
+		return nil
+	}
+	field := f.id
+	if field == nil {
+		field = f.slug
+	}
+	return apierr.InvalidArgument(field.JSONName(), "%s is required", field.JSONName())
 }
 
 // Of returns the slug and id in the request. They are "" and 0 when the message lacks the field or does not set it, as

@@ -29,11 +29,7 @@ func (t *Tokens) Revoke(ctx context.Context, deploymentID, tokenID int64) error 
 			return err
 		}
 		if len(rows) > 0 {
-			ended, err := t.RevokeAll(ctx, tx, rows)
-			for _, row := range ended {
-				audit.Change(ctx, auditToken, row.ID, shownToken(row), nil)
-			}
-			return err
+			return t.revoke(ctx, tx, rows)
 		}
 		exists, err := tx.Token.Query().Where(token.ID(tokenID)).Exist(ctx)
 		if err == nil && !exists {
@@ -41,6 +37,24 @@ func (t *Tokens) Revoke(ctx context.Context, deploymentID, tokenID int64) error 
 		}
 		return err
 	})
+}
+
+// RevokeWhere revokes tokens with their descendants in the transaction tx.
+func (t *Tokens) RevokeWhere(ctx context.Context, tx *ent.Tx, which ...predicate.Token) error {
+	rows, err := t.Lock(ctx, tx, which...)
+	if err != nil {
+		return err
+	}
+	return t.revoke(ctx, tx, rows)
+}
+
+// revoke revokes tokens that Lock has returned, and records it in the audit trail.
+func (t *Tokens) revoke(ctx context.Context, tx *ent.Tx, rows []*ent.Token) error {
+	ended, err := t.RevokeAll(ctx, tx, rows)
+	for _, row := range ended {
+		audit.Change(ctx, auditToken, row.ID, shownToken(row), nil)
+	}
+	return err
 }
 
 // Lock reads tokens that are not revoked, ordered by id. Until the end of the transaction, no other transaction can

@@ -6,7 +6,9 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/invitation"
+	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/team"
+	"github.com/palisade/palisade/ent/teamproject"
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services/internal/store"
 )
@@ -33,6 +35,34 @@ func Join(ctx context.Context, tx *ent.Tx, deploymentID, userID int64, role Role
 	}
 	for part := range slices.Chunk(joined, store.RowsAtOnce) {
 		if err := tx.TeamMember.CreateBulk(part...).Exec(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// JoinDefaultTeams adds the projects that the transaction just created, at the time createdAt, to the teams of the
+// context's deployment that get all new ones. Of the names, projects that existed before have another time.
+func JoinDefaultTeams(ctx context.Context, tx *ent.Tx, createdAt int64, names ...string) error {
+	teams, err := tx.Team.Query().Where(team.IsProjectDefault(true)).IDs(ctx)
+	if err != nil || len(teams) == 0 || len(names) == 0 {
+		return err
+	}
+	projects, err := tx.Project.Query().Where(store.OneOf(project.FieldName, names), project.CreatedAt(createdAt)).IDs(ctx)
+	if err != nil {
+		return err
+	}
+	deploymentID, _ := tenant.FromContext(ctx)
+	var joined []*ent.TeamProjectCreate
+	for _, id := range teams {
+		for _, projectID := range projects {
+			joined = append(joined, tx.TeamProject.Create().SetDeploymentID(deploymentID).SetTeamID(id).SetProjectID(projectID).SetCreatedAt(createdAt))
+		}
+	}
+	for part := range slices.Chunk(joined, store.RowsAtOnce) {
+		err := tx.TeamProject.CreateBulk(part...).
+			OnConflictColumns(teamproject.FieldDeploymentID, teamproject.FieldTeamID, teamproject.FieldProjectID).Ignore().Exec(ctx)
+		if err != nil {
 			return err
 		}
 	}

@@ -55,8 +55,9 @@ func Link(ctx context.Context, tx *ent.Tx, email, issuer, subject string, fallba
 	return after, auditLink(ctx, tx, row, after, fallback)
 }
 
-// Unlink removes the identity of a user, who can then sign in through no issuer. From the next request on, the identity
-// is unknown. Errors: NOT_FOUND for the user; FAILED_PRECONDITION for a user without an identity.
+// Unlink removes the identity of a user, who can then sign in through no issuer, and ends the user's sessions. From
+// the next request on, the identity is unknown. Errors: NOT_FOUND for the user; FAILED_PRECONDITION for a user without
+// an identity.
 func Unlink(ctx context.Context, tx *ent.Tx, email string, fallback int64) (*ent.User, error) {
 	if err := serialize(ctx, tx, usersLock); err != nil {
 		return nil, err
@@ -67,6 +68,9 @@ func Unlink(ctx context.Context, tx *ent.Tx, email string, fallback int64) (*ent
 	}
 	if row.Subject == nil {
 		return nil, apierr.FailedPrecondition("user %s has no identity of an issuer", row.Email)
+	}
+	if _, err := RevokeSessions(ctx, tx, row.ID); err != nil {
+		return nil, err
 	}
 	after, err := tx.User.UpdateOneID(row.ID).ClearIssuer().ClearSubject().ClearClaimsAt().Save(ctx)
 	if err != nil {

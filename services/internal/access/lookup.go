@@ -37,6 +37,8 @@ type tokenRow struct {
 	Slug           string
 	DeploymentName string
 	HasTeams       bool
+	ProjectID      stdsql.NullInt64
+	MigratedAt     stdsql.NullInt64 // of the deployment's policies
 }
 
 // tokenSQL is a constant, so that both drivers keep it prepared on each connection: building the same query with ent
@@ -46,7 +48,8 @@ const tokenSQL = "SELECT t." + token.FieldID + ", t." + token.FieldUserID + ", t
 	", t." + token.FieldScopes + ", t." + token.FieldLimitedScopes + ", t." + token.FieldRole + ", t." + token.FieldExpiresAt +
 	", t." + token.FieldLastUsedAt + ", t." + token.FieldRevokedAt + ", t." + token.FieldDeploymentID +
 	", d." + deployment.FieldSlug + ", d." + deployment.FieldName +
-	", EXISTS (SELECT 1 FROM " + team.Table + " WHERE " + team.FieldDeploymentID + " = t." + token.FieldDeploymentID + ")" +
+	", EXISTS (SELECT 1 FROM " + team.Table + " WHERE " + team.FieldDeploymentID + " = t." + token.FieldDeploymentID + "), t." + token.FieldProjectID +
+	", d." + deployment.FieldPoliciesMigratedAt +
 	" FROM " + token.Table + " t JOIN " + deployment.Table + " d ON d." + deployment.FieldID + " = t." + token.FieldDeploymentID +
 	" WHERE t." + token.FieldHash + " = $1"
 
@@ -55,7 +58,8 @@ const tokenSQL = "SELECT t." + token.FieldID + ", t." + token.FieldUserID + ", t
 func findToken(ctx context.Context, st *store.Store, hash []byte) (*tokenRow, error) {
 	row := new(tokenRow)
 	err := st.ReadRow(ctx, tokenSQL, []any{hash}, &row.ID, &row.UserID, &row.Name, &row.Hash, &row.Scopes, &row.LimitedScopes,
-		&row.Role, &row.ExpiresAt, &row.LastUsedAt, &row.RevokedAt, &row.DeploymentID, &row.Slug, &row.DeploymentName, &row.HasTeams)
+		&row.Role, &row.ExpiresAt, &row.LastUsedAt, &row.RevokedAt, &row.DeploymentID, &row.Slug, &row.DeploymentName, &row.HasTeams, &row.ProjectID,
+		&row.MigratedAt)
 	switch {
 	case errors.Is(err, stdsql.ErrNoRows):
 		return nil, nil
@@ -68,8 +72,10 @@ func findToken(ctx context.Context, st *store.Store, hash []byte) (*tokenRow, er
 func (r *tokenRow) principal() (*Principal, error) {
 	p := &Principal{
 		Kind: KindToken, ID: r.ID, UserID: r.UserID, Name: r.Name, Scheme: optionsv1.Scheme_SCHEME_WEB_TOKEN,
-		Grants:       []Grant{{DeploymentID: r.DeploymentID, Slug: r.Slug, Name: r.DeploymentName, Role: Role(r.Role)}},
-		WithoutTeams: !r.HasTeams,
+		Grants: []Grant{{
+			DeploymentID: r.DeploymentID, Slug: r.Slug, Name: r.DeploymentName, Role: Role(r.Role), PoliciesMigrated: r.MigratedAt.Valid,
+		}},
+		WithoutTeams: !r.HasTeams, ProjectID: r.ProjectID.Int64,
 	}
 	var err error
 	if p.Scopes, err = readScopes(r.Scopes); err != nil {
@@ -105,6 +111,7 @@ type userRow struct {
 	Role           stdsql.NullString `sql:"role"`
 	Slug           stdsql.NullString `sql:"slug"`
 	DeploymentName stdsql.NullString `sql:"deployment_name"`
+	MigratedAt     stdsql.NullInt64  `sql:"policies_migrated_at"`
 }
 
 // signedBy is the condition that the store still has the key with this id. Every node caches public keys for a while.
@@ -124,7 +131,7 @@ func findUser(ctx context.Context, st *store.Store, who predicate.User) (*Princi
 		s.LeftJoin(m).On(s.C(user.FieldID), m.C(membership.FieldUserID))
 		s.LeftJoin(d).On(m.C(membership.FieldDeploymentID), d.C(deployment.FieldID))
 		s.Select(s.C(user.FieldID), s.C(user.FieldEmail), s.C(user.FieldClaimsAt), m.C(membership.FieldDeploymentID), m.C(membership.FieldRole),
-			d.C(deployment.FieldSlug), sql.As(d.C(deployment.FieldName), "deployment_name"))
+			d.C(deployment.FieldSlug), sql.As(d.C(deployment.FieldName), "deployment_name"), d.C(deployment.FieldPoliciesMigratedAt))
 		s.OrderBy(m.C(membership.FieldDeploymentID))
 	}).Scan(tenant.System(ctx), &rows)
 	if err != nil {
@@ -141,6 +148,7 @@ func findUser(ctx context.Context, st *store.Store, who predicate.User) (*Princi
 		if r.Slug.Valid {
 			p.Grants = append(p.Grants, Grant{
 				DeploymentID: r.DeploymentID.Int64, Slug: r.Slug.String, Name: r.DeploymentName.String, Role: Role(r.Role.String),
+				PoliciesMigrated: r.MigratedAt.Valid,
 			})
 		}
 	}

@@ -80,7 +80,13 @@ func NewOIDC(st *store.Store, o OIDCOptions) (*OIDC, error) {
 // trustworthyURL refuses plain HTTP over a network: anyone who can change the responses can make keys for any user.
 func trustworthyURL(issuer string) bool {
 	u, err := url.Parse(issuer)
-	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+	return err == nil && u.RawQuery == "" && u.Fragment == "" && secureURL(issuer)
+}
+
+// secureURL accepts https, and http on this machine.
+func secureURL(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Hostname() == "" || u.User != nil {
 		return false
 	}
 	return u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback())
@@ -105,6 +111,7 @@ type identity struct {
 	EmailVerified   looseBool `json:"email_verified"`
 	Name            string    `json:"name"`
 	AuthorizedParty string    `json:"azp"`
+	Nonce           string    `json:"nonce"`
 
 	issuedAt time.Time
 	claims   map[string]json.RawMessage // all claims
@@ -121,14 +128,15 @@ func (b *looseBool) UnmarshalJSON(data []byte) error {
 
 // authenticate verifies an ID token and returns its user. SignIn decides whether a new user is created or refused.
 func (p *OIDC) authenticate(ctx context.Context, raw, keyID string) (*Principal, error) {
-	who, err := p.verify(ctx, raw, keyID)
+	who, err := p.verify(ctx, raw, keyID, p.audience)
 	if err != nil {
 		return nil, err
 	}
 	return p.user(ctx, who)
 }
 
-func (p *OIDC) verify(ctx context.Context, raw, keyID string) (*identity, error) {
+// verify returns the identity in an ID token for an audience.
+func (p *OIDC) verify(ctx context.Context, raw, keyID, audience string) (*identity, error) {
 	keys, err := p.keys.find(ctx, keyID)
 	if err != nil {
 		return nil, apierr.Unavailable(err, "the OpenID Connect issuer cannot be reached to verify the token: try again")
@@ -137,7 +145,7 @@ func (p *OIDC) verify(ctx context.Context, raw, keyID string) (*identity, error)
 		return nil, errBadCredential()
 	}
 	verifier := oidc.NewVerifier(p.issuer, &oidc.StaticKeySet{PublicKeys: keys}, &oidc.Config{
-		ClientID: p.audience, SupportedSigningAlgs: oidcAlgorithms,
+		ClientID: audience, SupportedSigningAlgs: oidcAlgorithms,
 		Now: func() time.Time { return p.now().Add(-leeway) }, // the library has no leeway for exp
 	})
 	token, err := verifier.Verify(ctx, raw)
@@ -145,7 +153,7 @@ func (p *OIDC) verify(ctx context.Context, raw, keyID string) (*identity, error)
 		return nil, errBadCredential()
 	}
 	who := identity{issuedAt: token.IssuedAt}
-	if token.Claims(&who) != nil || token.Claims(&who.claims) != nil || who.Subject == "" || !p.checkClaims(token, who.AuthorizedParty) {
+	if token.Claims(&who) != nil || token.Claims(&who.claims) != nil || who.Subject == "" || !p.checkClaims(token, who.AuthorizedParty, audience) {
 		return nil, errBadCredential()
 	}
 	return &who, nil
@@ -153,12 +161,12 @@ func (p *OIDC) verify(ctx context.Context, raw, keyID string) (*identity, error)
 
 // checkClaims checks what the library leaves to its callers: the lifetime, and that the token was issued to this server
 // and not to another client that only lists this one as an audience (OpenID Connect Core, 3.1.3.7, 3 to 5).
-func (p *OIDC) checkClaims(token *oidc.IDToken, authorizedParty string) bool {
+func (p *OIDC) checkClaims(token *oidc.IDToken, authorizedParty, audience string) bool {
 	if token.IssuedAt.After(p.now().Add(leeway)) || token.Expiry.Sub(token.IssuedAt) > maxIDTokenLife {
 		return false // a token without iat would have an unlimited lifetime
 	}
 	if authorizedParty == "" {
 		return len(token.Audience) == 1
 	}
-	return authorizedParty == p.audience
+	return authorizedParty == audience
 }

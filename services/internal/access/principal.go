@@ -71,6 +71,8 @@ type Grant struct {
 	Slug         string
 	Name         string
 	Role         Role
+	// PoliciesMigrated is true if the deployment has migrated to detection policies.
+	PoliciesMigrated bool
 }
 
 // Principal is an authenticated caller. The goroutines of a request share it, so it is not changed after its creation.
@@ -91,8 +93,13 @@ type Principal struct {
 	// WithoutTeams is true when the look-up of an API token found that its deployment has no teams. false means
 	// unknown.
 	WithoutTeams bool
+	// SessionID is the session of the console that sent the request; 0 for other credentials.
+	SessionID int64
+	// ProjectID is the only project that the token may send scans of; 0 means no limit.
+	ProjectID int64
 
-	claimsAt int64 // of users: issue time of the newest ID token that updated the memberships; 0 for none
+	sessionUsedAt int64 // stored last use of the session
+	claimsAt      int64 // of users: issue time of the newest ID token that updated the memberships; 0 for none
 }
 
 type principalKey struct{}

@@ -124,6 +124,9 @@ func readRule(files protodesc.Resolver, service, method string) (methodAccess, e
 	if err != nil {
 		return methodAccess{}, err
 	}
+	if deployment != nil {
+		deployment.inBody = onlyInBody(md)
+	}
 	if err := checkRule(rule, md, deployment); err != nil {
 		return methodAccess{}, err
 	}

@@ -79,7 +79,7 @@ func newNode(t testing.TB, st *store.Store, key *secret.Keyring, c *clock) *serv
 	t.Helper()
 	s := &server{st: st, clock: c, issuer: NewIssuer(st, key, testURL), tokens: NewTokens(st)}
 	s.issuer.now, s.tokens.now = c.now, c.now
-	s.Authenticator = NewAuthenticator(st, s.issuer, nil, slog.New(slog.DiscardHandler))
+	s.Authenticator = NewAuthenticator(st, s.issuer, nil, nil, slog.New(slog.DiscardHandler))
 	s.Authenticator.now = c.now
 	t.Cleanup(func() {
 		if err := s.Close(context.Background()); err != nil {

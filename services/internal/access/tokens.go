@@ -15,6 +15,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/membership"
+	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/ent/token"
 	identityv1 "github.com/palisade/palisade/gen/palisade/identity/v1"
@@ -23,8 +24,12 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// maxTokenName is the longest name of a token in characters.
-const maxTokenName = 255
+const (
+	// maxTokenName is the longest name of a token in characters.
+	maxTokenName = 255
+	// maxDeploymentsShown is the maximum number of deployments in an error text.
+	maxDeploymentsShown = 20
+)
 
 // Tokens creates, lists and revokes API tokens.
 type Tokens struct {
@@ -41,12 +46,15 @@ type TokenSpec struct {
 	// UserID is the creator; 0 means the deployment's first administrator.
 	UserID int64
 	Name   string
+	// Scopes are what the token may be used for. A token without any can do nothing.
 	Scopes []Scope
 	// LimitedScopes restrict the token to parts of the API other than the Web API.
 	LimitedScopes []string
 	Role          Role
 	// ExpiresAt is zero for a token that does not expire.
 	ExpiresAt time.Time
+	// ProjectID is the project whose CI uses the token; 0 for other tokens.
+	ProjectID int64
 	// parentID is the token that creates it; 0 for none.
 	parentID int64
 }
@@ -70,14 +78,42 @@ func CheckScopeRole(scopes []Scope, role Role) error {
 		RoleMember, ScopeWebAPI, role)
 }
 
-// DeploymentBySlug finds a deployment for the server's own commands, which are not limited to one tenant. Errors:
-// NOT_FOUND.
+// DeploymentBySlug finds a deployment for the server's own commands, which are not limited to one tenant. An empty slug
+// means the only deployment. Errors: NOT_FOUND and FAILED_PRECONDITION, which list the deployments.
 func (t *Tokens) DeploymentBySlug(ctx context.Context, slug string) (*ent.Deployment, error) {
-	row, err := t.st.Reader.Deployment.Query().Where(deployment.Slug(slug)).Only(tenant.System(ctx))
-	if ent.IsNotFound(err) {
-		return nil, apierr.NotFound("deployment %q not found", slug)
+	if slug != "" {
+		row, err := t.st.Reader.Deployment.Query().Where(deployment.Slug(slug)).Only(tenant.System(ctx))
+		if !ent.IsNotFound(err) {
+			return row, err
+		}
 	}
-	return row, err
+	rows, err := t.st.Reader.Deployment.Query().Order(ent.Asc(deployment.FieldSlug)).Limit(maxDeploymentsShown + 1).All(tenant.System(ctx))
+	switch {
+	case err != nil:
+		return nil, err
+	case slug != "":
+		return nil, apierr.NotFound("deployment %q not found; there is %s", slug, slugsOf(rows))
+	case len(rows) == 0:
+		return nil, apierr.NotFound("there is no deployment yet: start the server once (palisade serve)")
+	case len(rows) > 1:
+		return nil, apierr.FailedPrecondition("there are several deployments, %s: name one with --deployment", slugsOf(rows))
+	}
+	return rows[0], nil
+}
+
+func slugsOf(rows []*ent.Deployment) string {
+	if len(rows) == 0 {
+		return "none"
+	}
+	var slugs []string
+	for i, row := range rows {
+		if i == maxDeploymentsShown {
+			slugs = append(slugs, "…")
+			break
+		}
+		slugs = append(slugs, row.Slug)
+	}
+	return strings.Join(slugs, ", ")
 }
 
 // Create creates a token and returns it with its value. The value is not stored and cannot be shown again. Errors:
@@ -140,6 +176,43 @@ func (t *Tokens) CreateAs(ctx context.Context, tx *ent.Tx, caller *Principal, ro
 	return row, value, nil
 }
 
+// CreateForCI creates a token for the CI of a project, in the transaction tx. It may only send scans. Unlike a token of
+// CreateAs it has no parent: its value goes to the secrets of the repository and not to the caller, and the CI must not
+// stop when the caller's token ends.
+func (t *Tokens) CreateForCI(ctx context.Context, tx *ent.Tx, userID, projectID int64, name string, expiresAt time.Time) (*ent.Token, string, error) {
+	deploymentID, _ := tenant.FromContext(ctx)
+	spec := TokenSpec{
+		DeploymentID: deploymentID, UserID: userID, ProjectID: projectID, Name: name, Scopes: []Scope{ScopeAgent}, Role: RoleMember, ExpiresAt: expiresAt,
+	}
+	if err := t.check(spec); err != nil {
+		return nil, "", err
+	}
+	value := newTokenValue()
+	row, err := insertToken(ctx, tx, spec, value, t.now())
+	if err != nil {
+		return nil, "", fmt.Errorf("create token: %w", err)
+	}
+	audit.Change(ctx, auditToken, row.ID, nil, shownToken(row))
+	return row, value, nil
+}
+
+// MakePermanent takes the expiry from tokens, in the transaction tx.
+func (t *Tokens) MakePermanent(ctx context.Context, tx *ent.Tx, ids []int64) error {
+	rows, err := t.Lock(ctx, tx, store.WithIDs[predicate.Token](ids))
+	if err != nil {
+		return err
+	}
+	if err := tx.Token.Update().Where(store.WithIDs[predicate.Token](ids)).ClearExpiresAt().Exec(ctx); err != nil {
+		return err
+	}
+	for _, row := range rows {
+		before := shownToken(row)
+		row.ExpiresAt = nil
+		audit.Change(ctx, auditToken, row.ID, before, shownToken(row))
+	}
+	return nil
+}
+
 // List returns all tokens of a deployment, the newest first, including revoked and expired ones.
 func (t *Tokens) List(ctx context.Context, deploymentID int64) ([]*ent.Token, error) {
 	return t.st.Reader.Token.Query().
@@ -151,8 +224,6 @@ func (t *Tokens) check(spec TokenSpec) error {
 	switch {
 	case strings.TrimSpace(spec.Name) == "" || utf8.RuneCountInString(spec.Name) > maxTokenName:
 		return apierr.InvalidArgument("name", "name must have 1 to %d characters, and not only spaces, got %d", maxTokenName, utf8.RuneCountInString(spec.Name))
-	case len(spec.Scopes) == 0:
-		return apierr.InvalidArgument("scopes", "scopes must name at least one of %s, got none", joinWords(Scopes))
 	case !slices.Contains(Roles, spec.Role):
 		return apierr.InvalidArgument("role", "role must be one of %s, got %q", joinWords(Roles), spec.Role)
 	case !spec.ExpiresAt.IsZero() && !spec.ExpiresAt.After(t.now()):
@@ -204,6 +275,9 @@ func insertToken(ctx context.Context, tx *ent.Tx, spec TokenSpec, value string, 
 		SetScopes(scopes).SetRole(string(spec.Role)).SetCreatedAt(store.Micros(now))
 	if spec.parentID != 0 {
 		create.SetParentID(spec.parentID)
+	}
+	if spec.ProjectID != 0 {
+		create.SetProjectID(spec.ProjectID)
 	}
 	if len(spec.LimitedScopes) > 0 {
 		create.SetLimitedScopes(spec.LimitedScopes)

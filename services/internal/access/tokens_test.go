@@ -90,8 +90,15 @@ func TestTokensStayInTheirDeployment(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
 		s, ctx := newServer(t, st), t.Context()
+		if only, err := s.tokens.DeploymentBySlug(ctx, ""); err != nil || only.ID != s.first.Deployment.ID {
+			t.Errorf("the only deployment: %v, %v", only, err)
+		}
 		var other *ent.Deployment
 		write(t, st, func(ctx context.Context, tx *ent.Tx) (err error) {
+			// the slug that a server gives its first deployment has no special meaning
+			if err := tx.Deployment.Create().SetSlug("default").SetName("Default").SetCreatedAt(store.Now()).Exec(ctx); err != nil {
+				return err
+			}
 			other, err = tx.Deployment.Create().SetSlug("globex").SetName("Globex").SetCreatedAt(store.Now()).Save(ctx)
 			return err
 		})
@@ -100,7 +107,7 @@ func TestTokensStayInTheirDeployment(t *testing.T) {
 		if list, err := s.tokens.List(ctx, other.ID); err != nil || len(list) != 0 {
 			t.Errorf("the other deployment lists %v, %v", list, err)
 		}
-		_, err := ResolveGrant(s.mustLogin(t, value), "globex", 0)
+		_, err := ResolveGrant(s.mustLogin(t, value), "globex", 0, false)
 		assertReason(t, err, notFound)
 		spec := s.spec()
 		spec.DeploymentID = other.ID
@@ -112,6 +119,14 @@ func TestTokensStayInTheirDeployment(t *testing.T) {
 		}
 		_, err = s.tokens.DeploymentBySlug(ctx, "nobody")
 		assertReason(t, err, notFound)
+		if want := `deployment "nobody" not found; there is acme, default, globex`; statusText(err) != want {
+			t.Errorf("got %q, want %q", statusText(err), want)
+		}
+		_, err = s.tokens.DeploymentBySlug(ctx, "")
+		assertReason(t, err, errorsv1.Reason_REASON_FAILED_PRECONDITION)
+		if want := "there are several deployments, acme, default, globex: name one with --deployment"; statusText(err) != want {
+			t.Errorf("got %q, want %q", statusText(err), want)
+		}
 	})
 }
 
@@ -147,7 +162,6 @@ func TestTokenCreateRefuses(t *testing.T) {
 	s := newServer(t, openSQLite(t))
 	for field, change := range map[string]func(*TokenSpec){
 		"name":      func(o *TokenSpec) { o.Name = " " },
-		"scopes":    func(o *TokenSpec) { o.Scopes = nil },
 		"role":      func(o *TokenSpec) { o.Role = "owner" },
 		"expiresAt": func(o *TokenSpec) { o.ExpiresAt = s.clock.now().Add(-time.Second) },
 	} {
@@ -212,7 +226,7 @@ func TestLastUseIsWrittenOnceAMinute(t *testing.T) {
 }
 
 func TestLastUseIsBounded(t *testing.T) {
-	u := newUsage(nil, nil) // not started: nothing is written
+	u := newUsage(nil, nil, "", nil) // not started: nothing is written
 	for id := range int64(2 * maxPendingUses) {
 		u.record(id, 0, store.Now())
 	}

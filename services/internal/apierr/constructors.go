@@ -30,6 +30,12 @@ func InvalidCursor(field string) error {
 	return invalid(errorsv1.Reason_REASON_INVALID_CURSOR, field, text)
 }
 
+// InvalidResumeToken refuses a resume token that this deployment did not issue. field is its JSON name.
+func InvalidResumeToken(field string) error {
+	text := field + " is no resume token of this deployment: pass on the resume_token of the last message, or leave it out to start with the next change"
+	return invalid(errorsv1.Reason_REASON_INVALID_CURSOR, field, text)
+}
+
 // MalformedJSON refuses a body that is not JSON. The text has the position.
 func MalformedJSON(format string, args ...any) error {
 	return newf(codes.InvalidArgument, errorsv1.Reason_REASON_MALFORMED_JSON, format, args...)
@@ -58,6 +64,12 @@ func SchemeNotAccepted(format string, args ...any) error {
 // PermissionDenied refuses a caller because their role does not permit the operation.
 func PermissionDenied(format string, args ...any) error {
 	return newf(codes.PermissionDenied, errorsv1.Reason_REASON_PERMISSION_DENIED, format, args...)
+}
+
+// ScopeMissing refuses an API token that lacks a scope. Over HTTP it is 404 (contract facts, 2.1). The text depends on
+// the token and the operation only: it says nothing about whether the resource exists.
+func ScopeMissing(format string, args ...any) error {
+	return newf(codes.NotFound, errorsv1.Reason_REASON_SCOPE_MISSING, format, args...)
 }
 
 // Conflict means that the change conflicts with what is stored, such as a stale version. Over HTTP it is 409.

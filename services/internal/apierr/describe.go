@@ -2,11 +2,13 @@ package apierr
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
 	"buf.build/go/protovalidate"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -33,16 +35,22 @@ func describe(violation *protovalidate.Violation, field string) string {
 	case "gte", "gt", "lte", "lt":
 		return withGot(field+" must be "+bounds(rulesOf(violation)), violation, ", ")
 	case "in":
+		if enumOf(violation.FieldDescriptor) != nil {
+			return withGotWord(field, violation)
+		}
 		return withGot(field+" must be one of "+words(violation.RuleValue), violation, "; ")
 	case "not_in":
 		if value := violation.FieldValue; value.IsValid() && value.Interface() == protoreflect.EnumNumber(0) {
 			return field + " is required: one of " + enumWords(violation.FieldDescriptor) // the zero value of an enum means "not given"
 		}
+		if enumOf(violation.FieldDescriptor) != nil {
+			return withGotWord(field, violation)
+		}
 		return withGot(field+" must not be one of "+words(violation.RuleValue), violation, "; ")
 	case "const":
 		return withGot(fmt.Sprintf("%s must be %s", field, show(violation.RuleValue.Interface())), violation, ", ")
 	case "defined_only":
-		return withGot(field+" must be one of "+enumWords(violation.FieldDescriptor), violation, "; ")
+		return withGotWord(field, violation)
 	case "finite":
 		return withGot(field+" must be a finite number", violation, ", ")
 	case "pattern":
@@ -151,24 +159,67 @@ func words(list protoreflect.Value) string {
 	return strings.Join(texts, ", ")
 }
 
-// enumWords lists the words of the enum except the zero value, which means "not given".
-func enumWords(field protoreflect.FieldDescriptor) string {
-	if field == nil || field.Enum() == nil {
-		return "the values of the contract"
+// enumOf is the enum of a field, of the items of a list, or of the values of a map; nil for other fields.
+func enumOf(field protoreflect.FieldDescriptor) protoreflect.EnumDescriptor {
+	if field == nil {
+		return nil
 	}
-	return EnumWords(field.Enum())
+	if field.IsMap() {
+		field = field.MapValue()
+	}
+	return field.Enum()
 }
 
-// EnumWords lists the values that callers may give for an enum: all except the zero value.
-func EnumWords(enum protoreflect.EnumDescriptor) string {
+func enumWords(field protoreflect.FieldDescriptor) string {
+	if enumOf(field) == nil {
+		return "the values of the contract"
+	}
+	return FieldWords(field)
+}
+
+// FieldWords lists the values that callers may give for an enum field: see [EnumWords]. The rules of the field limit
+// them.
+func FieldWords(field protoreflect.FieldDescriptor) string {
+	return allowed(enumOf(field), enumRules(field))
+}
+
+// EnumWords lists the values that callers may give for an enum: all except the zero value, which means "not given".
+func EnumWords(enum protoreflect.EnumDescriptor) string { return allowed(enum, nil) }
+
+func allowed(enum protoreflect.EnumDescriptor, rules *validate.EnumRules) string {
 	values := enum.Values()
 	texts := make([]string, 0, values.Len())
 	for i := range values.Len() {
-		if value := values.Get(i); value.Number() != 0 {
+		value, number := values.Get(i), int32(values.Get(i).Number())
+		if number != 0 && !slices.Contains(rules.GetNotIn(), number) && (len(rules.GetIn()) == 0 || slices.Contains(rules.GetIn(), number)) {
 			texts = append(texts, string(value.Name()))
 		}
 	}
 	return strings.Join(texts, ", ")
+}
+
+// enumRules are the rules of an enum field, or of the items of a list; nil without any.
+func enumRules(field protoreflect.FieldDescriptor) *validate.EnumRules {
+	rules, err := protovalidate.ResolveFieldRules(field)
+	if err != nil {
+		return nil
+	}
+	if field.IsList() {
+		rules = rules.GetRepeated().GetItems()
+	}
+	return rules.GetEnum()
+}
+
+// withGotWord names the allowed words of an enum, and the word that was got; its number if it is none.
+func withGotWord(field string, violation *protovalidate.Violation) string {
+	text := field + " must be one of " + enumWords(violation.FieldDescriptor)
+	number, ok := violation.FieldValue.Interface().(protoreflect.EnumNumber)
+	if enum := enumOf(violation.FieldDescriptor); ok && enum != nil {
+		if value := enum.Values().ByNumber(number); value != nil {
+			return text + "; got " + string(value.Name())
+		}
+	}
+	return withGot(text, violation, "; ")
 }
 
 // withGot adds what was got, unless the field holds a credential or the value is meaningless by itself.

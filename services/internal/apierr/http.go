@@ -39,7 +39,7 @@ func HTTPStatus(err error) int {
 
 func httpStatus(st *status.Status, reason errorsv1.Reason) int {
 	switch reason {
-	case errorsv1.Reason_REASON_DEPLOYMENT_MIGRATED:
+	case errorsv1.Reason_REASON_DEPLOYMENT_MIGRATED, errorsv1.Reason_REASON_RESUME_TOKEN_EXPIRED:
 		return http.StatusGone
 	case errorsv1.Reason_REASON_BODY_TOO_LARGE:
 		return http.StatusRequestEntityTooLarge
@@ -65,8 +65,8 @@ func WriteHTTPAs(w http.ResponseWriter, httpStatus int, err error, requestID str
 	write(w, httpStatus, err, HTTPBody(err, requestID))
 }
 
-// WriteScanner writes err with the body of the scan protocol (section 8): the single key error. All credential errors
-// have the same text.
+// WriteScanner writes err with the body of the scan protocol (section 8): the key error, and code for a token without
+// the scope. All credential errors have the same text.
 func WriteScanner(w http.ResponseWriter, err error) {
 	st, reason := convert(err)
 	WriteScannerAs(w, httpStatus(st, reason), err)
@@ -74,14 +74,19 @@ func WriteScanner(w http.ResponseWriter, err error) {
 
 // WriteScannerAs is WriteScanner with an HTTP status that no gRPC code maps to.
 func WriteScannerAs(w http.ResponseWriter, httpStatus int, err error) {
-	st, _ := convert(err)
-	text := st.Message()
-	if httpStatus == http.StatusUnauthorized {
-		text = "Not authorized"
-	}
-	write(w, httpStatus, err, encode(struct {
+	st, reason := convert(err)
+	var body struct {
 		Error string `json:"error"`
-	}{text}))
+		Code  string `json:"code,omitempty"`
+	}
+	body.Error = st.Message()
+	if httpStatus == http.StatusUnauthorized {
+		body.Error = "Not authorized"
+	}
+	if reason == errorsv1.Reason_REASON_SCOPE_MISSING {
+		body.Code = ReasonName(reason)
+	}
+	write(w, httpStatus, err, encode(body))
 }
 
 func write(w http.ResponseWriter, httpStatus int, err error, body []byte) {

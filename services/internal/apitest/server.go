@@ -60,6 +60,17 @@ type Server struct {
 	Config config.Config
 	// Addresses are the server's addresses.
 	Addresses server.Addresses
+
+	running *server.Server
+}
+
+// Stop stops the server before the test ends.
+func (s *Server) Stop(t testing.TB) {
+	t.Helper()
+	s.running.Stop()
+	if err := s.running.Wait(); err != nil {
+		t.Errorf("stop: %v", err)
+	}
 }
 
 // Tenant is a deployment with a token of its administrator.
@@ -116,13 +127,8 @@ func startIn(ctx context.Context, t testing.TB, adjust func(*config.Config)) *Se
 	if err != nil {
 		t.Fatalf("start: %v", err)
 	}
-	t.Cleanup(func() {
-		running.Stop()
-		if err := running.Wait(); err != nil {
-			t.Errorf("stop: %v", err)
-		}
-	})
-	s := &Server{Config: cfg, Addresses: running.Addresses(), URL: "http://" + running.Addresses().HTTP}
+	s := &Server{Config: cfg, Addresses: running.Addresses(), URL: "http://" + running.Addresses().HTTP, running: running}
+	t.Cleanup(func() { s.Stop(t) })
 	if s.Conn, err = grpc.NewClient(running.Addresses().GRPC, grpc.WithTransportCredentials(insecure.NewCredentials())); err != nil {
 		t.Fatal(err)
 	}

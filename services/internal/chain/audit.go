@@ -31,9 +31,9 @@ type auditor struct {
 	denials *limiter
 }
 
-func newAuditor(trail *audit.Trail, metrics *telemetry.Metrics) (*auditor, error) {
-	denials, err := newLimiter(deniedPerSecond, metrics.AuditFailures.WithLabelValues("throttled").Inc)
-	return &auditor{trail: trail, metrics: metrics, denials: denials}, err
+func newAuditor(trail *audit.Trail, metrics *telemetry.Metrics) *auditor {
+	denials := newLimiter(deniedPerSecond, metrics.AuditFailures.WithLabelValues("throttled").Inc)
+	return &auditor{trail: trail, metrics: metrics, denials: denials}
 }
 
 // audited reports whether calls of an RPC are recorded, because they can change something.

@@ -8,6 +8,7 @@ import (
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/inprocess"
 )
 
 // authenticate identifies the caller. Public RPCs do not verify credentials, so that a probe with an outdated
@@ -25,12 +26,21 @@ func authenticate(d Deps) Link {
 		if c.rule.GetPermission() == optionsv1.Permission_PERMISSION_PUBLIC {
 			return ctx, nil
 		}
-		c.principal, err = d.Authenticator.Authenticate(ctx, header)
+		// A stream of events goes on by itself, so it does not show that somebody uses the console.
+		c.principal, err = identify(ctx, d.Authenticator, header, c.rule.GetEventsPath() == "")
 		if err != nil {
 			return nil, err
 		}
 		return access.NewContext(ctx, c.principal), nil
 	}).link("authentication")
+}
+
+// identify returns the caller of a header or, for calls of the HTTP port without one, of a session.
+func identify(ctx context.Context, a *access.Authenticator, header string, use bool) (*access.Principal, error) {
+	if session := access.SessionFrom(inprocess.Caller(ctx)); header == "" && session != "" {
+		return a.AuthenticateSession(ctx, session, use)
+	}
+	return a.Authenticate(ctx, header)
 }
 
 // authorization returns the header, or "".

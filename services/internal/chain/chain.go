@@ -2,7 +2,6 @@ package chain
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -60,16 +59,10 @@ type Deps struct {
 // New returns the links, outermost first. The order is part of the security design. An unauthenticated caller learns
 // nothing else (401), and its request is not even read. A deployment of other people looks like a missing one (404)
 // before roles are checked (403). Only an authorized caller learns what is wrong with the request (400).
-func New(d Deps) ([]Link, error) {
+func New(d Deps) []Link {
 	d.health = intake.New(healthMemory, 1)
-	limits, err := newQuotas(d.RateLimit, d.DeploymentRateLimit, d.Metrics.RateLimited.Inc)
-	if err != nil {
-		return nil, fmt.Errorf("rate limit: %w", err)
-	}
-	auditor, err := newAuditor(d.Trail, d.Metrics)
-	if err != nil {
-		return nil, fmt.Errorf("audit: %w", err)
-	}
+	limits := newQuotas(d.RateLimit, d.DeploymentRateLimit, d.Metrics.RateLimited.Inc)
+	auditor := newAuditor(d.Trail, d.Metrics)
 	return []Link{
 		requestID(d, limits),
 		accessLog(d),
@@ -85,7 +78,7 @@ func New(d Deps) ([]Link, error) {
 		limitReads(newReadGates(d.Store)),
 		auditor.link(),
 		validate(d.Validator),
-	}, nil
+	}
 }
 
 // countCalls counts unary reads as in-flight requests, so that long work can yield to them. Writes do not count: a

@@ -155,7 +155,7 @@ func newFixture(t testing.TB, change ...func(*chain.Deps)) *fixture {
 	validator, err := chain.NewValidator(rules.Methods())
 	must(t, err)
 	f.metrics = telemetry.NewMetrics(log, "v1", "", "")
-	authenticator := access.NewAuthenticator(f.store, f.issuer, nil, log)
+	authenticator := access.NewAuthenticator(f.store, f.issuer, nil, nil, log)
 	t.Cleanup(func() { _ = authenticator.Close(context.Background()) })
 	d := chain.Deps{
 		Log: log, Metrics: f.metrics, Rules: rules, Authenticator: authenticator, Store: f.store, Trail: f.trail, Validator: validator,
@@ -165,8 +165,7 @@ func newFixture(t testing.TB, change ...func(*chain.Deps)) *fixture {
 	for _, fn := range change {
 		fn(&d)
 	}
-	f.links, err = chain.New(d)
-	must(t, err)
+	f.links = chain.New(d)
 	f.serve(all, log)
 	return f
 }

@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"net/netip"
 	"strings"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -17,6 +15,7 @@ import (
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/buckets"
 	"github.com/palisade/palisade/services/internal/quota"
 )
 
@@ -24,28 +23,9 @@ import (
 // full one.
 const maxBuckets = 50_000
 
-// buckets are the token buckets of one limit, by their subject. Each node counts for itself.
-type buckets[K comparable] struct {
-	*lru.Cache[K, *rate.Limiter]
-	perSecond rate.Limit
-	burst     int
-}
-
 // newBuckets allows perSecond calls on average, and the same number as a burst. 0 allows all.
-func newBuckets[K comparable](perSecond float64) (buckets[K], error) {
-	cache, err := lru.New[K, *rate.Limiter](maxBuckets)
-	return buckets[K]{Cache: cache, perSecond: rate.Limit(perSecond), burst: int(min(math.Ceil(perSecond), math.MaxInt32))}, err
-}
-
-func (b *buckets[K]) of(key K) *rate.Limiter {
-	if bucket, ok := b.Get(key); ok {
-		return bucket
-	}
-	bucket := rate.NewLimiter(b.perSecond, b.burst)
-	if other, exists, _ := b.PeekOrAdd(key, bucket); exists {
-		return other // a concurrent call created it
-	}
-	return bucket
+func newBuckets[K comparable](perSecond float64) *buckets.Buckets[K] {
+	return buckets.New[K](maxBuckets, perSecond, int(min(math.Ceil(perSecond), math.MaxInt32)))
 }
 
 // credential identifies the calls that count together.
@@ -58,25 +38,21 @@ type credential struct {
 type limiter struct {
 	// Unauthenticated callers can come from any number of addresses. They must not evict the buckets of authenticated
 	// ones.
-	credentials buckets[credential]
-	addresses   buckets[string]
-	health      buckets[string]
+	credentials *buckets.Buckets[credential]
+	addresses   *buckets.Buckets[string]
+	health      *buckets.Buckets[string]
 	refused     func()
 }
 
 // newLimiter allows perSecond calls on average, and the same number as a burst. 0 allows all. refused is called for
 // each refusal.
-func newLimiter(perSecond float64, refused func()) (*limiter, error) {
-	l := &limiter{refused: refused}
-	var err error
-	if l.credentials, err = newBuckets[credential](perSecond); err != nil {
-		return nil, err
+func newLimiter(perSecond float64, refused func()) *limiter {
+	return &limiter{
+		credentials: newBuckets[credential](perSecond),
+		addresses:   newBuckets[string](perSecond),
+		health:      newBuckets[string](perSecond),
+		refused:     refused,
 	}
-	if l.addresses, err = newBuckets[string](perSecond); err != nil {
-		return nil, err
-	}
-	l.health, err = newBuckets[string](perSecond)
-	return l, err
 }
 
 // take counts one call. It returns 0, or how long the caller must wait.
@@ -102,39 +78,32 @@ func isHealth(method string) bool { return strings.HasPrefix(method, healthServi
 // bucket is nil when there is no limit.
 func (l *limiter) bucket(c *call) *rate.Limiter {
 	switch {
-	case l.credentials.perSecond <= 0:
+	case l.credentials.Limit() <= 0:
 		return nil
 	case isHealth(c.method):
-		return l.health.of(network(c.remote))
+		return l.health.Of(buckets.Network(c.remote))
 	case c.principal != nil:
-		return l.credentials.of(credential{kind: c.principal.Kind, id: c.principal.ID})
+		return l.credentials.Of(credential{kind: c.principal.Kind, id: c.principal.ID})
 	default:
-		return l.addresses.of(network(c.remote))
+		return l.addresses.Of(buckets.Network(c.remote))
 	}
 }
 
 // quotas are the two limits of a call: the limit of its credential and the limit of its deployment.
 type quotas struct {
 	callers     *limiter
-	deployments buckets[int64]
+	deployments *buckets.Buckets[int64]
 	policy      string // value of the policy field for callers
 }
 
-func newQuotas(perCredential, perDeployment float64, refused func()) (*quotas, error) {
-	callers, err := newLimiter(perCredential, refused)
-	if err != nil {
-		return nil, err
-	}
-	q := &quotas{callers: callers}
-	if q.deployments, err = newBuckets[int64](perDeployment); err != nil {
-		return nil, err
-	}
+func newQuotas(perCredential, perDeployment float64, refused func()) *quotas {
+	q := &quotas{callers: newLimiter(perCredential, refused), deployments: newBuckets[int64](perDeployment)}
 	for _, limit := range []struct {
 		perSecond rate.Limit
 		of        string
 	}{
-		{callers.credentials.perSecond, "credential"},
-		{q.deployments.perSecond, "deployment"},
+		{q.callers.credentials.Limit(), "credential"},
+		{q.deployments.Limit(), "deployment"},
 	} {
 		if limit.perSecond <= 0 {
 			continue
@@ -145,7 +114,7 @@ func newQuotas(perCredential, perDeployment float64, refused func()) (*quotas, e
 		requests, window := wholeRate(float64(limit.perSecond))
 		q.policy += fmt.Sprintf("%.0f;w=%.0f;comment=%q", requests, window, limit.of)
 	}
-	return q, nil
+	return q
 }
 
 // wholeRate expresses a rate as a whole number of requests in a whole number of seconds, as close as possible with a
@@ -261,7 +230,7 @@ func (q *quotas) take(c *call, now time.Time) time.Duration {
 	deployment := q.deployment(c)
 	if deployment != nil {
 		if lacks := 1 - deployment.TokensAt(now); lacks > 0 {
-			return max(time.Duration(lacks/float64(q.deployments.perSecond)*float64(time.Second)), 1)
+			return max(time.Duration(lacks/float64(q.deployments.Limit())*float64(time.Second)), 1)
 		}
 	}
 	wait := q.callers.take(c, now)
@@ -275,12 +244,12 @@ func (q *quotas) take(c *call, now time.Time) time.Duration {
 // It is nil without a deployment or limit.
 func (q *quotas) deployment(c *call) *rate.Limiter {
 	switch {
-	case q.deployments.perSecond <= 0:
+	case q.deployments.Limit() <= 0:
 		return nil
 	case c.grant != nil:
-		return q.deployments.of(c.grant.DeploymentID)
+		return q.deployments.Of(c.grant.DeploymentID)
 	case c.principal != nil && c.principal.Kind == access.KindToken && len(c.principal.Grants) == 1:
-		return q.deployments.of(c.principal.Grants[0].DeploymentID)
+		return q.deployments.Of(c.principal.Grants[0].DeploymentID)
 	default:
 		return nil
 	}
@@ -307,18 +276,4 @@ func (q *quotas) state(c *call, now time.Time, wait time.Duration) *quota.Quota 
 		nearest.Remaining, nearest.Reset = 0, max(wait, time.Second) // as Retry-After says
 	}
 	return nearest
-}
-
-// network is the whole address for IPv4 and the first 64 bits for IPv6, where every user has at least 64 bits of
-// addresses.
-func network(remote string) string {
-	address, err := netip.ParseAddr(remote)
-	if err != nil || address.Is4() {
-		return remote
-	}
-	prefix, err := address.Prefix(64)
-	if err != nil {
-		return remote
-	}
-	return prefix.String()
 }

@@ -34,7 +34,7 @@ func TestReadsShareTheNode(t *testing.T) {
 			}
 			acme := u.fixture.token(access.RoleReadOnly, access.ScopeWebAPI)
 			get := func(conn grpc.ClientConnInterface, token, slug string) error {
-				ctx, cancel := context.WithTimeout(as(t.Context(), token), 30*time.Second)
+				ctx, cancel := context.WithTimeout(as(t.Context(), token), 2*time.Minute)
 				defer cancel()
 				_, err := projectsv1.NewProjectsServiceClient(conn).GetProject(ctx, &projectsv1.GetProjectRequest{DeploymentSlug: slug, ProjectName: "web"})
 				return err

@@ -17,7 +17,7 @@ import (
 func TestWritesOfReadersHoldNoPlace(t *testing.T) {
 	link := limitReads(readGates{reports: gate.New(4, gate.Share(1)), others: gate.New(4, gate.Share(1))})
 	call := func(deployment int64, kind optionsv1.Audit, handler grpc.UnaryHandler) error {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 		ctx = context.WithValue(ctx, callKey{}, &call{
 			rule:  &optionsv1.MethodRule{Permission: optionsv1.Permission_PERMISSION_READ, Audit: kind},
@@ -67,7 +67,7 @@ func TestReportsHoldNoPlaceOfLists(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if err := gates.of("/palisade.findings.v1.FindingsService/ListFindings").Enter(ctx, 3); err != nil {
 		t.Error("a list waits for reports:", err)

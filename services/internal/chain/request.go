@@ -15,6 +15,7 @@ import (
 	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/buckets"
 	"github.com/palisade/palisade/services/internal/intake"
 )
 
@@ -101,10 +102,10 @@ func (d Deps) room(c *call) *intake.Share {
 	switch {
 	case isHealth(c.method): // separate, so that nothing else makes a node look unhealthy
 		limits.MaxSize, limits.Compressed = healthMessage, false
-		return d.health.Share(intake.Caller{Address: network(c.remote)}, limits)
+		return d.health.Share(intake.Caller{Address: buckets.Network(c.remote)}, limits)
 	case c.principal == nil: // anyone can send these, so they must be cheap
 		limits.MaxSize, limits.Compressed = min(d.MaxMessage, intake.Small), false
-		return d.Intake.Share(intake.Caller{Address: network(c.remote)}, limits)
+		return d.Intake.Share(intake.Caller{Address: buckets.Network(c.remote)}, limits)
 	}
 	return d.Intake.Share(intake.Caller{Kind: c.principal.Kind, ID: c.principal.ID}, limits)
 }

@@ -25,6 +25,9 @@ import (
 // it.
 const RequestIDHeader = "x-request-id"
 
+// RequestID returns the id of the request, for a handler that puts it into its response.
+func RequestID(ctx context.Context) string { return callFrom(ctx).id }
+
 // maxRequestID is the longest accepted id of a caller, in characters.
 const maxRequestID = 128
 

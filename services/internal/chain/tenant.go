@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/membership"
 	"github.com/palisade/palisade/ent/tenant"
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
@@ -25,7 +27,7 @@ import (
 // it. RPCs outside a deployment get none, so that their queries on a tenant's table are denied. Inside the deployment,
 // users are limited to the projects of their teams.
 func resolveTenant(d Deps, audit *auditor) Link {
-	t := tenants{rules: d.Rules, store: d.Store, audit: audit}
+	t := tenants{rules: d.Rules, store: d.Store, audit: audit, authenticator: d.Authenticator}
 	return Link{Name: "tenant", Unary: t.unary, Stream: t.stream}
 }
 
@@ -33,6 +35,8 @@ type tenants struct {
 	rules *access.Rules
 	store *store.Store
 	audit *auditor
+	// authenticator serves streams that renew their access.
+	authenticator *access.Authenticator
 }
 
 // scoped reports whether an RPC acts in one deployment.
@@ -43,7 +47,7 @@ func scoped(rule *optionsv1.MethodRule) bool {
 // enter resolves the deployment of a request.
 func (t tenants) enter(ctx context.Context, c *call, request proto.Message) (context.Context, error) {
 	c.request = request
-	grant, err := t.grant(c, request)
+	grant, err := t.grant(ctx, c, request)
 	if err != nil {
 		if !errors.Is(err, c.unreadable) { // which denies no caller
 			t.audit.denied(ctx, c, err)
@@ -59,7 +63,7 @@ func (t tenants) enter(ctx context.Context, c *call, request proto.Message) (con
 }
 
 // grant finds the deployment that the request names. Requests of scanners may name none.
-func (t tenants) grant(c *call, request proto.Message) (*access.Grant, error) {
+func (t tenants) grant(ctx context.Context, c *call, request proto.Message) (*access.Grant, error) {
 	slug, id := t.rules.DeploymentField(c.method).Of(request)
 	if slug == "" && id == 0 && c.unreadable != nil && t.rules.DeploymentField(c.method) != nil {
 		return nil, c.unreadable // it may have named one
@@ -67,7 +71,20 @@ func (t tenants) grant(c *call, request proto.Message) (*access.Grant, error) {
 	if slug == "" && id == 0 && c.rule.GetScanner() {
 		return access.OnlyGrant(c.principal)
 	}
-	return access.ResolveGrant(c.principal, slug, id)
+	if slug == "" && id == 0 && c.principal != nil {
+		if err := t.rules.DeploymentField(c.method).Missing(); err != nil {
+			return nil, err
+		}
+	}
+	grant, err := access.ResolveGrant(c.principal, slug, id, c.rule.GetUnderscoredSlug())
+	if err != nil || slug == "" || slug == grant.Slug {
+		return grant, err
+	}
+	taken, err := t.store.Reader.Deployment.Query().Where(deployment.Slug(slug)).Exist(tenant.System(ctx))
+	if err != nil || taken { // the request means that deployment, of other people
+		return nil, cmp.Or(err, access.NoDeployment())
+	}
+	return grant, nil
 }
 
 // limitToTeams applies once the deployment has teams (contract facts, 2.1 and section 4). Users who are not
@@ -129,7 +146,7 @@ func (t tenants) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, ha
 
 // stream reads the first message ahead: it names the deployment, and the inner links and the handler must run in that
 // deployment from the start. The handler's first RecvMsg gets this message.
-func (t tenants) stream(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+func (t tenants) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	c := callFrom(ss.Context())
 	if !scoped(c.rule) {
 		return handler(srv, ss)
@@ -147,6 +164,9 @@ func (t tenants) stream(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo,
 	ctx, err := t.enter(ss.Context(), c, first)
 	if err != nil {
 		return err
+	}
+	if info.IsServerStream {
+		ctx = t.renewable(ctx, ss.Context(), c, first)
 	}
 	return handler(srv, &tenantStream{
 		ServerStream: ss, ctx: ctx, first: first, field: t.rules.DeploymentField(c.method), grant: c.grant,
@@ -211,7 +231,7 @@ func (s *tenantStream) RecvMsg(m any) error {
 		return err
 	}
 	slug, id := s.field.Of(message)
-	if slug != "" && slug != s.grant.Slug || id != 0 && id != s.grant.DeploymentID {
+	if slug != "" && !s.grant.Named(slug, false) || id != 0 && id != s.grant.DeploymentID {
 		return apierr.InvalidArgument("deployment_slug", "every message of the stream must name the deployment of the first, or none")
 	}
 	return nil

@@ -147,7 +147,7 @@ func (g *generator) value(c *column) any {
 		return []float64{0, 1, 1e300, 1.0 / 3, -2.5, g.NormFloat64()}[g.IntN(6)]
 	case kindBytes:
 		least := 0
-		if strings.HasSuffix(c.name, "hash") { // unique in practice, like texts
+		if strings.HasSuffix(c.name, "hash") || c.name == "unique_key" { // unique in practice, like texts
 			least = 8
 		}
 		out := make([]byte, least+g.IntN(300))

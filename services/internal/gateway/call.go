@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"github.com/grpc-ecosystem/grpc-gateway/v2/utilities"
 	"google.golang.org/protobuf/proto"
 
 	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
@@ -25,6 +26,9 @@ import (
 
 // writeGrace is how long a client may take to read the response, beyond the request's own timeout.
 const writeGrace = time.Minute
+
+// longestStream ends a stream of events. Clients connect again, perhaps to another node.
+const longestStream = 6 * time.Hour
 
 // call is the state of a request after routing.
 type call struct {
@@ -71,16 +75,19 @@ func (g *gateway) perCall(next runtime.HandlerFunc) runtime.HandlerFunc {
 		}
 		timeout := g.config.Timeout
 		control := http.NewResponseController(w)
-		if rt.upload {
+		switch {
+		case rt.upload, rt.download:
 			timeout = g.config.UploadTimeout
 			_ = control.SetWriteDeadline(time.Now().Add(timeout + writeGrace))
+		case rt.events:
+			timeout = longestStream
 		}
 		c := &call{route: rt, ifNoneMatch: r.Header.Get("If-None-Match")}
 		ctx := quota.NewContext(context.WithValue(r.Context(), callKey{}, c), &c.quota)
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		r = r.WithContext(ctx)
-		if !rt.upload {
+		if !rt.upload && !rt.events && !rt.download {
 			if request := g.prepare(w, r, c, control); request != nil {
 				r = r.WithContext(unread.NewContext(ctx, request))
 			}
@@ -129,7 +136,10 @@ func (g *gateway) prepare(w http.ResponseWriter, r *http.Request, c *call, contr
 	if c.route.hasBody {
 		return func(ctx context.Context, into proto.Message, room *intake.Share) error {
 			c.body.room = room
-			return g.json.decode(ctx, c, into)
+			if err := g.json.decode(ctx, c, into); err != nil || c.route.httpMethod != http.MethodDelete {
+				return err
+			}
+			return addQuery(r.URL.RawQuery, c.route, into)
 		}
 	}
 	values, err := lenient.Query(r.URL.RawQuery, c.route.method.Input(), lenient.Fields(c.route.pathFields...))
@@ -139,6 +149,24 @@ func (g *gateway) prepare(w http.ResponseWriter, r *http.Request, c *call, contr
 	r.Form = values
 	return nil
 }
+
+// addQuery adds the query of a DELETE to what its body says. Many clients and proxies drop the body of a DELETE, so the
+// same fields may be in either; lists are joined.
+func addQuery(raw string, rt *route, into proto.Message) error {
+	values, err := lenient.Query(raw, rt.method.Input(), lenient.Fields(rt.pathFields...))
+	if err != nil {
+		return err
+	}
+	query := into.ProtoReflect().New().Interface()
+	if err := runtime.PopulateQueryParameters(query, values, noFilter); err != nil {
+		return apierr.InvalidArgument("query", "%s", err)
+	}
+	proto.Merge(into, query)
+	return nil
+}
+
+// noFilter leaves all fields to the query.
+var noFilter = utilities.NewDoubleArray(nil)
 
 // undecodable is a request that is known to be invalid before it is decoded.
 func undecodable(err error) unread.Request {

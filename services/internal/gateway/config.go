@@ -37,6 +37,17 @@ type Config struct {
 	Rules func(fullMethod string) *optionsv1.MethodRule
 	// Routes are additional GET and HEAD routes by exact path: health, OpenAPI, keys.
 	Routes map[string]http.Handler
+	// Sites serve all requests below their path, which begins and ends with a slash, by any method: the console, and
+	// signing in to it.
+	Sites map[string]http.Handler
+	// Identify, when set, adds the caller to the context of a request for a service, if something other than its header
+	// Authorization names one. It may refuse the request.
+	Identify func(r *http.Request) (context.Context, error)
+	// Spellings are second spellings of paths. A spelling of an operation that no service has is not served.
+	Spellings []Spelling
+	// Page, when set, returns the page for a GET or HEAD request of a browser, or nil. Pages come before the routes of
+	// services.
+	Page func(r *http.Request) http.Handler
 	// MaxBody is the limit of a JSON body in bytes. MaxUpload is the limit of an upload in its transferred (compressed)
 	// form.
 	MaxBody, MaxUpload int64
@@ -89,6 +100,14 @@ func (c Config) withDefaults() (Config, error) {
 			return c, fmt.Errorf("gateway: the path of a route must begin with a slash, got %q", path)
 		}
 	}
+	for path := range c.Sites {
+		if len(path) < 3 || !strings.HasPrefix(path, "/") || !strings.HasSuffix(path, "/") {
+			return c, fmt.Errorf("gateway: the path of a site must begin and end with a slash, got %q", path)
+		}
+	}
+	if c.Identify == nil {
+		c.Identify = func(r *http.Request) (context.Context, error) { return r.Context(), nil }
+	}
 	if c.Rules == nil {
 		c.Rules = descriptorRule
 	}
@@ -97,6 +116,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.UnknownFields == nil {
 		c.UnknownFields = func(string, int) {}
+	}
+	if c.Page == nil {
+		c.Page = func(*http.Request) http.Handler { return nil }
 	}
 	c.MaxBody = orDefault(c.MaxBody, DefaultMaxBody)
 	c.MaxUpload = orDefault(c.MaxUpload, DefaultMaxUpload)

@@ -22,8 +22,11 @@ type gateway struct {
 	routes map[string]*route // by HTTP method, a space and the pattern in grpc-gateway's form
 	json   *marshaler
 	log    *slog.Logger
-	// uploadHeaders are the canonical names of the headers that uploads read. They never become metadata.
-	uploadHeaders map[string]bool
+	// streamHeaders are the canonical names of the headers that the handlers of streams read. They never become
+	// metadata.
+	streamHeaders map[string]bool
+	// spellings are the second spellings of the routes.
+	spellings []Spelling
 }
 
 // New returns the handler of the HTTP port. It fails when an RPC has no rule, when an RPC with an upload path has the
@@ -33,7 +36,7 @@ func New(config Config) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &gateway{config: config, routes: map[string]*route{}, log: config.Logger, uploadHeaders: map[string]bool{}}
+	g := &gateway{config: config, routes: map[string]*route{}, log: config.Logger, streamHeaders: map[string]bool{}}
 	g.json = &marshaler{unknown: config.UnknownFields}
 	g.mux = runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, g.json),
@@ -57,6 +60,7 @@ func New(config Config) (http.Handler, error) {
 			return nil, fmt.Errorf("gateway: service %s: %w", service.Name, err)
 		}
 	}
+	g.spellings = g.spelled(config.Spellings)
 	if err := g.checkReachable(); err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
@@ -77,8 +81,8 @@ func (g *gateway) addService(service Service) error {
 		if other := g.routes[rt.key()]; other != nil {
 			return fmt.Errorf("%s has the route of %s: %s %s", rt.fullMethod, other.fullMethod, rt.httpMethod, rt.pattern)
 		}
-		if rt.upload {
-			handler, err := g.uploadHandler(rt)
+		if makeHandler := g.streamHandler(rt); makeHandler != nil {
+			handler, err := makeHandler(rt)
 			if err != nil {
 				return fmt.Errorf("%s: %w", rt.fullMethod, err)
 			}
@@ -87,6 +91,19 @@ func (g *gateway) addService(service Service) error {
 			}
 		}
 		g.routes[rt.key()] = rt
+	}
+	return nil
+}
+
+// streamHandler returns what makes the handler of a streaming RPC; nil for other RPCs, whose handlers are generated.
+func (g *gateway) streamHandler(rt *route) func(*route) (runtime.HandlerFunc, error) {
+	switch {
+	case rt.upload:
+		return g.uploadHandler
+	case rt.events:
+		return g.eventsHandler
+	case rt.download:
+		return g.downloadHandler
 	}
 	return nil
 }
@@ -102,12 +119,39 @@ func (g *gateway) dispatch(w http.ResponseWriter, r *http.Request) {
 		fixed.ServeHTTP(w, r)
 		return
 	}
-	routed, err := g.forRouter(r)
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		if page := g.config.Page(r); page != nil {
+			page.ServeHTTP(w, r)
+			return
+		}
+	}
+	if site := g.site(r.URL.Path); site != nil {
+		site.ServeHTTP(w, r)
+		return
+	}
+	ctx, err := g.config.Identify(r)
+	if err != nil {
+		g.writeError(w, r, err)
+		return
+	}
+	routed, err := g.forRouter(r.WithContext(ctx))
 	if err != nil {
 		g.writeError(w, r, err)
 		return
 	}
 	g.mux.ServeHTTP(w, routed)
+}
+
+// site returns the site of a path, or nil.
+func (g *gateway) site(path string) http.Handler {
+	if len(path) < 2 {
+		return nil
+	}
+	end := strings.IndexByte(path[1:], '/')
+	if end < 0 {
+		return nil
+	}
+	return g.config.Sites[path[:end+2]]
 }
 
 // setDeadlines limits how long a client may take to send the body and to read the response. It applies to every route:
@@ -136,6 +180,7 @@ var forwarded = map[string]string{
 	"User-Agent":    "user-agent",
 	"If-Match":      "if-match",
 	"If-None-Match": etag.IfNoneMatch,
+	"Prefer":        "prefer",
 }
 
 func incomingHeader(name string) (string, bool) {
@@ -149,8 +194,12 @@ func outgoingHeader(name string) (string, bool) {
 	switch strings.ToLower(name) {
 	case "etag":
 		return "ETag", true
+	case "x-change-id":
+		return "X-Change-Id", true
 	case "location":
 		return "Location", true
+	case "preference-applied":
+		return "Preference-Applied", true
 	}
 	return "", false
 }
@@ -166,10 +215,11 @@ func (g *gateway) forRouter(r *http.Request) (*http.Request, error) {
 	routed := new(http.Request)
 	*routed = *r
 	target := *r.URL
-	target.RawPath = path
+	target.RawPath = g.inContract(path)
 	routed.URL = &target
 	routed.Host = "" // it would become metadata
 	if r.Method == http.MethodHead {
+		routed = routed.WithContext(context.WithValue(r.Context(), headKey{}, true))
 		routed.Method = http.MethodGet
 	}
 	routed.Header = make(http.Header, len(forwarded)+1)
@@ -186,7 +236,12 @@ func (g *gateway) forRouter(r *http.Request) (*http.Request, error) {
 	if values := r.Header["If-None-Match"]; len(values) > 1 { // a list, which may span several lines
 		routed.Header["If-None-Match"] = []string{strings.Join(values, ", ")}
 	}
-	for name := range g.uploadHeaders {
+	for _, name := range rangeHeaders {
+		if values := r.Header[name]; len(values) > 0 {
+			routed.Header[name] = values[:1]
+		}
+	}
+	for name := range g.streamHeaders {
 		if values := r.Header[name]; len(values) > 0 {
 			routed.Header[name] = values[:1]
 		}

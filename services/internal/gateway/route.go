@@ -26,6 +26,8 @@ type route struct {
 	pathFields []protoreflect.Name
 	hasBody    bool
 	upload     bool
+	events     bool
+	download   bool
 }
 
 func (rt *route) key() string { return rt.httpMethod + " " + rt.pattern }
@@ -75,6 +77,14 @@ func routesOf(service string, rules func(string) *optionsv1.MethodRule) ([]*rout
 		if path := rule.GetUploadPath(); path != "" {
 			routes = append(routes, newRoute(fullMethod, method, rule, http.MethodPost, path, true))
 			routes[len(routes)-1].upload = true
+		}
+		if path := rule.GetEventsPath(); path != "" {
+			routes = append(routes, newRoute(fullMethod, method, rule, http.MethodGet, path, false))
+			routes[len(routes)-1].events = true
+		}
+		if path := rule.GetDownloadPath(); path != "" {
+			routes = append(routes, newRoute(fullMethod, method, rule, http.MethodGet, path, false))
+			routes[len(routes)-1].download = true
 		}
 		bindings, err := bindingsOf(method)
 		if err != nil {

@@ -66,7 +66,15 @@ var requests = map[string]struct {
 	},
 	"delete tags is not delete project": {
 		"DELETE", base + "/projects/acme/web/tags?tags=a&tags=b,c", "", "projects.v1.ProjectsService/DeleteProjectTags",
-		`deployment_slug:"acme" project_name:"acme/web" tags:"a" tags:"b" tags:"c"`,
+		`deployment_slug:"acme" project_name:"acme/web" tags:"a" tags:"b,c"`,
+	},
+	"delete tags in the body": {
+		"DELETE", base + "/projects/acme/web/tags", `{"tags":["a","b,c"],"projectName":"x"}`, "projects.v1.ProjectsService/DeleteProjectTags",
+		`deployment_slug:"acme" project_name:"acme/web" tags:"a" tags:"b,c"`,
+	},
+	"delete tags in the body and in the query": {
+		"DELETE", base + "/projects/acme/web/tags?tags[0]=b&projectName=x", `{"tags":["a"]}`, "projects.v1.ProjectsService/DeleteProjectTags",
+		`deployment_slug:"acme" project_name:"acme/web" tags:"a" tags:"b"`,
 	},
 	"delete tags with an escaped slash": {
 		"DELETE", base + "/projects/acme%2Fweb/tags", "", "projects.v1.ProjectsService/DeleteProjectTags",
@@ -196,7 +204,7 @@ var errorBodies = map[string]struct {
 	},
 	"unknown word": {
 		object{"GET", base + "/findings?status=opn", ""}, 400,
-		invalid("status", `"status must be one of open, fixed, ignored, reviewing, fixing, provisionally_ignored; got \"opn\""`, "INVALID_ARGUMENT"),
+		invalid("status[0]", `"status[0] must be one of open, fixed, ignored, reviewing, fixing, provisionally_ignored; got \"opn\""`, "INVALID_ARGUMENT"),
 	},
 	"unknown word in a list": {
 		object{"GET", base + "/findings?severities=high,huge", ""}, 400,
@@ -211,8 +219,8 @@ var errorBodies = map[string]struct {
 		invalid("dedup", `"dedup must be true or false, got \"maybe\""`, "INVALID_ARGUMENT"),
 	},
 	"two values for one": {
-		object{"GET", base + "/findings?status=open&status=fixed", ""}, 400,
-		invalid("status", `"status takes one value, got \"open\" and \"fixed\""`, "INVALID_ARGUMENT"),
+		object{"GET", base + "/findings?page=1&page=2", ""}, 400,
+		invalid("page", `"page takes one value, got \"1\" and \"2\""`, "INVALID_ARGUMENT"),
 	},
 	"bad enum in the query": {
 		object{"GET", "/api/v1/deployments/7/secrets?severity=huge", ""}, 400,

@@ -80,7 +80,7 @@ func (g *gateway) uploadHandler(rt *route) (runtime.HandlerFunc, error) {
 		return nil, err
 	}
 	for name := range u.headers {
-		g.uploadHeaders[name] = true
+		g.streamHeaders[name] = true
 	}
 	return u.serve, nil
 }
@@ -188,6 +188,9 @@ func (u *upload) first(r *http.Request, pathValues map[string]string) (proto.Mes
 	for _, field := range u.headers {
 		skip = append(skip, field.Name())
 	}
+	if err := u.checkParameters(r.URL.RawQuery, lenient.Fields(skip...)); err != nil {
+		return nil, err
+	}
 	values, err := lenient.Query(r.URL.RawQuery, u.target.Message(), lenient.Fields(skip...))
 	if err != nil {
 		return nil, err
@@ -216,6 +219,22 @@ func (u *upload) first(r *http.Request, pathValues map[string]string) (proto.Mes
 		message.Set(u.request.Descriptor().Fields().ByName(protoreflect.Name(name)), protoreflect.ValueOfString(value))
 	}
 	return message.Interface(), nil
+}
+
+// checkParameters refuses parameters that the upload does not have. A misspelled one would be ignored otherwise, and
+// the report stored in the wrong place. Deliveries of other systems, which come with headers, may add parameters.
+func (u *upload) checkParameters(query string, skip func(protoreflect.FieldDescriptor) bool) error {
+	name, unknown := lenient.Unknown(query, u.target.Message(), skip)
+	if !unknown || len(u.headers) > 0 {
+		return nil
+	}
+	var allowed []string
+	for i := range u.target.Message().Fields().Len() {
+		if field := u.target.Message().Fields().Get(i); !skip(field) {
+			allowed = append(allowed, string(field.Name()))
+		}
+	}
+	return apierr.InvalidArgument(name, "%s is not a parameter of this upload; allowed are %s", apierr.Quote(name), strings.Join(allowed, ", "))
 }
 
 // contentEncoding reads the header: "gzip" or "" for none.

@@ -57,7 +57,7 @@ func TestUpload(t *testing.T) {
 		return stream.SendAndClose(&scansv1.UploadReportResponse{Created: 7, Project: "acme/web"})
 	}}
 	server := start(t, s, nil)
-	url := server.URL + "/api/v1/deployments/acme/reports?project=acme/web&ref=main&commit=abc&product=&content_encoding=zip&x=1"
+	url := server.URL + "/api/v1/deployments/acme/reports?project=acme/web&ref=main&&commit=abc&product=&checkoutRoot="
 	for encoding, want := range map[string]string{"": "", "identity": "", "gzip": "gzip", "X-GZIP": "gzip"} {
 		response, body := do(t, "POST", url, string(report), "Content-Encoding", encoding, "Authorization", "Bearer t",
 			"Content-Type", "application/x-www-form-urlencoded")
@@ -116,6 +116,10 @@ func TestUploadRefusals(t *testing.T) {
 		"announced too large":     {"", "", strings.NewReader(big), 413, `"code":"BODY_TOO_LARGE"`},
 		"too large while read":    {"", "", chunked(), 413, `the body must have at most 4194304 bytes`},
 		"bad escape in the query": {"&commit=%zz", "", strings.NewReader("x"), 400, `commit must be percent-encoded`},
+		"unknown parameter":       {"&checkout-root=/w", "", strings.NewReader("x"), 400, `\"checkout-root\" is not a parameter of this upload; allowed are project, ref, commit, `},
+		"unknown and empty":       {"&x=", "", strings.NewReader("x"), 400, `\"x\" is not a parameter`},
+		"bad escape in a name":    {"&%zz=1", "", strings.NewReader("x"), 400, `\"%zz\" is not a parameter`},
+		"field of a header":       {"&content_encoding=gzip", "", strings.NewReader("x"), 400, `\"content_encoding\" is not a parameter`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			request, _ := http.NewRequestWithContext(t.Context(), "POST", server.URL+uploadPath+test.query, test.body)
@@ -153,7 +157,7 @@ func TestUploadNamesParameters(t *testing.T) {
 		return errors.New("the request was valid")
 	}}
 	response, body := do(t, "POST", start(t, s, nil).URL+"/api/v1/deployments/acme/reports?project=a&ref=main&product=all", "x")
-	const text = `"product must be one of sast, sca, secrets; got \"all\""`
+	const text = `"product must be one of sast, sca, secrets, ai_sast; got \"all\""`
 	if response.StatusCode != 400 || body != invalid("product", text, "INVALID_ARGUMENT") {
 		t.Errorf("%d %s", response.StatusCode, body)
 	}

@@ -26,12 +26,5 @@ func cancelQuery(postgres bool) string {
 	return "DELETE " + waitingJobs(postgres) + " AND " + run + " = ?"
 }
 
-// waitingJobs selects a deployment's jobs in a queue that have neither begun nor ended. It uses the index of turns.
-func waitingJobs(postgres bool) string {
-	deployment, _ := store.JobOwner(postgres)
-	table := "river_job"
-	if !postgres {
-		table += " INDEXED BY " + store.TurnsIndex
-	}
-	return "FROM " + table + " WHERE finalized_at IS NULL AND (state = 'available') IN (TRUE, FALSE) AND state <> 'running' AND queue = ? AND " + deployment + " = ?"
-}
+// waitingJobs selects a deployment's jobs in a queue that have neither begun nor ended.
+func waitingJobs(postgres bool) string { return unfinishedJobs(postgres) + " AND state <> 'running'" }

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// riverPoll is River's poll interval. Most polls do not reach the database (see turns.due).
+	// riverPoll is River's poll interval. Most polls do not reach the database (see waiting).
 	riverPoll = 50 * time.Millisecond
 	// maxClaims limits how often other jobs are chosen when another node was faster.
 	maxClaims = 4
@@ -24,8 +24,9 @@ const (
 
 // fair gives River the next jobs by turns instead of the oldest jobs.
 type fair struct {
-	store  *store.Store
-	queues map[string]*turns
+	store   *store.Store
+	queues  map[string]*turns
+	waiting *waiting
 	// rows reads jobs inside a transaction.
 	rows func(tx *sql.Tx) riverdriver.ExecutorTx
 
@@ -39,13 +40,20 @@ type fairDriver struct {
 }
 
 func newFairDriver(driver riverdriver.Driver[*sql.Tx], st *store.Store, queues map[string]*turns) *fairDriver {
-	f := &fair{store: st, queues: queues, rows: driver.UnwrapExecutor, from: "FROM river_job"}
+	f := &fair{store: st, queues: queues, rows: driver.UnwrapExecutor}
 	f.deployment, f.run = store.JobOwner(st.Postgres())
-	if !st.Postgres() {
-		f.from += " INDEXED BY " + store.TurnsIndex
-	}
-	f.from += " WHERE finalized_at IS NULL AND (state = 'available') = TRUE AND queue = ? AND scheduled_at <= " + f.now()
+	f.from = f.available("?", f.now("?"))
+	f.waiting = newWaiting(st, func(queue string) string { return f.available(queue, f.now("NULL")) }, queues)
 	return &fairDriver{Driver: driver, fair: f}
+}
+
+// available is the FROM and WHERE of a queue's runnable jobs.
+func (f *fair) available(queue, now string) string {
+	from := "FROM river_job"
+	if !f.store.Postgres() {
+		from += " INDEXED BY " + store.TurnsIndex
+	}
+	return from + " WHERE finalized_at IS NULL AND (state = 'available') = TRUE AND queue = " + queue + " AND scheduled_at <= " + now
 }
 
 // GetExecutor returns the executor for statements outside a caller's transaction.
@@ -58,15 +66,23 @@ type fairExecutor struct {
 	fair *fair
 }
 
-// JobGetAvailable claims the next jobs, if the queue is due for a poll.
+// JobGetAvailable claims the next jobs, if the queue has some.
 func (e *fairExecutor) JobGetAvailable(ctx context.Context, p *riverdriver.JobGetAvailableParams) ([]*rivertype.JobRow, error) {
 	t := e.fair.queues[p.Queue]
-	if !t.due(time.Now()) {
-		return nil, nil
+	if !t.freed() {
+		if has, err := e.fair.waiting.has(ctx, p.Queue, t.poll); err != nil || !has {
+			return nil, err
+		}
 	}
 	return callWithoutDeadline(ctx, p, func(ctx context.Context, p *riverdriver.JobGetAvailableParams) ([]*rivertype.JobRow, error) {
 		return e.fair.take(ctx, t, p)
 	})
+}
+
+// QueueGet returns a queue that is not paused. Nothing pauses queues here, and River asks for each of them every two
+// seconds.
+func (e *fairExecutor) QueueGet(_ context.Context, p *riverdriver.QueueGetParams) (*rivertype.Queue, error) {
+	return &rivertype.Queue{Name: p.Name, Metadata: []byte("{}")}, nil
 }
 
 // JobSetStateIfRunningMany records how jobs ended. It frees their worker slots, also for jobs that never reached a
@@ -291,24 +307,27 @@ func (l *fetch) claim(ctx context.Context, tx *sql.Tx, chosen []turn) error {
 	return nil
 }
 
-// The columns that River's own statement sets (River v0.31.0, JobGetAvailable).
+// The columns that River's own statement sets (River v0.31.0, JobGetAvailable), and the unique key of jobs of
+// OnceWaiting: with it, a job of a killed node would keep others from being enqueued until River rescues it.
 const (
 	claimPostgres = `UPDATE river_job SET state = 'running', attempt = river_job.attempt + 1, attempted_at = COALESCE(CAST(? AS timestamptz), now()),
+	unique_key = CASE WHEN '` + onceTag + `' = ANY(river_job.tags) THEN NULL ELSE river_job.unique_key END,
 	attempted_by = array_append(CASE WHEN array_length(river_job.attempted_by, 1) >= CAST(? AS int)
 		THEN river_job.attempted_by[array_length(river_job.attempted_by, 1) + 2 - CAST(? AS int):] ELSE river_job.attempted_by END, CAST(? AS text))
 FROM locked WHERE river_job.id = locked.id RETURNING river_job.id`
 	claimSQLite = `UPDATE river_job SET state = 'running', attempt = attempt + 1, attempted_at = COALESCE(CAST(? AS text), datetime('now', 'subsec')),
+	unique_key = CASE WHEN EXISTS (SELECT 1 FROM json_each(tags) WHERE value = '` + onceTag + `') THEN NULL ELSE unique_key END,
 	attempted_by = json_insert((SELECT json_group_array(value) FROM (SELECT * FROM (
 		SELECT * FROM json_each(attempted_by) ORDER BY key DESC LIMIT ? - 1) ORDER BY key)), '$[#]', ?)
 WHERE id`
 )
 
-// now is the expression of the time up to which jobs are due. Its parameter is at.
-func (f *fair) now() string {
+// now is the expression of the time up to which jobs are due: at, or the database's clock if that is NULL.
+func (f *fair) now(at string) string {
 	if f.store.Postgres() {
-		return "COALESCE(CAST(? AS timestamptz), now())"
+		return "COALESCE(CAST(" + at + " AS timestamptz), now())"
 	}
-	return "COALESCE(CAST(? AS text), datetime('now', 'subsec'))"
+	return "COALESCE(CAST(" + at + " AS text), datetime('now', 'subsec'))"
 }
 
 // at is a fixed time from a test in the database's format, or nil for the database's clock.

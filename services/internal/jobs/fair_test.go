@@ -132,8 +132,9 @@ func TestClaimedLikeRiver(t *testing.T) {
 		for round := range 5 { // attempted_by keeps three of them
 			p := fetchParams()
 			p.MaxToLock, p.MaxAttemptedBy, p.ClientID = 1, 3, "node "+strconv.Itoa(round)
-			for _, exec := range []riverdriver.Executor{plain, j.client.Driver().GetExecutor()} {
-				j.queues[river.QueueDefault].polled = time.Time{}
+			fair := j.client.Driver().GetExecutor().(*fairExecutor) //nolint:forcetypeassert // see take
+			fair.fair.waiting.asked = time.Time{}
+			for _, exec := range []riverdriver.Executor{plain, fair} {
 				if jobs, err := exec.JobGetAvailable(t.Context(), p); err != nil || len(jobs) != 1 {
 					t.Fatalf("%v, %v", jobs, err)
 				}
@@ -161,6 +162,35 @@ func TestClaimedLikeRiver(t *testing.T) {
 			if _, err := writer.ExecContext(t.Context(), "UPDATE river_job SET state = 'available'"); err != nil {
 				t.Fatal(err)
 			}
+		}
+	})
+}
+
+// TestClaimReleasesTheUniqueKey: as soon as a job of OnceWaiting is claimed, another one can be enqueued, also if the
+// node dies before the job begins. The key of other jobs stays until they end.
+func TestClaimReleasesTheUniqueKey(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, o store.Options) {
+		st, j := newNode(t, o)
+		put := func(opts river.InsertOpts, text string) {
+			t.Helper()
+			err := st.Write(tenant.System(t.Context()), func(ctx context.Context, _ *ent.Tx) error { return j.Enqueue(ctx, note{text}, &opts) })
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		unique := river.InsertOpts{UniqueOpts: river.UniqueOpts{ByArgs: true}}
+		for range 2 {
+			put(OnceWaiting(), "once")
+			put(unique, "other")
+		}
+		if got := take(t, j, 10); len(got) != 2 {
+			t.Fatalf("claimed %d jobs", len(got))
+		}
+		put(OnceWaiting(), "once")
+		put(unique, "other")
+		if n := count(t, st, "SELECT COUNT(*) FROM river_job"); n != 3 {
+			t.Errorf("there are %d jobs, want another one that is unique while it waits", n)
 		}
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -132,14 +131,21 @@ func newDriver(st *store.Store, queues map[string]*turns) riverdriver.Driver[*sq
 // rollback removes it. If opts is nil, the options of args apply (river.JobArgsWithInsertOpts). Enqueueing a unique
 // job that is already waiting does nothing and is no error.
 func (j *Jobs) Enqueue(ctx context.Context, args river.JobArgs, opts *river.InsertOpts) error {
+	_, err := j.EnqueueTask(ctx, args, opts)
+	return err
+}
+
+// EnqueueTask is Enqueue for jobs that clients watch. It returns the id of the job, or of the job that already waits.
+func (j *Jobs) EnqueueTask(ctx context.Context, args river.JobArgs, opts *river.InsertOpts) (id int64, err error) {
 	tx, ok := j.store.Tx(ctx)
 	if !ok {
-		return fmt.Errorf("enqueue %s: not inside store.Write, or not with its context", args.Kind())
+		return 0, fmt.Errorf("enqueue %s: not inside store.Write, or not with its context", args.Kind())
 	}
-	if _, err := j.client.InsertTx(ctx, tx, args, opts); err != nil {
-		return fmt.Errorf("enqueue %s: %w", args.Kind(), err)
+	inserted, err := j.client.InsertTx(ctx, tx, args, opts)
+	if err != nil {
+		return 0, fmt.Errorf("enqueue %s: %w", args.Kind(), err)
 	}
-	return nil
+	return inserted.Job.ID, nil
 }
 
 // maxDepth bounds the count of a queue's jobs in one state, because metrics read it often.
@@ -184,31 +190,4 @@ func (j *Jobs) Waiting(ctx context.Context, queue string, deploymentID int64) (n
 		return 0, fmt.Errorf("count waiting jobs: %w", err)
 	}
 	return n, nil
-}
-
-// Lost returns the arguments of jobs of a kind that were claimed before a time and are still running. River rescues
-// jobs of dead workers only after an hour. A caller that cannot wait, and whose jobs are idempotent, enqueues them
-// again.
-func (j *Jobs) Lost(ctx context.Context, kind string, before time.Time) ([]json.RawMessage, error) {
-	reader, _ := j.store.DB()
-	query := "SELECT args FROM river_job WHERE state = 'running' AND kind = '" + kind + "' AND attempted_at < "
-	if j.store.Postgres() {
-		query += "CAST('" + before.UTC().Format(time.RFC3339Nano) + "' AS timestamptz)"
-	} else {
-		query += "'" + before.UTC().Format("2006-01-02 15:04:05.000") + "'"
-	}
-	rows, err := reader.QueryContext(ctx, query)
-	if err != nil {
-		return nil, fmt.Errorf("read lost jobs: %w", err)
-	}
-	defer func() { _ = rows.Close() }()
-	var lost []json.RawMessage
-	for rows.Next() {
-		var args []byte
-		if err := rows.Scan(&args); err != nil {
-			return nil, fmt.Errorf("read lost jobs: %w", err)
-		}
-		lost = append(lost, args)
-	}
-	return lost, rows.Err()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"regexp"
 	"strconv"
 	"strings"
@@ -91,6 +92,13 @@ func TestPlans(t *testing.T) {
 				if n := pages(plan); n == 0 || n > 200 || strings.Contains(plan, "Seq Scan") || !strings.Contains(plan, store.TurnsIndex) {
 					t.Errorf("%d pages:\n%s", n, plan)
 				}
+			}
+			db.plans = nil
+			if found, err := exec.fair.waiting.read(t.Context(), db); err != nil || !maps.Equal(found, map[string]bool{"default": true}) {
+				t.Fatalf("queues with jobs: %v, %v", found, err)
+			}
+			if plan := db.plans[0]; pages(plan) == 0 || pages(plan) > 20 || strings.Contains(plan, "Seq Scan") {
+				t.Error(plan)
 			}
 		})
 	}

@@ -53,6 +53,49 @@ func TestQueuesDoNotWaitForEachOther(t *testing.T) {
 	})
 }
 
+// TestWaiting: the database is asked once for all queues, and again when the answer is too old for a queue.
+func TestWaiting(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, o store.Options) {
+		st := storetest.Open(t, o)
+		log, _ := newLogger(t)
+		j := newJobs(t, st, log, Work{Register: newNotes().register, Queues: []Queue{{Name: "other", Workers: 1}, {Name: "empty", Workers: 1}}})
+		put := func(queue string, at time.Time) {
+			err := st.Write(tenant.System(t.Context()), func(ctx context.Context, _ *ent.Tx) error {
+				return j.Enqueue(ctx, note{"x"}, &river.InsertOpts{Queue: queue, ScheduledAt: at})
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		w := j.client.Driver().GetExecutor().(*fairExecutor).fair.waiting //nolint:forcetypeassert // see take
+		want := func(queue string, old time.Duration, want bool) {
+			t.Helper()
+			if has, err := w.has(t.Context(), queue, old); err != nil || has != want {
+				t.Errorf("%s has jobs: %v, %v", queue, has, err)
+			}
+		}
+		put(river.QueueDefault, time.Time{})
+		put("other", time.Time{})
+		put("empty", time.Now().Add(time.Hour))
+		want("empty", 0, false)
+		put("empty", time.Time{})
+		want("other", time.Hour, true)
+		want("other", time.Hour, false) // it was polled since
+		want(river.QueueDefault, time.Hour, true)
+		want("empty", time.Hour, false) // too new for the answer
+		want("empty", 0, true)
+
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := w.has(ended, "other", 0); err == nil {
+			t.Error("a failed query is no error")
+		}
+		want("other", time.Hour, false) // not each queue repeats a query that fails
+		want("other", 0, true)
+	})
+}
+
 // TestDepth: counting has the same cost for any number of waiting jobs.
 func TestDepth(t *testing.T) {
 	t.Parallel()

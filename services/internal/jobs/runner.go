@@ -2,9 +2,7 @@ package jobs
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"slices"
 	"strconv"
 
 	"github.com/riverqueue/river"
@@ -28,7 +26,7 @@ func OnceWaiting() river.InsertOpts {
 			ByArgs: true,
 			ByState: []rivertype.JobState{
 				rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRetryable, rivertype.JobStateScheduled,
-				rivertype.JobStateRunning, // River requires this state; runner removes the unique key
+				rivertype.JobStateRunning, // River requires this state; a claim removes the unique key
 			},
 		},
 	}
@@ -51,8 +49,7 @@ func FromContext(ctx context.Context) *Jobs {
 // Audited adds the changes of jobs that call audit.Change to the audit trail. Call it before Start.
 func (j *Jobs) Audited(trail *audit.Trail) { j.trail = trail }
 
-// Work frees the job's worker slot when it ends, and adds the job to its log records and audit entries. It also
-// removes the unique key of a job of OnceWaiting, so that another one can be enqueued.
+// Work frees the job's worker slot when it ends, and adds the job to its log records and audit entries.
 func (r *runner) Work(ctx context.Context, job *rivertype.JobRow, doInner func(context.Context) error) error {
 	defer r.jobs.queues[job.Queue].end(job.ID)
 	ctx = context.WithValue(store.ForJob(ctx), jobsKey{}, r.jobs)
@@ -63,13 +60,5 @@ func (r *runner) Work(ctx context.Context, job *rivertype.JobRow, doInner func(c
 		})
 	}
 	ctx = telemetry.WithAttrs(ctx, slog.String("job", job.Kind), slog.Int64("job_id", job.ID))
-	if slices.Contains(job.Tags, onceTag) {
-		_, writer := r.jobs.store.DB()
-		short, cancel := context.WithTimeout(ctx, timeoutGrace) // the job's own timeout has not begun
-		defer cancel()
-		if _, err := writer.ExecContext(short, "UPDATE river_job SET unique_key = NULL WHERE id = "+strconv.FormatInt(job.ID, 10)); err != nil {
-			return fmt.Errorf("release the unique key of %s: %w", job.Kind, err)
-		}
-	}
 	return doInner(ctx)
 }

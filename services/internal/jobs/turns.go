@@ -34,8 +34,7 @@ type turns struct {
 	running map[int64]int
 	owners  map[int64]int64
 
-	poll   time.Duration // minimum time between two polls of the database without a reason
-	polled time.Time
+	poll time.Duration // maximum time until a new job is seen
 	// more: jobs were left waiting. ended: a job has ended since.
 	more, ended bool
 }
@@ -44,16 +43,13 @@ func newTurns(poll time.Duration) *turns {
 	return &turns{poll: poll, runs: map[int64]int64{}, running: map[int64]int{}, owners: map[int64]int64{}}
 }
 
-// due reports whether to query the database now: after the poll interval, or when a job has ended while others
-// wait.
-func (t *turns) due(now time.Time) bool {
+// freed reports whether a job has ended while others wait, so that one can begin at once.
+func (t *turns) freed() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if now.Sub(t.polled) < t.poll && !(t.more && t.ended) {
-		return false
-	}
-	t.polled, t.ended = now, false
-	return true
+	freed := t.more && t.ended
+	t.ended = false
+	return freed
 }
 
 // setMore records whether jobs were left waiting.

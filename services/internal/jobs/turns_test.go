@@ -227,31 +227,20 @@ func TestThreshold(t *testing.T) {
 	}
 }
 
-// TestDue: the database is polled once per interval, and sooner when a slot becomes free while jobs wait.
-func TestDue(t *testing.T) {
+// TestFreed: a job that has ended is a reason to poll only while others wait, and only once.
+func TestFreed(t *testing.T) {
 	t.Parallel()
-	q, now := newTurns(time.Second), time.Now()
-	for i, step := range []struct {
-		after       time.Duration
-		more, ended bool
-		want        bool
-	}{
-		{want: true},
-		{after: 900 * time.Millisecond},
-		{after: 100 * time.Millisecond, want: true},
-		{after: 100 * time.Millisecond, ended: true},
-		{more: true, want: true},
-		{after: 100 * time.Millisecond, more: true},
-		{after: 100 * time.Millisecond, more: true, ended: true, want: true},
+	q := newTurns(time.Second)
+	for i, step := range []struct{ more, ended, want bool }{
+		{}, {ended: true}, {more: true}, {more: true, ended: true, want: true}, {more: true},
 	} {
-		now = now.Add(step.after)
 		q.setMore(step.more)
 		if step.ended {
 			q.begin(turn{job: 1})
 			q.end(1)
 		}
-		if got := q.due(now); got != step.want {
-			t.Errorf("step %d: due is %v", i, got)
+		if got := q.freed(); got != step.want {
+			t.Errorf("step %d: freed is %v", i, got)
 		}
 	}
 }

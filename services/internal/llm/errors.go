@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 
+	"google.golang.org/grpc/status"
+
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/egress"
 )
@@ -36,6 +38,18 @@ func retryable(format string, args ...any) error {
 func IsPermanent(err error) bool {
 	var f *failure
 	return errors.Is(err, ErrNotConfigured) || errors.As(err, &f) && f.permanent
+}
+
+// Text returns the text of a failed call, which is safe to show. It is empty for other errors.
+func Text(err error) string {
+	var f *failure
+	switch {
+	case errors.Is(err, ErrNotConfigured):
+		return status.Convert(ErrNotConfigured).Message()
+	case errors.As(err, &f):
+		return f.text
+	}
+	return ""
 }
 
 // explain returns the error of a failed call in the words of this package. status is 0 when there was no response.

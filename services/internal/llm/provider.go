@@ -69,8 +69,16 @@ func New(c Config, guard *egress.Guard) *Provider {
 	}
 }
 
-// Configured reports whether there is a model.
-func (p *Provider) Configured() bool { return p.config.URL != "" && p.config.Model != "" }
+// Configured reports whether there is a model; a nil provider has none.
+func (p *Provider) Configured() bool { return p != nil && p.config.URL != "" && p.config.Model != "" }
+
+// Model returns the name of the configured model; empty without one.
+func (p *Provider) Model() string {
+	if !p.Configured() {
+		return ""
+	}
+	return p.config.Model
+}
 
 // Named reports whether name means this provider: the host of its URL ("api.openai.com"), or a label of the host
 // ("openai") except the last. It ignores case.

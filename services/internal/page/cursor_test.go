@@ -26,6 +26,14 @@ func TestCursorRoundTrip(t *testing.T) {
 		if err != nil || !ok || got != want {
 			t.Fatalf("got %v %v %v, want %v", got, ok, err, want)
 		}
+		word := rapid.String().Draw(t, "word")
+		of, got, ok, err := DecodeWord(d, EncodeWord(d, word, want))
+		if err != nil || !ok || got != want || of != word {
+			t.Fatalf("got %q %v %v %v, want %q %v", of, got, ok, err, word, want)
+		}
+		if _, _, err := Decode(d, EncodeWord(d, word, want)); !apierr.Is(err, errorsv1.Reason_REASON_INVALID_CURSOR) {
+			t.Fatalf("the cursor of another order: got %v, want INVALID_CURSOR", err)
+		}
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 
 	"github.com/tink-crypto/tink-go/v2/aead"
 	"github.com/tink-crypto/tink-go/v2/insecurecleartextkeyset"
@@ -27,6 +28,8 @@ var ErrUnseal = errors.New("cannot unseal: the value is damaged, or was sealed w
 type Keyring struct {
 	path string
 	aead tink.AEAD
+	// stored are the stored keys that were read, by storedKey.
+	stored sync.Map
 }
 
 // Open loads the key file. If it does not exist and create is true, Open creates it (mode 0600, missing parent

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"slices"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/setting"
@@ -11,9 +12,18 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
+// storedKey names a key of a store.
+type storedKey struct {
+	store *store.Store
+	name  string
+}
+
 // StoredKey returns 32 random bytes that are the same on every node and at every start. The first request for a name
-// generates them; the store keeps them sealed.
+// generates them; the store keeps them sealed. Later requests for the same key read nothing.
 func (k *Keyring) StoredKey(ctx context.Context, st *store.Store, name string) (key []byte, err error) {
+	if known, ok := k.stored.Load(storedKey{st, name}); ok {
+		return slices.Clone(known.([]byte)), nil
+	}
 	sealed, err := k.Seal(RandomKey(), []byte(name))
 	if err != nil {
 		return nil, err
@@ -32,6 +42,7 @@ func (k *Keyring) StoredKey(ctx context.Context, st *store.Store, name string) (
 	if err != nil {
 		return nil, fmt.Errorf("key %q of the store: %w", name, err)
 	}
+	k.stored.Store(storedKey{st, name}, slices.Clone(key))
 	return key, nil
 }
 

@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"net/http"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"google.golang.org/grpc"
@@ -31,6 +33,10 @@ type Deps struct {
 	Keyring *secret.Keyring
 	Trail   *audit.Trail
 	Tokens  *access.Tokens
+	// Sessions are the sessions of the console.
+	Sessions *access.Sessions
+	// OIDC verifies the users of the OpenID Connect issuer; nil without one.
+	OIDC    *access.OIDC
 	Metrics *telemetry.Metrics
 	Egress  *egress.Guard
 	Model   *llm.Provider
@@ -39,6 +45,22 @@ type Deps struct {
 	// Jobs is the queue, and Reports the database of reports. Both are set when Parts.Services is called.
 	Jobs    *jobs.Jobs
 	Reports *Reports
+
+	shared map[any]any
+}
+
+// Shared returns the instance of a key that domains share, and creates it on first use. Domains are called one after
+// the other.
+func Shared[T any](d *Deps, key any, create func() T) T {
+	if known, ok := d.shared[key].(T); ok {
+		return known
+	}
+	if d.shared == nil {
+		d.shared = map[any]any{}
+	}
+	made := create()
+	d.shared[key] = made
+	return made
 }
 
 // Parts are what a domain adds to a server.
@@ -47,6 +69,13 @@ type Parts struct {
 	Background []jobs.Work
 	// Services creates the service groups, on nodes that serve requests. nil means none.
 	Services func(context.Context) ([]Service, error)
+	// Documents are public JSON documents by their path, which never change while the server runs.
+	Documents map[string][]byte
+	// Sites serve all HTTP requests below their path, such as /console/.
+	Sites map[string]http.Handler
+	// Identify finds the caller of an HTTP request without an Authorization header; see gateway.Config. At most one
+	// domain has it.
+	Identify func(*http.Request) (context.Context, error)
 }
 
 // Service is one service group: its handlers on the gRPC server, and its routes on the HTTP gateway.
@@ -104,4 +133,24 @@ func services(ctx context.Context, parts []Parts) (groups []Service, err error) 
 		groups = append(groups, of...)
 	}
 	return groups, nil
+}
+
+// sites returns the sites of all domains, and the one function that identifies the callers of a session.
+func sites(parts []Parts) (all map[string]http.Handler, identify func(*http.Request) (context.Context, error)) {
+	all = map[string]http.Handler{}
+	for _, p := range parts {
+		maps.Copy(all, p.Sites)
+		if p.Identify != nil {
+			identify = p.Identify
+		}
+	}
+	return all, identify
+}
+
+func documents(parts []Parts) map[string][]byte {
+	all := map[string][]byte{}
+	for _, p := range parts {
+		maps.Copy(all, p.Documents)
+	}
+	return all
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/fullstorydev/grpchan"
 
+	"github.com/palisade/palisade/gen/openapi"
 	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/chain"
@@ -29,6 +31,11 @@ type httpParts struct {
 	metrics  *telemetry.Metrics
 	tracing  *telemetry.Tracing
 	tls      *tls.Config // nil for plain HTTP
+	// documents are public JSON documents by path.
+	documents map[string][]byte
+	sites     map[string]http.Handler
+	// identify finds the callers of sessions; nil without them.
+	identify func(*http.Request) (context.Context, error)
 }
 
 // httpServer creates the server of the HTTP port. The gateway calls the same handlers through the same links as the
@@ -38,17 +45,25 @@ func httpServer(parts httpParts) (*http.Server, error) {
 	unary, stream := chain.Interceptors(parts.links)
 	conn := inprocess.New(inprocess.Config{Unary: unary, Stream: stream, Logger: parts.log})
 	parts.handlers.ForEach(conn.RegisterService)
+	routes := map[string]http.Handler{
+		"/healthz":               http.HandlerFunc(parts.probes.live),
+		"/readyz":                http.HandlerFunc(parts.probes.readiness),
+		"/openapi.json":          jsonDocument(openapi.JSON),
+		"/.well-known/jwks.json": parts.issuer.JWKS(),
+		"/login":                 newLoginPage(cfg.OIDCClientID != ""),
+	}
+	for path, document := range parts.documents {
+		routes[path] = jsonDocument(document)
+	}
 	handler, err := gateway.New(gateway.Config{
-		Conn:     conn,
-		Services: exposed(parts.groups),
-		Rules:    parts.rules.Rule,
-		Routes: map[string]http.Handler{
-			"/healthz":               http.HandlerFunc(parts.probes.live),
-			"/readyz":                http.HandlerFunc(parts.probes.readiness),
-			"/openapi.json":          http.HandlerFunc(serveOpenAPI),
-			"/.well-known/jwks.json": parts.issuer.JWKS(),
-			"/login":                 newLoginPage(),
-		},
+		Conn:          conn,
+		Services:      exposed(parts.groups),
+		Rules:         parts.rules.Rule,
+		Routes:        routes,
+		Sites:         parts.sites,
+		Identify:      parts.identify,
+		Spellings:     spellings,
+		Page:          newLinkPages(cfg.BaseURL()).Page,
 		HSTS:          parts.tls != nil || cfg.BehindProxy,
 		MaxBody:       int64(cfg.MaxBody),
 		MaxUpload:     int64(cfg.MaxUpload),

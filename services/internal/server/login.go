@@ -1,11 +1,8 @@
 package server
 
 import (
-	"crypto/sha256"
 	_ "embed"
-	"encoding/base64"
 	"html"
-	"io"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -13,10 +10,7 @@ import (
 	"strings"
 )
 
-// The page and its contents. html/template would keep every exported method of the program in the binary.
 var (
-	//go:embed login.html
-	loginHTML string
 	//go:embed login_form.html
 	loginForm string
 	//go:embed login_incomplete.html
@@ -24,7 +18,8 @@ var (
 )
 
 // loginPage is the page of a scanner's interactive login (scan protocol, section 2, row 9). A user who may send results
-// enters a JSON Web Token. The page sends it to ConfirmTokenRequest in a header; it is never part of a URL.
+// is signed in to the console, or enters a JSON Web Token. The page sends it to ConfirmTokenRequest in a header; it is
+// never part of a URL.
 type loginPage struct {
 	form       string
 	incomplete string
@@ -47,22 +42,24 @@ const tailLength = 6
 // requestKey is the form of keys that ConfirmTokenRequest accepts.
 var requestKey = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
-func newLoginPage() *loginPage {
-	form := strings.Replace(loginHTML, "{{content}}", loginForm, 1)
+// How a user without a session of the console signs in, with and without an identity provider.
+const (
+	signInByProvider = "<a id=\"provider\">Sign in with your identity provider</a>, or enter a token."
+	signInByLink     = "Open a link of <code>palisade console-link</code> in this browser and load this page again, or enter a token."
+)
+
+func newLoginPage(provider bool) *loginPage {
+	const title = "Log a scanner in"
+	signIn := signInByLink
+	if provider {
+		signIn = signInByProvider
+	}
+	form := newPage(title, strings.ReplaceAll(loginForm, "{{sign-in}}", signIn))
 	return &loginPage{
 		form:       form,
-		incomplete: strings.Replace(loginHTML, "{{content}}", loginIncomplete, 1),
-		policy: "default-src 'none'; script-src " + hashOf(form, "script") + "; style-src " + hashOf(form, "style") +
-			"; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+		incomplete: newPage(title, loginIncomplete),
+		policy:     basePolicy + "; script-src " + hashOf(form, "script") + "; style-src " + hashOf(form, "style") + "; connect-src 'self'",
 	}
-}
-
-// hashOf allows what is between the tags, and nothing else, in a Content-Security-Policy.
-func hashOf(page, tag string) string {
-	_, rest, _ := strings.Cut(page, "<"+tag+">")
-	content, _, _ := strings.Cut(rest, "</"+tag+">")
-	sum := sha256.Sum256([]byte(content))
-	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
 // ServeHTTP writes the page.
@@ -73,18 +70,11 @@ func (p *loginPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body = strings.NewReplacer("{{asks}}", html.EscapeString(request.Asks), "{{tail}}", html.EscapeString(request.Tail),
 			"{{key}}", html.EscapeString(request.Key)).Replace(p.form)
 	}
-	header := w.Header()
-	header.Set("Content-Type", "text/html; charset=utf-8")
-	header.Set("Content-Security-Policy", p.policy)
-	header.Set("Cross-Origin-Opener-Policy", "same-origin")
-	header.Set("Cross-Origin-Resource-Policy", "same-origin")
-	header.Set("Referrer-Policy", "no-referrer")
-	header.Set("X-Frame-Options", "DENY")
-	header.Set("Content-Length", strconv.Itoa(len(body)))
+	status := http.StatusOK
 	if request.Key == "" {
-		w.WriteHeader(http.StatusBadRequest)
+		status = http.StatusBadRequest
 	}
-	_, _ = io.WriteString(w, body) // the caller may be gone
+	writePage(w, status, p.policy, body)
 }
 
 func newLoginRequest(query url.Values) loginRequest {

@@ -30,6 +30,11 @@ func send(t *testing.T, method, url, token, body string) (*http.Response, string
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
+	return exchange(t, request)
+}
+
+func exchange(t *testing.T, request *http.Request) (*http.Response, string) {
+	t.Helper()
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +55,7 @@ func TestLoginPage(t *testing.T) {
 	if response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != "text/html; charset=utf-8" {
 		t.Fatalf("%d %v", response.StatusCode, response.Header)
 	}
-	for _, want := range []string{"<p>A scanner asks for a token", "<code>2d7a90</code>", `data-key="` + loginKey + `"`, "SEMGREP_APP_TOKEN"} {
+	for _, want := range []string{"<p>A scanner asks for a token", "<code>2d7a90</code>", "palisade console-link", `data-key="` + loginKey + `"`, "SEMGREP_APP_TOKEN"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("%s is not in the page:\n%s", want, page)
 		}

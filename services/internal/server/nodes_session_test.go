@@ -32,7 +32,7 @@ func TestCopySeesIdleServer(t *testing.T) {
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
 	sessions := 0
-	for deadline := time.Now().Add(time.Minute); sessions == 0; <-time.After(10 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); sessions == 0; <-time.After(10 * time.Millisecond) {
 		if err := conn.QueryRow(t.Context(), `SELECT COUNT(*) FROM pg_stat_activity
 			WHERE datname = current_database() AND starts_with(application_name, $1)`, store.SessionName).Scan(&sessions); err != nil {
 			t.Fatal(err)

@@ -9,8 +9,6 @@ import (
 
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
-
-	"github.com/palisade/palisade/gen/openapi"
 )
 
 // readyTimeout limits the database query of a readiness probe.
@@ -118,8 +116,10 @@ func writeProbe(w http.ResponseWriter, code int, text string) {
 	_, _ = io.WriteString(w, text+"\n") // a client that has gone needs no response
 }
 
-// serveOpenAPI serves the description of the HTTP API, which is public.
-func serveOpenAPI(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(openapi.JSON) // a client that has gone is not our error
+// jsonDocument serves a public JSON document.
+func jsonDocument(document []byte) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(document) // a client that has gone is not our error
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"runtime"
 	"slices"
 	"time"
@@ -92,7 +93,8 @@ func (s *Server) open(ctx context.Context, stderr io.Writer, domains []Domain) (
 	if err := s.openQueue(deps, background(parts)); err != nil {
 		return err
 	}
-	ports := portParts{store: st, who: who, metrics: metrics, tracing: tracing, tls: tlsConfig}
+	ports := portParts{store: st, who: who, metrics: metrics, tracing: tracing, tls: tlsConfig, documents: documents(parts)}
+	ports.sites, ports.identify = sites(parts)
 	if s.config.Has(config.RoleAPI) {
 		if deps.Reports, err = s.openReports(ctx, st, metrics); err != nil {
 			return err
@@ -125,6 +127,10 @@ type portParts struct {
 	metrics *telemetry.Metrics
 	tracing *telemetry.Tracing
 	tls     *tls.Config // nil for plain text
+	// documents are public JSON documents by path.
+	documents map[string][]byte
+	sites     map[string]http.Handler
+	identify  func(*http.Request) (context.Context, error)
 }
 
 // openAPI creates the servers of both API ports of a node that serves requests.
@@ -140,6 +146,7 @@ func (s *Server) openAPI(groups []Service, p portParts) error {
 	s.http, err = httpServer(httpParts{
 		config: s.config, log: s.log, groups: groups, handlers: handlers, links: links, rules: rules,
 		issuer: p.who.issuer, probes: s.probes, metrics: p.metrics, tracing: p.tracing, tls: p.tls,
+		documents: p.documents, sites: p.sites, identify: p.identify,
 	})
 	return err
 }
@@ -156,6 +163,7 @@ func (s *Server) makeDeps(st *store.Store, who *identities, metrics *telemetry.M
 	}
 	return &Deps{
 		Config: s.config, Log: s.log, Store: st, Keyring: who.keyring, Trail: who.trail, Tokens: access.NewTokens(st), Metrics: metrics,
+		Sessions: who.sessions, OIDC: who.oidc,
 		Egress: guard, Model: openModel(s.config, guard, metrics), Calls: &s.calls, Spool: files,
 	}, nil
 }
@@ -247,6 +255,8 @@ type identities struct {
 	keyring       *secret.Keyring
 	trail         *audit.Trail
 	issuer        *access.Issuer
+	oidc          *access.OIDC // nil without an issuer
+	sessions      *access.Sessions
 	authenticator *access.Authenticator
 }
 
@@ -272,7 +282,9 @@ func (s *Server) openAccess(ctx context.Context, st *store.Store, stderr io.Writ
 	if err != nil {
 		return nil, err
 	}
-	first, err := access.Bootstrap(ctx, st, access.BootstrapOptions{Slug: cfg.Deployment, Name: cfg.DeploymentLabel(), Token: cfg.BootstrapToken})
+	first, err := access.Bootstrap(ctx, st, access.BootstrapOptions{
+		Slug: cfg.Deployment, Name: cfg.DeploymentLabel(), Token: cfg.BootstrapToken, PoliciesMigrated: cfg.PoliciesMigrated,
+	})
 	if err != nil {
 		return nil, apierr.Plain(err)
 	}
@@ -280,6 +292,9 @@ func (s *Server) openAccess(ctx context.Context, st *store.Store, stderr io.Writ
 		s.log.Info("first start: a deployment, an administrator and an API token were created",
 			"deployment", first.Deployment.Slug, "administrator", first.Email, "token_hint", first.TokenHint)
 		// Print it at once: if the start fails further on, the token exists and will never be shown again.
+		if err := s.printConsoleLink(ctx, st, stderr, first.Email); err != nil {
+			return nil, err
+		}
 		if err := printFirstToken(stderr, cfg.BaseURL(), first.TokenValue); err != nil {
 			return nil, err
 		}
@@ -287,9 +302,11 @@ func (s *Server) openAccess(ctx context.Context, st *store.Store, stderr io.Writ
 	if err := s.warnOfSignIn(ctx, st); err != nil {
 		return nil, err
 	}
-	authenticator := access.NewAuthenticator(st, issuer, oidc, s.log)
+	sessions := access.NewSessions(st, cfg.SessionIdle, cfg.SessionLifetime, s.log)
+	s.onClose("sessions", sessions.Close)
+	authenticator := access.NewAuthenticator(st, issuer, oidc, sessions, s.log)
 	s.onClose("authenticator", authenticator.Close)
-	return &identities{keyring: keyring, trail: trail, issuer: issuer, authenticator: authenticator}, nil
+	return &identities{keyring: keyring, trail: trail, issuer: issuer, oidc: oidc, sessions: sessions, authenticator: authenticator}, nil
 }
 
 // printFirstToken shows the first API token with a working example request. token is empty when the operator chose it:
@@ -309,7 +326,7 @@ func printFirstToken(w io.Writer, url, token string) error {
 
 `, url, token)
 	if err != nil {
-		return fmt.Errorf("print the first API token (it is stored; make another with: palisade token create): %w", err)
+		return fmt.Errorf("print the first API token (it is stored; make another with: palisade token create --scopes web-api): %w", err)
 	}
 	return nil
 }
@@ -328,7 +345,7 @@ func (s *Server) makeChain(
 	draining, drain := context.WithCancel(context.Background())
 	s.drain = drain
 	s.onClose("streams", func(context.Context) error { drain(); return nil })
-	links, err := chain.New(chain.Deps{
+	links := chain.New(chain.Deps{
 		Log: s.log, Metrics: metrics, Rules: rules, Authenticator: who.authenticator, Store: st, Trail: who.trail, Validator: validator,
 		RateLimit: s.config.RateLimit, DeploymentRateLimit: s.config.RateLimitDeployment / float64(max(1, s.config.RateLimitNodes)),
 		Uploads: chain.UploadLimits{
@@ -339,7 +356,7 @@ func (s *Server) makeChain(
 		Corrupt: func(err error) { s.probes.damaged(context.Background(), s.log, err.Error()) },
 		Intake:  intake.New(s.config.ReceiveBudget(), runtime.GOMAXPROCS(0)-1), MaxMessage: int64(s.config.MaxBody),
 	})
-	return rules, links, err
+	return rules, links, nil
 }
 
 func (s *Server) openMetricsPort(metrics *telemetry.Metrics) {

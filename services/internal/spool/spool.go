@@ -61,7 +61,7 @@ func Open(dir string, limits Limits, refused func()) (*Spool, error) {
 }
 
 // filePattern matches the name of a file between its creation and the removal of its name.
-var filePattern = regexp.MustCompile(`^(report|envelope|results|import)-[0-9]+$`)
+var filePattern = regexp.MustCompile(`^(report|envelope|converted|facts|results|import)-[0-9]+$`)
 
 func removeLeftovers(dir string) error {
 	entries, err := os.ReadDir(dir)

@@ -57,15 +57,15 @@ func PlannerSettings(settings ...string) string {
 	return statement
 }
 
-// PlanByIndexes makes PostgreSQL use indexes that return rows in the requested order for the rest of the
-// transaction, and plan each statement for its parameters. Without statistics, all indexes with the same leading
-// columns have the same cost, and PostgreSQL may choose a useless one, unless sorting is ruled out. It does nothing
-// on SQLite.
+// PlanByIndexes makes PostgreSQL use indexes, first the ones that return rows in the requested order, for the rest of
+// the transaction, and plan each statement for its parameters. Without statistics, all indexes with the same leading
+// columns have the same cost, and PostgreSQL may choose a useless one, unless sorting is ruled out. It would scan a
+// table to find a thousand ids in 4,000 pages. PlanByIndexes does nothing on SQLite.
 func (s *Store) PlanByIndexes(ctx context.Context, tx *ent.Tx) error {
 	if !s.Postgres() {
 		return nil
 	}
-	if _, err := tx.ExecContext(ctx, PlannerSettings("enable_sort=off", "enable_incremental_sort=off", customPlans)); err != nil {
+	if _, err := tx.ExecContext(ctx, PlannerSettings("enable_seqscan=off", "enable_sort=off", "enable_incremental_sort=off", customPlans)); err != nil {
 		return fmt.Errorf("set planner options: %w", err)
 	}
 	return nil

@@ -38,7 +38,7 @@ func TestWritesThatWaitForALock(t *testing.T) {
 	for st.Waiting() == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	ctx, cancel := context.WithTimeout(quiet, 30*time.Second)
+	ctx, cancel := context.WithTimeout(quiet, 2*time.Minute)
 	defer cancel()
 	if err := st.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		own, _ := st.Tx(ctx)

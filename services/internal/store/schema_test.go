@@ -69,7 +69,9 @@ func writerOf(st *store.Store) *sql.DB {
 }
 
 // serverTables belong to the server and not to one deployment, or are the deployments.
-var serverTables = map[string]bool{"deployments": true, "settings": true, "signing_keys": true, "users": true}
+var serverTables = map[string]bool{"deployments": true, "settings": true, "signing_keys": true, "users": true,
+	// Users sign in before it is known which deployments they use.
+	"console_links": true, "sessions": true}
 
 // acrossTenants has the only indexes of tenant tables that do not begin with the deployment. With sharding by
 // tenant, the unique ones would become lookup tables that name the shard, and the others would be scanned on each
@@ -78,6 +80,7 @@ var acrossTenants = map[string]string{
 	// Random values in requests, looked up before the deployment is known.
 	"tokens_by_hash":         "the credential names the deployment",
 	"token_requests_by_key":  "the key is all that a program has before it logs in",
+	"projects_by_badge":      "the key in the address of a badge names the project",
 	"scm_apps_by_request":    "a code host answers with the request's id only",
 	"scm_apps_by_webhook":    "the key in the address of a webhook names the deployment",
 	"scm_configs_by_webhook": "the key in the address of a webhook names the deployment",
@@ -85,11 +88,15 @@ var acrossTenants = map[string]string{
 	"memberships_of_user":  "which deployments a user may enter",
 	"invitations_of_email": "which deployments a new user was invited to",
 	// Background work reads due rows of all deployments.
-	"deliveries_finished":      "old deliveries to delete",
-	"webhook_events_by_time":   "old events to delete",
-	"webhook_receipts_by_time": "old receipts to delete",
-	"workflow_attempts_leased": "attempts whose worker has died",
-	"workflow_runs_finished":   "old runs to delete",
+	"automation_runs_by_age":     "old runs of all deployments are deleted",
+	"policy_runs_by_age":         "old runs of all deployments are deleted",
+	"notification_rules_reports": "rules whose next report is due",
+	"deliveries_finished":        "old deliveries to delete",
+	"exports_expired":            "expired exports to delete",
+	"webhook_events_by_time":     "old events to delete",
+	"webhook_receipts_by_time":   "old receipts to delete",
+	"workflow_attempts_leased":   "attempts whose worker has died",
+	"workflow_runs_finished":     "old runs to delete",
 }
 
 // readByID are tables that are read only by primary key.

@@ -12,6 +12,7 @@ import (
 
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/catalog"
@@ -225,6 +226,14 @@ func Micros(t time.Time) int64 { return t.UnixMicro() }
 
 // Time converts the tables' format to a time.
 func Time(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
+
+// Timestamp converts a nullable time of the tables to a message; nil stays nil.
+func Timestamp(micros *int64) *timestamppb.Timestamp {
+	if micros == nil {
+		return nil
+	}
+	return timestamppb.New(Time(*micros))
+}
 
 // Exec runs a statement that ent cannot build (INSERT … SELECT) inside a transaction. Placeholders are question
 // marks. It bypasses the policies of the schema, so the statement must name the deployment.

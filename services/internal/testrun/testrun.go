@@ -1,7 +1,10 @@
 // Package testrun reads the test settings of a run, from variables that servers ignore.
 package testrun
 
-import "os"
+import (
+	"os"
+	"testing"
+)
 
 // large is set by `make test-large`, for sizes that take minutes. Every other run tests the same with smaller sizes.
 var large = os.Getenv("TESTRUN_LARGE") != ""
@@ -13,4 +16,13 @@ func Size(ordinary, full int) int {
 		return full
 	}
 	return ordinary
+}
+
+// OnlyLarge skips a test that takes minutes, such as one of several processes or of very many rows, unless the large
+// tests run. A test must call it in its own body, where `make test-large` looks for it.
+func OnlyLarge(t testing.TB) {
+	t.Helper()
+	if !large {
+		t.Skip("takes minutes: make test-large runs it")
+	}
 }

@@ -28,6 +28,8 @@ type Message struct {
 	Payload []byte
 	// Subject is one line. Text is plain text of any length.
 	Subject, Text string
+	// HTML is another form of Text for e-mail; empty for none.
+	HTML string
 	// At is the time of the event.
 	At time.Time
 	// ObjectKey is the object's name below the bucket's prefix. The default is the date of At, a slash, EventID and

@@ -93,6 +93,9 @@ func (e *email) compose(m Message) (*mail.Msg, error) {
 	from := e.server.From
 	message.SetMessageIDWithValue(m.EventID + "@" + strings.TrimRight(from[strings.LastIndexByte(from, '@')+1:], "> "))
 	message.SetBodyString(mail.TypeTextPlain, m.Text)
+	if m.HTML != "" {
+		message.AddAlternativeString(mail.TypeTextHTML, m.HTML)
+	}
 	return message, nil
 }
 

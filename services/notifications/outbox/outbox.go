@@ -4,11 +4,13 @@ package outbox
 
 import (
 	"context"
+	"slices"
 
 	"github.com/riverqueue/river"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/notificationrule"
+	notificationsv1 "github.com/palisade/palisade/gen/palisade/notifications/v1"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
 )
@@ -40,9 +42,13 @@ func (Deliver) InsertOpts() river.InsertOpts {
 }
 
 // ScanFinished records that a scan of the context's deployment has ended; its findings are already stored. A deployment
-// without an enabled rule costs one query. Call it last in the transaction: other transactions that enqueue the same
-// job wait until this one commits.
-func ScanFinished(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs, scanID int64) error {
+// without an enabled rule, an automation and a policy costs three queries. Call it last in the transaction: other
+// transactions that enqueue the same job wait until this one commits.
+func ScanFinished(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs, deploymentID, scanID int64) error {
+	err := automate(ctx, tx, queue, notificationsv1.TriggerSource_TRIGGER_SOURCE_SCAN, Automate{DeploymentID: deploymentID, Cause: CauseScan, ID: scanID})
+	if err != nil {
+		return err
+	}
 	wanted, err := tx.NotificationRule.Query().Where(notificationrule.IsEnabled(true)).Exist(ctx)
 	if err != nil || !wanted {
 		return err
@@ -52,4 +58,16 @@ func ScanFinished(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs, scanID int6
 		return err
 	}
 	return queue.Enqueue(ctx, Deliver{Cause: CauseEvent}, nil)
+}
+
+// deliveriesPerInsert keeps a statement below SQLite's parameter limit.
+const deliveriesPerInsert = 200
+
+func insert(ctx context.Context, tx *ent.Tx, rows []*ent.DeliveryCreate) error {
+	for part := range slices.Chunk(rows, deliveriesPerInsert) {
+		if err := tx.Delivery.CreateBulk(part...).Exec(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -2,8 +2,6 @@ package outbox
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 
@@ -16,14 +14,10 @@ import (
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/notifications/payload"
-	"github.com/palisade/palisade/services/notifications/retry"
 )
 
 // KindWorkflow is the ledger's kind for messages of workflow steps.
 const KindWorkflow = "workflow"
-
-// deliveriesPerInsert keeps a statement below SQLite's parameter limit.
-const deliveriesPerInsert = 200
 
 // Workflow is a message from a step of a run.
 type Workflow struct {
@@ -61,14 +55,10 @@ func WorkflowMessage(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs, w Workfl
 	body := payload.Workflow(w.WorkflowMessage)
 	rows := make([]*ent.DeliveryCreate, len(rules))
 	for i, rule := range rules {
-		rows[i] = tx.Delivery.Create().SetDeploymentID(w.DeploymentID).SetRuleID(rule).SetEventID(event).SetKind(KindWorkflow).
-			SetProjectID(w.ProjectID).SetPayload(body).SetState("pending").SetNextAttemptAt(now).
-			SetGiveUpAt(now + retry.GiveUpAfter.Microseconds()).SetCreatedAt(now)
+		rows[i] = NewDelivery(tx, w.DeploymentID, rule, event, KindWorkflow, body, now).SetProjectID(w.ProjectID)
 	}
-	for part := range slices.Chunk(rows, deliveriesPerInsert) {
-		if err := tx.Delivery.CreateBulk(part...).Exec(ctx); err != nil {
-			return 0, err
-		}
+	if err := insert(ctx, tx, rows); err != nil {
+		return 0, err
 	}
 	return len(rows), queue.Enqueue(ctx, Deliver{Cause: CauseEvent}, nil)
 }
@@ -99,6 +89,5 @@ func rulesOf(ctx context.Context, tx *ent.Tx, w Workflow) (ids []int64, err erro
 }
 
 func (w Workflow) eventID() string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "workflow/%d/%d/%d/%q/%q", w.DeploymentID, w.RunID, w.SubmittedAt, w.Step, w.Path))
-	return "msg_" + hex.EncodeToString(sum[:16])
+	return eventID("workflow/%d/%d/%d/%q/%q", w.DeploymentID, w.RunID, w.SubmittedAt, w.Step, w.Path)
 }

@@ -19,7 +19,7 @@ var severities = map[int64]string{0: "info", 1: "warning", 2: "error"}
 
 // Describe returns subject and plain text for a body made by this package.
 func Describe(body []byte) (subject, text string) {
-	if title, message, ok := workflowMessage(body); ok {
+	if title, message, ok := ownMessage(body); ok {
 		return oneLine(title), message
 	}
 	var findings []struct {

@@ -45,6 +45,15 @@ func TestGoldenBodies(t *testing.T) {
 	bare.Metadata, bare.Severity = payload.Metadata{}, "low"
 	apitest.Golden(t, "findings", string(payload.Findings([]payload.Finding{example(), bare})))
 	apitest.Golden(t, "scan", string(payload.ScanFinished(exampleScan())))
+	stale := payload.Freshness{
+		DeploymentID: 1, ProjectID: 7, ScanID: 31, Project: "acme/web", Ref: "refs/heads/main", Tool: "gosec", State: "silent", Before: "late",
+		Since: time.Date(2026, 5, 4, 10, 20, 30, 123456000, time.UTC), SentAt: time.Date(2026, 5, 4, 10, 20, 30, 123456000, time.UTC),
+		Reason: "No successful scan for 92 days. Scanning is off.", TenantName: "acme",
+	}
+	apitest.Golden(t, "freshness", string(stale.Body()))
+	if subject, text := payload.Describe(stale.Body()); subject != "Scans of acme/web (main) by gosec are silent" || !strings.HasPrefix(text, stale.Reason) {
+		t.Errorf("%q %q", subject, text)
+	}
 	apitest.Golden(t, "sample", string(payload.Sample(time.Date(2026, 5, 4, 10, 20, 30, 123456000, time.UTC))))
 }
 

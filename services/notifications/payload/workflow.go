@@ -3,6 +3,7 @@ package payload
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -43,17 +44,16 @@ func Workflow(m WorkflowMessage) []byte {
 	return wrapper.close()
 }
 
-// workflowMessage parses a body made by Workflow; ok is false for others.
-func workflowMessage(body []byte) (title, text string, ok bool) {
-	if !bytes.HasPrefix(body, []byte(`{"`+workflowKey+`":`)) {
+// ownMessage parses a body of a message that the contract does not have; ok is false for others.
+func ownMessage(body []byte) (title, text string, ok bool) {
+	isOwn := func(key string) bool { return bytes.HasPrefix(body, []byte(`{"`+key+`":`)) }
+	if !slices.ContainsFunc([]string{workflowKey, heldKey, ruleAlertKey, freshnessKey, reportKey, automationKey, policyKey}, isOwn) {
 		return "", "", false
 	}
-	var wrapper struct {
-		Message struct {
-			Title string `json:"title"`
-			Text  string `json:"message"`
-		} `json:"palisade_workflow"`
-	}
+	var wrapper map[string]struct{ Title, Message string }
 	err := json.Unmarshal(body, &wrapper)
-	return wrapper.Message.Title, wrapper.Message.Text, err == nil
+	for _, message := range wrapper { // one
+		title, text = message.Title, message.Message
+	}
+	return title, text, err == nil
 }

@@ -35,34 +35,54 @@ type Facts struct {
 	// Status is a status of package lifecycle. Findings that are gone or that a person ignored never block. Findings that
 	// only autotriage ignored still block (contract facts, section 4).
 	Status string
-	// New is true if the finding did not exist before the scan.
+	// New is true if the finding is not in the base of the scan (see docs/policies.md, "What is new").
 	New bool
+	// BlockMode says that the rule's mode fails the scan, and that the scanner leaves that to the server.
+	BlockMode bool
+	// Place is what only automations compare; nil for policies.
+	Place *Place
 }
 
 // Decision is the result of the policies for the findings of a scan.
 type Decision struct {
 	// Block is true if the scan must fail.
 	Block bool
-	// Reason names the policies with the number of their findings; empty if nothing blocks.
+	// Reason names the policies, and the mode of rules, with the number of their findings; empty if nothing blocks.
 	Reason string
 	// MatchBasedIDs are the ids of the blocking findings, sorted and distinct, without empty ones.
 	MatchBasedIDs []string
+	// Blockers are the policies that block, in their order, and then the mode of rules.
+	Blockers []Blocker
 }
+
+// Blocker is a policy that blocks, or the mode of rules.
+type Blocker struct {
+	// Slug is the slug of the policy; empty for the mode of rules.
+	Slug string
+	// Name is its name.
+	Name string
+	// Reason is what the policy tells people; may be empty.
+	Reason string
+	// RuleMode says that it is the mode of rules, not a policy.
+	RuleMode bool
+	// Findings are the positions of its findings among the evaluated ones.
+	Findings []int
+}
+
+// ruleMode is the name of the blocker for rules in mode block.
+const ruleMode = "rules in mode block"
 
 // Policy is a compiled policy.
 type Policy struct {
-	name       string
+	id         int64 // 0 if it is not stored
+	slug, name string
 	reason     string // shown to people with the name
 	blocks     bool
-	any        bool
-	conditions []condition
-}
-
-// condition matches findings with a word among values, or without any if exclude is set.
-type condition struct {
-	words   func(*Facts) []string
-	values  map[string]bool
-	exclude bool
+	actions    []string
+	acts       []Act
+	version    string
+	updatedAt  int64
+	filter     Filter
 }
 
 // Load reads the active policies of the context's deployment in one query.
@@ -82,6 +102,7 @@ func Load(ctx context.Context, reader *ent.Client) ([]Policy, error) {
 		if err != nil {
 			return nil, fmt.Errorf("remediation policy %s: %w", row.Slug, err)
 		}
+		policy.id, policy.slug, policy.updatedAt = row.ID, row.Slug, row.UpdatedAt
 		policies = append(policies, policy)
 	}
 	return policies, nil
@@ -89,11 +110,18 @@ func Load(ctx context.Context, reader *ent.Client) ([]Policy, error) {
 
 // Compile compiles a policy. It returns an error for unknown words.
 func Compile(from *policiesv1.RemediationPolicy) (Policy, error) {
-	policy := Policy{name: from.GetName(), any: from.GetFilters().GetMode() == ModeAny}
+	policy := Policy{name: from.GetName(), filter: Filter{Any: from.GetFilters().GetMode() == ModeAny}}
 	for _, action := range from.GetActions() {
-		if action.GetType() == ActionBlock {
+		policy.actions = append(policy.actions, action.GetType())
+		switch action.GetType() {
+		case ActionBlock:
 			policy.blocks, policy.reason = true, strings.Join(strings.Fields(action.GetConfig()[ConfigReason]), " ")
+		case ActionNotify, ActionSetState:
+			policy.acts = append(policy.acts, Act{action.GetType(), action.GetConfig()})
 		}
+	}
+	if len(policy.acts) > 0 {
+		policy.version = versionOf(from)
 	}
 	for _, c := range from.GetFilters().GetConditions() {
 		at := slices.IndexFunc(conditionTypes, func(t ConditionType) bool { return t.Type == c.GetType() })
@@ -101,43 +129,28 @@ func Compile(from *policiesv1.RemediationPolicy) (Policy, error) {
 			return Policy{}, fmt.Errorf("there is no condition type %q", c.GetType())
 		}
 		kind := conditionTypes[at]
-		compiled := condition{words: kind.words, values: map[string]bool{}, exclude: c.GetMode() == ModeExclude}
-		for _, value := range c.GetValues() {
-			compiled.values[kind.Canonical(value)] = true
-		}
-		policy.conditions = append(policy.conditions, compiled)
+		policy.filter.Conditions = append(policy.filter.Conditions, kind.Condition(c.GetValues(), false, c.GetMode() == ModeExclude))
 	}
 	return policy, nil
 }
 
-// matches reports whether the policy applies to the finding. The words of f are canonical.
-func (p *Policy) matches(f *Facts) bool {
-	for i := range p.conditions {
-		if p.conditions[i].holds(f) == p.any {
-			return p.any
-		}
-	}
-	return !p.any
-}
-
-func (c *condition) holds(f *Facts) bool {
-	return slices.ContainsFunc(c.words(f), func(word string) bool { return word != "" && c.values[word] }) != c.exclude
-}
-
-// Block evaluates the policies on the findings of a scan. The result does not depend on the order of findings. The
+// Block evaluates the policies on the findings of a scan. The decision does not depend on the order of findings. The
 // order of policies affects only the reason.
 func Block(policies []Policy, findings []Facts) Decision {
 	var ids, reasons []string
-	counts := make([]int, len(policies))
+	byPolicy, byMode := make([][]int, len(policies)), []int(nil)
 	for i := range findings {
-		f := canonical(findings[i])
+		f := findings[i].Canonical()
 		if resolved[f.Status] {
 			continue
 		}
-		blocked := false
-		for p := range policies {
-			if policies[p].blocks && policies[p].matches(&f) {
-				counts[p]++
+		blocked := f.BlockMode
+		if blocked {
+			byMode = append(byMode, i)
+		}
+		for _, p := range applying(policies, &f) {
+			if policies[p].blocks {
+				byPolicy[p] = append(byPolicy[p], i)
 				blocked = true
 			}
 		}
@@ -145,25 +158,39 @@ func Block(policies []Policy, findings []Facts) Decision {
 			ids = append(ids, f.MatchBasedID)
 		}
 	}
-	for p, n := range counts {
-		if n > 0 {
-			reasons = append(reasons, policies[p].describe(n))
+	var blockers []Blocker
+	for p, found := range byPolicy {
+		if len(found) > 0 {
+			blockers = append(blockers, Blocker{Slug: policies[p].slug, Name: policies[p].name, Reason: policies[p].reason, Findings: found})
 		}
 	}
+	if len(byMode) > 0 {
+		blockers = append(blockers, Blocker{Name: ruleMode, RuleMode: true, Findings: byMode})
+	}
+	for _, b := range blockers {
+		reasons = append(reasons, b.describe())
+	}
 	slices.Sort(ids)
-	return Decision{Block: len(reasons) > 0, Reason: strings.Join(reasons, "; "), MatchBasedIDs: slices.Compact(ids)}
+	return Decision{Block: len(blockers) > 0, Reason: strings.Join(reasons, "; "), MatchBasedIDs: slices.Compact(ids), Blockers: blockers}
 }
 
-// describe explains why the policy blocks, for the log of the scan.
-func (p *Policy) describe(findings int) string {
-	text := fmt.Sprintf("policy %s: %d finding", p.name, findings)
-	if findings != 1 {
-		text += "s"
+// describe explains why it blocks, for the log of the scan.
+func (b *Blocker) describe() string {
+	text := b.Name + ": " + countOf(len(b.Findings))
+	if !b.RuleMode {
+		text = "policy " + text
 	}
-	if p.reason != "" {
-		text += " (" + p.reason + ")"
+	if b.Reason != "" {
+		text += " (" + b.Reason + ")"
 	}
 	return text
+}
+
+func countOf(findings int) string {
+	if findings == 1 {
+		return "1 finding"
+	}
+	return fmt.Sprintf("%d findings", findings)
 }
 
 // resolved are the statuses of findings that need no action.

@@ -99,7 +99,8 @@ func TestDecision(t *testing.T) {
 	for _, status := range []string{"fixed", "removed", "muted", "ignored"} {
 		findings = append(findings, Facts{MatchBasedID: status, Severity: "critical", Product: "secrets", Status: status})
 	}
-	want := Decision{Block: true, Reason: "policy No critical findings: 4 findings; policy No secrets: 1 finding (Ask #appsec)", MatchBasedIDs: []string{"a_0", "b_0"}}
+	want := Decision{Block: true, Reason: "policy No critical findings: 4 findings; policy No secrets: 1 finding (Ask #appsec)", MatchBasedIDs: []string{"a_0", "b_0"},
+		Blockers: []Blocker{{Name: "No critical findings", Findings: []int{0, 1, 2, 3}}, {Name: "No secrets", Reason: "Ask #appsec", Findings: []int{0}}}}
 	if got := Block(policies, findings); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v", got)
 	}
@@ -122,13 +123,13 @@ func TestBlockProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var policies []Policy
 		for i := range rapid.IntRange(0, 4).Draw(t, "policies") {
-			p := Policy{name: fmt.Sprint(i), blocks: rapid.Bool().Draw(t, "blocks"), any: rapid.Bool().Draw(t, "any")}
+			p := Policy{name: fmt.Sprint(i), blocks: rapid.Bool().Draw(t, "blocks"), filter: Filter{Any: rapid.Bool().Draw(t, "any")}}
 			for range rapid.IntRange(0, 3).Draw(t, "conditions") {
-				c := condition{words: conditionTypes[rapid.IntRange(0, 1).Draw(t, "type")].words, values: map[string]bool{}, exclude: rapid.Bool().Draw(t, "exclude")}
+				c := Condition{words: conditionTypes[rapid.IntRange(0, 1).Draw(t, "type")].words, values: map[string]bool{}, exclude: rapid.Bool().Draw(t, "exclude")}
 				for _, word := range rapid.SliceOf(rapid.SampledFrom(words)).Draw(t, "values") {
 					c.values[word] = true
 				}
-				p.conditions = append(p.conditions, c)
+				p.filter.Conditions = append(p.filter.Conditions, c)
 			}
 			policies = append(policies, p)
 		}
@@ -149,8 +150,15 @@ func TestBlockProperties(t *testing.T) {
 		if got.Block != (len(want) > 0) || got.Block != (got.Reason != "") || !slices.Equal(got.MatchBasedIDs, want) {
 			t.Fatalf("got %+v, want %v", got, want)
 		}
-		if shuffled := Block(policies, rapid.Permutation(findings).Draw(t, "order")); !reflect.DeepEqual(shuffled, got) {
+		order := rapid.Permutation(findings).Draw(t, "order")
+		shuffled := Block(policies, order)
+		if same := blockedBy(shuffled, order); !reflect.DeepEqual(same, blockedBy(got, findings)) || shuffled.Reason != got.Reason {
 			t.Fatalf("another order gives %+v instead of %+v", shuffled, got)
+		}
+		for i := range policies {
+			if wants := slices.DeleteFunc(slices.Clone(findings), func(f Facts) bool { return !plainly(policies[i], f) }); len(wants) != len(blockedBy(got, findings)[policies[i].name]) {
+				t.Fatalf("policy %s blocks %v, want %v", policies[i].name, blockedBy(got, findings)[policies[i].name], wants)
+			}
 		}
 		for i := range policies {
 			for _, id := range Block(policies[:i], findings).MatchBasedIDs {
@@ -162,20 +170,57 @@ func TestBlockProperties(t *testing.T) {
 	})
 }
 
+// blockedBy are the ids of the findings of each blocker, sorted.
+func blockedBy(d Decision, findings []Facts) map[string][]string {
+	ids := map[string][]string{}
+	for _, b := range d.Blockers {
+		for _, at := range b.Findings {
+			ids[b.Name] = append(ids[b.Name], findings[at].MatchBasedID)
+		}
+		slices.Sort(ids[b.Name])
+	}
+	return ids
+}
+
 // plainly evaluates a policy naively.
 func plainly(p Policy, f Facts) bool {
 	if !p.blocks || f.Status == "ignored" || f.Status == "fixed" {
 		return false
 	}
 	held := 0
-	for _, c := range p.conditions {
+	for _, c := range p.filter.Conditions {
 		word := c.words(&f)[0]
 		if listed := word != "" && c.values[word]; listed && !c.exclude || !listed && c.exclude {
 			held++
 		}
 	}
-	if p.any {
+	if p.filter.Any {
 		return held > 0
 	}
-	return held == len(p.conditions)
+	return held == len(p.filter.Conditions)
+}
+
+// TestFilterProperties draws filters of automations: a naive evaluation gives the same result.
+func TestFilterProperties(t *testing.T) {
+	tags := ConditionTypeFor(func(f *Facts) []string { return f.Tags })
+	rapid.Check(t, func(t *rapid.T) {
+		words := rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d"}), rapid.ID[string])
+		filter, held := Filter{}, 0
+		mode := rapid.SampledFrom([]string{"all", "any", "none"}).Draw(t, "mode")
+		filter.Any, filter.None = mode == "any", mode == "none"
+		has := words.Draw(t, "tags")
+		n := rapid.IntRange(0, 4).Draw(t, "conditions")
+		for range n {
+			values, of := words.Filter(func(v []string) bool { return len(v) > 0 }).Draw(t, "values"), rapid.SampledFrom([]string{"all", "any", "none"}).Draw(t, "of")
+			filter.Conditions = append(filter.Conditions, tags.Condition(values, of == "all", of == "none"))
+			common := len(slices.DeleteFunc(slices.Clone(values), func(v string) bool { return !slices.Contains(has, v) }))
+			if of == "all" && common == len(values) || of == "any" && common > 0 || of == "none" && common == 0 {
+				held++
+			}
+		}
+		want := map[string]bool{"all": held == n, "any": held > 0, "none": held == 0}[mode]
+		if got := filter.Matches(&Facts{Tags: has}); got != want {
+			t.Fatalf("%s of %d conditions, %d of which hold: %v", mode, n, held, got)
+		}
+	})
 }

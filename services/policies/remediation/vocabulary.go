@@ -3,6 +3,8 @@ package remediation
 import (
 	"slices"
 	"strings"
+
+	"github.com/palisade/palisade/services/findings/lifecycle"
 )
 
 // Words of policies that code refers to.
@@ -11,12 +13,28 @@ const (
 	ModeAll, ModeAny = "all", "any"
 	// ModeInclude and ModeExclude say whether a finding must or must not have one of the values of a condition.
 	ModeInclude, ModeExclude = "include", "exclude"
+	// ModeAnyOf and ModeNoneOf are the words of other clients for ModeInclude and ModeExclude.
+	ModeAnyOf, ModeNoneOf = "any", "none"
 	// ActionBlock makes scans fail.
 	ActionBlock = "block"
 	// ActionComment adds review comments to findings.
 	ActionComment = "comment"
-	// ConfigReason is the text shown with the name of a blocking policy.
+	// ActionNotify sends a message about findings.
+	ActionNotify = "notify"
+	// ActionSetState triages findings.
+	ActionSetState = "set_state"
+	// ConfigReason is the text shown with the name of a blocking policy, or why findings are ignored.
 	ConfigReason = "reason"
+	// ConfigRule is the notification rule of a message.
+	ConfigRule = "notification_rule_id"
+	// ConfigState is the triage state that findings get, ConfigNote their note.
+	ConfigState, ConfigNote = "state", "note"
+)
+
+// States are the triage states that policies and automations set, and IgnoreReasons the reasons of ignored.
+var (
+	States        = []string{lifecycle.Reviewing, lifecycle.Fixing, lifecycle.Ignored}
+	IgnoreReasons = []string{"acceptable_risk", "false_positive", "no_time", lifecycle.NoTriageReason}
 )
 
 // Reference is the kind of objects that the values of a condition name.
@@ -32,14 +50,20 @@ const (
 	RefProject Reference = "project"
 	// RefTag: tags of projects.
 	RefTag Reference = "project tag"
+	// RefNotificationRule: notification rules, by id.
+	RefNotificationRule Reference = "notification rule"
 )
 
 // ConditionType is a property that conditions compare.
 type ConditionType struct {
 	// Type is the word; Description says what it compares.
 	Type, Description string
+	// Also are other words for the type.
+	Also []string
 	// Values are the allowed values; empty means any.
 	Values []string
+	// OtherValues are other words for values.
+	OtherValues map[string]string
 	// Reference is the kind of objects that the values name.
 	Reference Reference
 
@@ -50,8 +74,12 @@ type ConditionType struct {
 type ActionType struct {
 	// Type is the word; Description says what it does.
 	Type, Description string
+	// Also are other words for the type.
+	Also []string
 	// Requires are the required keys of the config, Optional the optional ones.
 	Requires, Optional []string
+	// Values are the allowed values of keys that have fixed ones.
+	Values map[string][]string
 }
 
 func one(word func(*Facts) string) func(*Facts) []string {
@@ -70,6 +98,7 @@ var conditionTypes = []ConditionType{
 	{
 		Type: "product", Description: "What found it: code analysis, supply-chain analysis or the search for secrets.",
 		Values: []string{"code", "supply_chain", "secrets"}, words: one(func(f *Facts) string { return f.Product }),
+		OtherValues: map[string]string{"sast": "code", "sca": "supply_chain"},
 	},
 	{
 		Type: "rule", Description: "Name of the rule that found it.", Reference: RefRule,
@@ -80,11 +109,11 @@ var conditionTypes = []ConditionType{
 		words: one(func(f *Facts) string { return f.Category }),
 	},
 	{
-		Type: "project", Description: "Name of the project.", Reference: RefProject,
+		Type: "project", Also: []string{"repository"}, Description: "Name of the project.", Reference: RefProject,
 		words: one(func(f *Facts) string { return f.Project }),
 	},
 	{
-		Type: "project_tag", Description: "A tag of the project.", Reference: RefTag,
+		Type: "project_tag", Also: []string{"repository_tag"}, Description: "A tag of the project.", Reference: RefTag,
 		words: func(f *Facts) []string { return f.Tags },
 	},
 	{
@@ -98,11 +127,11 @@ var conditionTypes = []ConditionType{
 		words:  one(func(f *Facts) string { return f.ValidationState }),
 	},
 	{
-		Type: "autotriage_verdict", Description: "What autotriage says about the finding. Findings that it has not looked at have none.",
+		Type: "autotriage_verdict", Also: []string{"ai_verdict"}, Description: "What autotriage says about the finding. Findings that it has not looked at have none.",
 		Values: []string{"true_positive", "false_positive"}, words: one(func(f *Facts) string { return f.Verdict }),
 	},
 	{
-		Type: "finding_state", Description: "Whether the finding came with the scan (new) or was there before (existing).",
+		Type: "finding_state", Description: "Whether the finding is missing from the base of the scan (new) or is there as well (existing). The base of a pull request is its merge base.",
 		Values: []string{"new", "existing"},
 		words: one(func(f *Facts) string {
 			if f.New {
@@ -119,10 +148,28 @@ var actionTypes = []ActionType{
 		Description: "The scan fails: its scanner exits with 1 and shows why. The config may have a reason, which people see with the name of the policy.",
 	},
 	{
-		Type:        ActionComment,
+		Type: ActionComment, Also: []string{"pr_comment"},
 		Description: "Marks the findings for review comments. It is stored with the policy; no scan fails because of it, and none comments on a pull request yet.",
 	},
+	{
+		Type: ActionNotify, Requires: []string{ConfigRule},
+		Description: "Sends one message about the findings of a scan, of a triage or of a day, with the notification rule of the config. It tells about each finding once.",
+	},
+	{
+		Type: ActionSetState, Requires: []string{ConfigState}, Optional: []string{ConfigReason, ConfigNote},
+		Values:      map[string][]string{ConfigState: States, ConfigReason: IgnoreReasons},
+		Description: "Triages the findings that nobody has triaged on any ref. The config has the state, for ignored a reason, and a note.",
+	},
 }
+
+// unavailable are actions that need what this version does not have.
+var unavailable = []string{"ticket", "assign"}
+
+// Unavailable reports whether the word is a known type of actions that this version cannot do.
+func Unavailable(word string) bool { return slices.Contains(unavailable, word) }
+
+// ConditionModes lists all words for the modes of conditions.
+func ConditionModes() []string { return []string{ModeInclude, ModeExclude, ModeAnyOf, ModeNoneOf} }
 
 // ConditionTypes lists all types of conditions.
 func ConditionTypes() []ConditionType { return slices.Clone(conditionTypes) }
@@ -130,19 +177,47 @@ func ConditionTypes() []ConditionType { return slices.Clone(conditionTypes) }
 // ActionTypes lists all types of actions.
 func ActionTypes() []ActionType { return slices.Clone(actionTypes) }
 
-// Canonical returns the form of values for storage and comparison: fixed words in lower case, others unchanged.
+// Canonical returns the form of values for storage and comparison: fixed words in lower case and in the vocabulary's
+// own words, others unchanged.
 func (t ConditionType) Canonical(value string) string {
 	if len(t.Values) == 0 {
 		return value
 	}
-	return strings.ToLower(value)
+	value = strings.ToLower(value)
+	if word, ok := t.OtherValues[value]; ok {
+		return word
+	}
+	return value
 }
+
+// ConditionTypeOf finds a type by any of its words. ok is false for an unknown word.
+func ConditionTypeOf(word string) (kind ConditionType, ok bool) {
+	for _, kind := range conditionTypes {
+		if kind.Type == word || slices.Contains(kind.Also, word) {
+			return kind, true
+		}
+	}
+	return ConditionType{}, false
+}
+
+// ActionTypeOf finds a type by any of its words. ok is false for an unknown word.
+func ActionTypeOf(word string) (kind ActionType, ok bool) {
+	for _, kind := range actionTypes {
+		if kind.Type == word || slices.Contains(kind.Also, word) {
+			return kind, true
+		}
+	}
+	return ActionType{}, false
+}
+
+// otherModes maps other clients' words for modes of conditions, and the missing one, to the vocabulary's.
+var otherModes = map[string]string{"": ModeInclude, ModeAnyOf: ModeInclude, ModeNoneOf: ModeExclude}
 
 // products maps findings' words for products to the vocabulary's, where they differ.
 var products = map[string]string{"sast": "code", "ai_sast": "code", "sca": "supply_chain"}
 
-// canonical converts a finding to the words of the vocabulary.
-func canonical(f Facts) Facts {
+// Canonical converts a finding to the words of the vocabulary.
+func (f Facts) Canonical() Facts {
 	for _, word := range []*string{&f.Product, &f.Severity, &f.Confidence, &f.Reachability, &f.ValidationState, &f.Verdict, &f.Status} {
 		*word = strings.ToLower(*word)
 	}

@@ -50,6 +50,23 @@ func (r Repository) Line(commit, path string, line int32) string {
 	return base + "/blob/" + commit + "/" + file + "#L" + number
 }
 
+// PullRequestURL links to a pull (or merge) request. It returns "" if the repository's URL or the number is unknown.
+func PullRequestURL(scmType, repository string, number int64) string {
+	if repository == "" || number <= 0 {
+		return ""
+	}
+	base, end := strings.TrimSuffix(repository, "/"), strconv.FormatInt(number, 10)
+	switch family(scmType, base) {
+	case "gitlab":
+		return base + "/-/merge_requests/" + end
+	case "bitbucket", "bitbucket-datacenter":
+		return base + "/pull-requests/" + end
+	case "azure":
+		return base + "/pullrequest/" + end
+	}
+	return base + "/pull/" + end
+}
+
 // RefURL links to a branch. It returns "" if the repository's URL is unknown or the ref is not a branch.
 func RefURL(scmType, repository, fullRef string) string {
 	branch, ok := strings.CutPrefix(fullRef, "refs/heads/")

@@ -20,6 +20,15 @@ func TestLinks(t *testing.T) {
 			t.Errorf("%s ref: %s, want %s", name, got, c.ref)
 		}
 	}
+	for _, c := range [][3]string{
+		{"", "https://git.acme.test/acme/web/", "https://git.acme.test/acme/web/pull/7"}, {"", "https://gitlab.com/acme/web", "https://gitlab.com/acme/web/-/merge_requests/7"},
+		{"", "https://bitbucket.org/acme/web", "https://bitbucket.org/acme/web/pull-requests/7"}, {"", "https://dev.azure.com/acme/_git/web", "https://dev.azure.com/acme/_git/web/pullrequest/7"},
+		{"SCM_TYPE_BITBUCKET_DATACENTER", "https://bb.acme.test/projects/A/repos/web", "https://bb.acme.test/projects/A/repos/web/pull-requests/7"}, {"", "", ""},
+	} {
+		if got := PullRequestURL(c[0], c[1], 7); got != c[2] {
+			t.Errorf("pull request of %s: %s, want %s", c[1], got, c[2])
+		}
+	}
 	for _, unknown := range []string{LineURL("", "", "3f2a", path, 1), LineURL("", "https://x.test/a", "", path, 1), LineURL("", "https://x.test/a", "3f2a", "", 1),
 		RefURL("", "", "refs/heads/main"), RefURL("", "https://x.test/a", "refs/pull/7/merge")} {
 		if unknown != "" {

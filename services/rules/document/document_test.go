@@ -160,7 +160,7 @@ func TestAccepted(t *testing.T) {
 		{rule("pattern-regex: '(?i)a'", "metadata: {category: secrets}"), "secrets"},
 		{rule("pattern-regex: a", "metadata: {product: Secrets}"), "secrets"},
 		{rule("match: {all: [a, b]}"), "sast"},
-		{rule("taint: {sources: [], sinks: []}"), "sast"},
+		{rule("taint: {sources: [input()], sinks: ['f($X)']}"), "sast"},
 		{rule("r2c-internal-project-depends-on: {namespace: npm, package: a, version: < 1}"), "sca"},
 		{rule("r2c-internal-project-depends-on: {depends-on-either: [{namespace: pypi, package: a, version: '< 1'}]}", "pattern: import a"), "sca"},
 		{rule("mode: taint", "pattern-sources: [{pattern: input(), label: A}]", "pattern-sinks: [{patterns: [{pattern: 'f($X)'}, {focus-metavariable: $X}], requires: A}]",
@@ -170,7 +170,7 @@ func TestAccepted(t *testing.T) {
 		{rule("patterns:", "- pattern-either: [{pattern: a}, {patterns: [{pattern-inside: b}]}]", "- pattern-not: {patterns: [{pattern: c}]}",
 			"- metavariable-comparison: {comparison: $X > 3}", "- metavariable-regex: {metavariable: $1, regex: a}", "- metavariable-pattern: {metavariable: $X, language: js, pattern: a}",
 			"- metavariable-type: {metavariable: $X, type: int}", "- metavariable-analysis: {metavariable: $X, analyzer: entropy}"), "sast"},
-		{rule("pattern: a", "min-version: 1.50", "max-version: 2.0.0", "fix: b", "fix-regex: {regex: a, replacement: ''}", "paths: {include: ['*.py'], exclude: }",
+		{rule("pattern: a", "min-version: 1.50", "max-version: 2.0.0", "fix: b", "fix-regex: {regex: a, replacement: ''}", "paths: {include: ['*.py']}",
 			"options: {constant_propagation: false}", "something-new: 1"), "sast"},
 	} {
 		if got := only(t, test.source); got.Product != test.product || got.Name == "" || !json.Valid(got.Document) {
@@ -282,7 +282,7 @@ func FuzzParse(f *testing.F) {
 			f.Add([]byte(test.source))
 		}
 	}
-	starters, err := filepath.Glob("../starter/*.yaml")
+	starters, err := filepath.Glob("../starter/rules/*/*.yaml")
 	if err != nil || len(starters) == 0 {
 		f.Fatal(err, starters)
 	}

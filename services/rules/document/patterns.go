@@ -26,6 +26,7 @@ func (p *parser) readPatterns(v *value, mode string) {
 		p.readTaint(v)
 	case modeJoin:
 		p.wantObject(v, "join")
+		p.readJoin(v.get("join"))
 	case modeSteps:
 		if steps := v.get("steps"); steps == nil || steps.kind != array || len(steps.items) == 0 {
 			p.problem(v.line, "mode steps needs steps, a list of at least one")
@@ -42,6 +43,26 @@ func (p *parser) readPatterns(v *value, mode string) {
 func (p *parser) wantObject(v *value, key string) {
 	if member := v.get(key); member == nil || member.kind != object {
 		p.problem(v.line, "mode %s needs %s, an object", key, key)
+	}
+}
+
+// readJoin validates the rules inside of a join rule. They need no severity and no message.
+func (p *parser) readJoin(join *value) {
+	rules := join.get("rules")
+	if rules == nil || rules.kind != array {
+		return
+	}
+	for _, rule := range rules.items {
+		if rule.kind != object || rule.get("mode") != nil || rule.get("languages") == nil {
+			continue
+		}
+		languages := p.readLanguages(rule)
+		p.readSearch(rule)
+		p.readOptions(rule)
+		p.readExpressions(rule, languages)
+		if !p.bad {
+			p.readTerms(rule.only(patternKeys))
+		}
 	}
 }
 
@@ -181,7 +202,9 @@ func (p *parser) readMetavariable(key string, v *value) {
 	case "metavariable-comparison":
 		p.wantText(v, v.get("comparison"), key+": comparison")
 	case "metavariable-analysis":
-		p.wantText(v, v.get("analyzer"), key+": analyzer")
+		if analyzer := v.get("analyzer"); analyzer == nil || analyzer.kind != object { // an object has options
+			p.wantText(v, analyzer, key+": analyzer")
+		}
 	case "metavariable-type":
 		if types := v.get("types"); types != nil {
 			p.texts(types, key+": types")

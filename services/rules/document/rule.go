@@ -36,8 +36,16 @@ func (p *parser) readRule(v *value, index int) Rule {
 			p.problem(member.line, "%s must be an object, got %s", key, member)
 		}
 	}
+	p.readOptions(v)
 	p.readDependsOn(v)
+	p.readExpressions(v, rule.Languages)
 	rule.Product = p.readProduct(v)
+	if !p.bad {
+		p.readClauses(v)
+	}
+	if !p.bad {
+		p.readTerms(v.only(patternKeys))
+	}
 	if p.bad {
 		return rule
 	}
@@ -79,13 +87,14 @@ const (
 	modeSteps   = "steps"
 )
 
+var modes = []string{modeSearch, modeTaint, modeExtract, modeJoin, modeSteps, "secrets"}
+
 // readMode returns the rule's mode; the default is search.
 func (p *parser) readMode(v *value) string {
 	mode := v.get("mode")
 	if mode == nil {
 		return modeSearch
 	}
-	modes := []string{modeSearch, modeTaint, modeExtract, modeJoin, modeSteps, "secrets"}
 	if mode.kind != text || !slices.Contains(modes, mode.text) {
 		p.problem(mode.line, "mode must be one of %s, got %s", strings.Join(modes, ", "), mode)
 	}
@@ -114,7 +123,16 @@ func (p *parser) readLanguages(v *value) []string {
 		out = append(out, full)
 	}
 	slices.Sort(out)
-	return slices.Compact(out)
+	out = slices.Compact(out)
+	if i := slices.IndexFunc(out, isAlone); i >= 0 && len(out) > 1 {
+		p.problem(list.line, "the language %s must be alone, got %s", out[i], strings.Join(out, ", "))
+	}
+	return out
+}
+
+// isAlone reports whether scanners allow no other language beside this one.
+func isAlone(language string) bool {
+	return language == "regex" || language == "none" || language == "generic"
 }
 
 func (p *parser) readSeverity(v *value, mode string) string {
@@ -246,6 +264,11 @@ func (p *parser) readDependency(v *value, what string) {
 	}
 	p.wantText(v, v.get("package"), what+": package")
 	p.wantText(v, v.get("version"), what+": version")
+	if version := v.get("version"); version.isText() {
+		if wrong := rangeProblem(version.text); wrong != "" {
+			p.problem(version.line, "%s: version: %s", what, wrong)
+		}
+	}
 }
 
 // readProduct determines the rule's product: sca if it names dependencies, else its metadata's.

@@ -43,6 +43,17 @@ func (v *value) get(key string) *value {
 // has reports whether an object has a key, including null values.
 func (v *value) has(key string) bool { return v.kind == object && slices.Contains(v.keys, key) }
 
+// only returns an object with some of the keys.
+func (v *value) only(keys []string) *value {
+	out := &value{line: v.line, kind: object}
+	for i, key := range v.keys {
+		if slices.Contains(keys, key) {
+			out.keys, out.items = append(out.keys, key), append(out.items, v.items[i])
+		}
+	}
+	return out
+}
+
 // isText reports whether v is a non-blank string.
 func (v *value) isText() bool { return v != nil && v.kind == text && strings.TrimSpace(v.text) != "" }
 

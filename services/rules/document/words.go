@@ -21,7 +21,7 @@ var Products = []string{ProductSAST, ProductSCA, ProductSecrets}
 
 // products maps metadata words to products.
 var products = map[string]string{
-	"sast": ProductSAST, "code": ProductSAST, "sca": ProductSCA, "supply-chain": ProductSCA, "ssc": ProductSCA, "secrets": ProductSecrets,
+	"sast": ProductSAST, "code": ProductSAST, "ai_sast": ProductSAST, "sca": ProductSCA, "supply-chain": ProductSCA, "ssc": ProductSCA, "secrets": ProductSecrets,
 }
 
 // ecosystems are the scanners' names of dependency ecosystems.

@@ -66,9 +66,16 @@ func Mode(word string) rulesv1.RuleMode { return numberOf(Modes, word) }
 
 // Convert converts a rule to the API's form.
 func Convert(row *ent.RuleDocument) *rulesv1.Rule {
-	return &rulesv1.Rule{
+	rule := &rulesv1.Rule{
 		Id: row.ID, Name: row.Name, Origin: numberOf(Origins, row.Origin), Product: numberOf(Products, row.Product),
 		Severity: row.Severity, Languages: row.Languages, Mode: Mode(row.Mode), Visibility: numberOf(visibilities, row.Visibility),
 		Version: row.Version, CreatedAt: timestamppb.New(store.Time(row.CreatedAt)), UpdatedAt: timestamppb.New(store.Time(row.UpdatedAt)),
 	}
+	if isQuarantined(row) {
+		rule.Quarantine = &rulesv1.RuleQuarantine{Reason: row.QuarantineReason, ScanId: row.QuarantineScanID}
+		if row.QuarantinedAt != nil {
+			rule.Quarantine.Since = timestamppb.New(store.Time(*row.QuarantinedAt))
+		}
+	}
+	return rule
 }

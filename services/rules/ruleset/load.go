@@ -15,6 +15,7 @@ import (
 	"github.com/palisade/palisade/ent/ruledocument"
 	"github.com/palisade/palisade/ent/ruleversion"
 	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/internal/store"
 )
 
 // maxCached is the size of the cache of rendered rules, in bytes.
@@ -165,8 +166,21 @@ func newestVersions(s *sql.Selector) {
 	))
 }
 
-// ruleURL is the web page of a rule. Slashes in names are part of the path.
-func ruleURL(baseURL string, row *ent.RuleDocument) string {
+// Documents returns the newest documents of rules, by rule.
+func Documents(ctx context.Context, reader *ent.Client, ruleIDs []int64) (map[int64][]byte, error) {
+	versions, err := reader.RuleVersion.Query().Where(newestVersions, store.OneOf(ruleversion.FieldRuleDocumentID, ruleIDs)).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	of := make(map[int64][]byte, len(versions))
+	for _, version := range versions {
+		of[version.RuleDocumentID] = version.Document
+	}
+	return of, nil
+}
+
+// URL is the web page of a rule. Slashes in names are part of the path.
+func URL(baseURL string, row *ent.RuleDocument) string {
 	path := (&url.URL{Path: row.Name}).EscapedPath()
 	return fmt.Sprintf("%s/api/rules/v1/deployments/%d/rules/%s", strings.TrimRight(baseURL, "/"), row.DeploymentID, path)
 }

@@ -21,14 +21,16 @@ type Selection struct {
 	// ClientVersion is the scanner's version, such as 1.97.0. Rules with a min-version or max-version that excludes it are
 	// left out. If it is empty, none are left out.
 	ClientVersion string
-	// Project is the project's name. It has no effect, because rules belong to the deployment.
+	// Project is the project's name: it gets the modes of its rule boards, and its exceptions from detection policies.
 	Project string
 	// BaseURL is the server's public URL, used for the URLs of rules. If it is empty, rules have none.
 	BaseURL string
 	// Language is the full name of a language; empty means all.
 	Language string
-	// Origin is an origin of rules; empty means all.
+	// Origin is an origin of rules; empty means the rulesets of the detection policies.
 	Origin string
+	// Decided are rules from Decidable. Scanners get them without the action block.
+	Decided []string
 }
 
 // Document is the scanner's input.
@@ -45,23 +47,44 @@ type Document struct {
 
 // Select selects the rules of the context's deployment. Call EnsureStarter first, so that a new deployment has rules.
 func Select(ctx context.Context, reader *ent.Client, selection Selection) (Document, error) {
-	all, err := load(ctx, reader, selection.BaseURL)
+	all, err := selection.load(ctx, reader)
 	if err != nil {
 		return Document{}, err
 	}
+	if all, err = withoutBlock(all, selection.Decided); err != nil {
+		return Document{}, err
+	}
+	return assemble(all, selection.filter()), nil
+}
+
+// load returns all rules in the modes that they have for the selection.
+func (s Selection) load(ctx context.Context, reader *ent.Client) ([]*rendered, error) {
+	all, err := load(ctx, reader, s.BaseURL)
+	if err != nil || s.Origin != "" {
+		return all, err
+	}
+	limits, err := scopeOf(ctx, reader, s.Project)
+	if err != nil {
+		return nil, err
+	}
+	return limits.apply(all)
+}
+
+// filter returns whether a rule is selected.
+func (s Selection) filter() func(*rendered) bool {
 	only := map[string]bool{}
-	for _, name := range selection.PartialRuleIDs {
+	for _, name := range s.PartialRuleIDs {
 		only[name] = true
 	}
-	client, _ := semver.NewVersion(selection.ClientVersion) // nil: unknown
-	return assemble(all, func(r *rendered) bool {
-		return r.mode != ModeOff && r.visibility != VisibilityUnlisted &&
-			(len(selection.Products) == 0 || slices.Contains(selection.Products, r.product)) &&
+	client, _ := semver.NewVersion(s.ClientVersion) // nil: unknown
+	return func(r *rendered) bool {
+		return r.inScans() &&
+			(len(s.Products) == 0 || slices.Contains(s.Products, r.product)) &&
 			(len(only) == 0 || only[r.name]) &&
-			(selection.Language == "" || slices.Contains(r.languages, selection.Language)) &&
-			(selection.Origin == "" || selection.Origin == r.origin) &&
+			(s.Language == "" || slices.Contains(r.languages, s.Language)) &&
+			(s.Origin == "" || s.Origin == r.origin) &&
 			r.runsOn(client)
-	}), nil
+	}
 }
 
 // Named returns the rule with a name, in any mode and visibility. If there is none, it returns the rules below the name
@@ -76,7 +99,7 @@ func Named(ctx context.Context, reader *ent.Client, name, baseURL string) (Docum
 	}
 	return assemble(all, func(r *rendered) bool {
 		rest, below := strings.CutPrefix(r.name, name)
-		return below && (rest[0] == '.' || rest[0] == '/') && r.mode != ModeOff && r.visibility != VisibilityUnlisted
+		return below && (rest[0] == '.' || rest[0] == '/') && r.inScans()
 	}), nil
 }
 
@@ -127,9 +150,23 @@ type rendered struct {
 	name, product, origin, mode, visibility string
 	languages                               []string
 	versionID                               int64
+	version                                 int32
+	storedAt                                int64 // of the version, in microseconds
+	quarantined                             bool
 	// minVersion and most are the scanner versions that can run the rule; nil: no bound.
 	minVersion, maxVersion *semver.Version
-	json                   []byte
+	// annotation is what the server added to json. decidable says that the server can decide whether findings block.
+	annotation document.Annotation
+	decidable  bool
+	json       []byte
+	// source is the stored document of a rule with actions for valid and invalid secrets, which json may lack; nil for
+	// other rules.
+	source []byte
+}
+
+// inScans reports whether scans that do not name the rule get it.
+func (r *rendered) inScans() bool {
+	return r.mode != ModeOff && r.visibility != VisibilityUnlisted && !r.quarantined
 }
 
 // runsOn reports whether a scanner version can run the rule; nil is an unknown version.
@@ -153,30 +190,44 @@ var policies = map[string]struct {
 	ModeBlock:   {3, "Block", "rule-board-block", []string{"block"}},
 }
 
+func setMode(of *document.Annotation, mode string) {
+	policy := policies[mode]
+	of.Actions, of.PolicyID, of.PolicyName, of.PolicySlug = policy.actions, policy.id, policy.name, policy.slug
+	of.KeepValidityActions = mode == ModeBlock
+}
+
 func render(row *ent.RuleDocument, version *ent.RuleVersion, baseURL string) (*rendered, error) {
 	out := &rendered{
 		name: row.Name, product: row.Product, origin: row.Origin, mode: row.Mode, visibility: row.Visibility,
-		languages: row.Languages, versionID: version.ID,
+		languages: row.Languages, versionID: version.ID, version: version.Version, storedAt: version.CreatedAt,
+		quarantined: isQuarantined(row),
 	}
-	policy := policies[row.Mode]
-	plant := document.Annotation{
-		Product: row.Product, Actions: policy.actions, RuleID: row.ID, VersionID: version.ID, Name: row.Name, Origin: row.Origin,
-		PolicyID: policy.id, PolicyName: policy.name, PolicySlug: policy.slug, KeepValidityActions: row.Mode == ModeBlock,
+	out.annotation = document.Annotation{
+		Product: row.Product, RuleID: row.ID, VersionID: version.ID, Name: row.Name, Origin: row.Origin,
 	}
+	setMode(&out.annotation, row.Mode)
 	if baseURL != "" {
-		plant.URL = ruleURL(baseURL, row)
+		out.annotation.URL = URL(baseURL, row)
 	}
 	var err error
-	if out.json, err = document.Annotate(version.Document, plant); err != nil {
+	if out.json, err = document.Annotate(version.Document, out.annotation); err != nil {
 		return nil, err
 	}
 	var bounds struct {
 		Least json.RawMessage `json:"min-version"`
 		Most  json.RawMessage `json:"max-version"`
+
+		Metadata struct {
+			Validity json.RawMessage `json:"dev.semgrep.validation_state.actions"`
+		} `json:"metadata"`
 	}
 	if err := json.Unmarshal(version.Document, &bounds); err != nil {
 		return nil, err
 	}
+	if bounds.Metadata.Validity != nil {
+		out.source = version.Document
+	}
+	out.decidable = row.Mode == ModeBlock && out.source == nil
 	out.minVersion, out.maxVersion = bound(bounds.Least), bound(bounds.Most)
 	return out, nil
 }

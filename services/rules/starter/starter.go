@@ -1,4 +1,5 @@
-// Package starter holds the rules that ship with the product.
+// Package starter holds the rules that ship with the product: one file a rule, in a directory a language, and beside it
+// a file of the same name with examples.
 package starter
 
 import (
@@ -6,22 +7,26 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/palisade/palisade/services/rules/document"
 )
 
-//go:embed *.yaml
+//go:embed rules/*/*.yaml
 var files embed.FS
 
-// Rules returns the rules that ship with the product, by file and line. They are shared and must not be modified.
+// Rules returns the rules that ship with the product, by language and name. They are shared and must not be modified.
 var Rules = sync.OnceValues(func() ([]document.Rule, error) {
-	names, err := fs.Glob(files, "*.yaml")
+	names, err := fs.Glob(files, "rules/*/*.yaml")
 	if err != nil {
 		return nil, err
 	}
 	var all []document.Rule
 	for _, name := range names {
+		if strings.HasSuffix(name, ".test.yaml") {
+			continue // examples
+		}
 		source, err := files.ReadFile(name)
 		if err != nil {
 			return nil, err

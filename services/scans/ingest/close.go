@@ -7,10 +7,9 @@ import (
 
 	entsql "entgo.io/ent/dialect/sql"
 
+	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
-	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/scan"
-	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -27,6 +26,12 @@ func (s *session) close(ctx context.Context, m *matched, summary *Summary) error
 	if err := (&closer{s, summary}).closeMissing(ctx, m.groups); err != nil {
 		return fmt.Errorf("close findings: %w", err)
 	}
+	summary.Older = map[Analysis]int64{}
+	for _, g := range m.groups {
+		if g.newer != nil {
+			summary.Older[g.Analysis] = g.newer.id
+		}
+	}
 	if err := s.storeCoverages(ctx, m.groups); err != nil {
 		return fmt.Errorf("store coverage: %w", err)
 	}
@@ -34,25 +39,40 @@ func (s *session) close(ctx context.Context, m *matched, summary *Summary) error
 }
 
 // closeMissing closes findings that this scan covered but did not report. It is limited to the same ref, tool, category
-// and product.
+// and product. A scan of an older commit closes nothing.
 func (c *closer) closeMissing(ctx context.Context, groups []*matches) error {
+	held, err := c.activeHolds(ctx)
+	if err != nil {
+		return err
+	}
 	for _, g := range groups {
-		if g.coverage.GetFailure() != "" {
-			continue
-		}
 		g.indexJoined()
-		missing := slices.DeleteFunc(g.unjoined, g.isJoined)
-		if len(missing) == 0 {
+		if g.newer != nil {
 			continue
 		}
-		if err := c.closeGroup(ctx, g, missing); err != nil {
+		last := held[g.Analysis]
+		if last != nil {
+			last.leave(g.isJoined)
+		}
+		missing := slices.DeleteFunc(g.unjoined, g.isJoined)
+		if err := c.storeLastSeen(ctx, g, missing); err != nil {
 			return err
+		}
+		if len(missing) > 0 && g.coverage.GetFailure() == "" && !c.comparesWithItself() {
+			if err := c.closeGroup(ctx, g, missing, last); err != nil {
+				return err
+			}
+		}
+		if last != nil {
+			if err := c.saveHold(ctx, last); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func (c *closer) closeGroup(ctx context.Context, g *matches, missing []int64) error {
+func (c *closer) closeGroup(ctx context.Context, g *matches, missing []int64, last *hold) error {
 	before := g.previous
 	if before != nil && !g.coverage.ListsAll {
 		repeat, err := c.isRepeat(ctx, g)
@@ -69,14 +89,64 @@ func (c *closer) closeGroup(ctx context.Context, g *matches, missing []int64) er
 		if lastFull, err = c.lastFullScan(ctx, g.group); err != nil {
 			return err
 		}
+		base, err := c.lastBaseScan(ctx)
+		if err != nil {
+			return err
+		}
+		lastFull = max(lastFull, base)
 	}
-	d := newDecider(g.coverage, c.scan.IsFullScan, before)
+	diffs, err := c.pullRequestDiffs(ctx, g.group)
+	if err != nil {
+		return err
+	}
+	g.absences.before(before)
+	d, closes := newDecider(g.coverage, c.scan.IsFullScan), closings{}
 	for part := range slices.Chunk(missing, closeBatch) {
-		if err := c.closeRows(ctx, g, d, part, lastFull); err != nil {
+		if err := c.decideRows(ctx, g, d, diffs, part, lastFull, closes); err != nil {
 			return err
 		}
 	}
-	return nil
+	return c.settle(ctx, g, closes, last)
+}
+
+// comparesWithItself reports whether this is a diff scan of the primary or the default branch. Its base is an earlier
+// commit of the branch, so it is silent about what the branch had before.
+func (s *session) comparesWithItself() bool {
+	return !s.scan.IsFullScan && (s.scan.Ref == s.project.DefaultBranch || s.scan.Ref == s.project.PrimaryBranch)
+}
+
+// lastBaseScan returns the last scan of this ref at the commit that this diff scan compares with; 0 if there is none.
+// This scan is silent about what that commit has, so it closes nothing that was there by then.
+func (s *session) lastBaseScan(ctx context.Context) (int64, error) {
+	base, err := s.mergeBase()
+	if err != nil || base == "" {
+		return 0, err
+	}
+	id, err := s.tx.Scan.Query().
+		Where(scan.DeploymentID(s.deploymentID), scan.ProjectID(s.project.ID), scan.Commit(base), scan.Ref(s.scan.Ref), scan.IDLT(s.scan.ID)).
+		Order(ent.Desc(scan.FieldID)).FirstID(ctx)
+	if ent.IsNotFound(err) {
+		return 0, nil
+	}
+	return id, err
+}
+
+// closing is a decision to close findings of one product.
+type closing struct {
+	decision
+	product string
+	// certain says that more than the silence of this report supports it, so it is not held.
+	certain bool
+}
+
+// closings has the findings of each decision.
+type closings map[closing][]int64
+
+func (c closings) total() (n int) {
+	for _, ids := range c {
+		n += len(ids)
+	}
+	return n
 }
 
 // unseen has the columns of a missing finding that a decision needs.
@@ -86,12 +156,18 @@ type unseen struct {
 	FirstScan int64   `sql:"first_seen_scan_id"`
 	IssueType string  `sql:"issue_type"`
 	FilePath  *string `sql:"file_path"`
+	// Historical secrets are in earlier commits: no scan looks at their files.
+	Historical *bool `sql:"historical"`
 }
 
-func (c *closer) closeRows(ctx context.Context, g *matches, d *decider, ids []int64, lastFull int64) error {
+// decideRows adds the decisions about some missing findings.
+func (c *closer) decideRows(
+	ctx context.Context, g *matches, d *decider, diffs *pullRequestDiffs, ids []int64, lastFull int64, closes closings,
+) error {
 	var rows []unseen
 	err := c.tx.Finding.Query().Where(finding.DeploymentID(c.deploymentID)).Modify(store.FoundByIDs(ids)).
-		Select(finding.FieldID, finding.FieldRuleID, finding.FieldFirstSeenScanID, finding.FieldIssueType, finding.FieldFilePath).Scan(ctx, &rows)
+		Select(finding.FieldID, finding.FieldRuleID, finding.FieldFirstSeenScanID, finding.FieldIssueType, finding.FieldFilePath, finding.FieldHistorical).
+		Scan(ctx, &rows)
 	if err != nil {
 		return err
 	}
@@ -100,36 +176,61 @@ func (c *closer) closeRows(ctx context.Context, g *matches, d *decider, ids []in
 			return err
 		}
 	}
-	rules, err := c.presentNames(ctx, g.Tool, rows)
+	rules, renamed, err := c.presentNames(ctx, g.Tool, rows)
 	if err != nil {
 		return err
 	}
-	decisions := map[decision][]int64{}
+	upgraded := false
+	if len(renamed) > 0 {
+		if upgraded, err = c.isUpgraded(ctx, g); err != nil {
+			return err
+		}
+	}
 	for _, row := range rows {
 		path := ""
 		if row.FilePath != nil {
 			path = *row.FilePath
 		}
+		if _, judged := d.absent[path]; !judged && c.scan.IsFullScan && d.unsearched(path) && !d.renamed[path] {
+			if d.absent[path], err = g.absences.judge(ctx, path); err != nil {
+				return err
+			}
+		}
 		f := d.decide(row.IssueType, rules[row.RuleID], path)
+		if f, err = c.unlessPartlyParsed(ctx, g, row.ID, path, f); err != nil {
+			return err
+		}
+		if f == keepState && row.Historical == nil {
+			f = d.decideReverted(diffs, row.IssueType, rules[row.RuleID], path)
+		}
+		if _, ignored := c.ignores.Match(row.IssueType, path); ignored && !f.despiteIgnoring() {
+			f = keepState
+		}
 		if f == keepState {
 			continue
 		}
-		decisions[f] = append(decisions[f], row.ID)
-		c.Counts[Outcome{Product: row.IssueType, What: f.state}]++
-	}
-	for _, f := range []decision{goneReport, goneScanned, goneCovered, goneRule, ruleGone, fileRenamed, fileGone, fileMissing} {
-		if len(decisions[f]) == 0 {
-			continue
-		}
-		slices.Sort(decisions[f])
-		if err := c.setState(ctx, f, decisions[f]); err != nil {
-			return err
-		}
+		key := closing{f, row.IssueType, f.aboutFile() || upgraded && renamed[row.RuleID]}
+		closes[key] = append(closes[key], row.ID)
 	}
 	return nil
 }
 
-// sinceFullScan keeps the findings that first appeared after the last full scan. Diff scans report only such findings.
+// isUpgraded reports whether the tool's version changed since the previous scan. A run without results shows nothing
+// about its rules.
+func (c *closer) isUpgraded(ctx context.Context, g *matches) (bool, error) {
+	now := g.coverage.GetToolVersion()
+	if now == "" || len(g.joined) == 0 {
+		return false, nil
+	}
+	before, err := c.latestCoverage(ctx, g.group, c.scan.Ref)
+	if err != nil || before == nil {
+		return false, err
+	}
+	return before.GetToolVersion() != "" && before.GetToolVersion() != now, nil
+}
+
+// sinceFullScan keeps the findings that first appeared after the last full scan, or the last scan of the base. Diff
+// scans report only such findings.
 func (c *closer) sinceFullScan(ctx context.Context, rows []unseen, lastFull int64) ([]unseen, error) {
 	rows = slices.DeleteFunc(rows, func(row unseen) bool { return row.FirstScan <= lastFull })
 	first := map[int64]bool{}
@@ -151,43 +252,41 @@ func (c *closer) sinceFullScan(ctx context.Context, rows []unseen, lastFull int6
 	return slices.DeleteFunc(rows, func(row unseen) bool { return !first[row.FirstScan] }), nil
 }
 
-// presentNames returns the current names of the findings' rules, by rule id.
-func (c *closer) presentNames(ctx context.Context, tool string, rows []unseen) (map[int64]string, error) {
+// presentNames returns the current names of the findings' rules by rule id, and the rules that an alias renamed since
+// a scan reported them last.
+func (c *closer) presentNames(ctx context.Context, tool string, rows []unseen) (names map[int64]string, renamed map[int64]bool, err error) {
 	var ids []int64
 	for _, row := range rows {
 		ids = append(ids, row.RuleID)
 	}
 	slices.Sort(ids)
-	names, err := ruleNamesOf(ctx, c.tx, slices.Compact(ids))
-	if err != nil {
-		return nil, err
+	if names, err = ruleNamesOf(ctx, c.tx, slices.Compact(ids)); err != nil {
+		return nil, nil, err
 	}
 	aliases, err := c.names.of(ctx, tool)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	renamed = map[int64]bool{}
 	for id, name := range names {
-		if now, renamed := aliases[name]; renamed {
-			names[id] = now
+		if now, known := aliases[name]; known {
+			names[id], renamed[id] = now, true
 		}
 	}
-	return names, nil
+	return names, renamed, nil
 }
 
-// setState sets the state of findings, and writes an event with the reason for each.
-func (c *closer) setState(ctx context.Context, f decision, ids []int64) error {
-	reason, args := "CAST(? AS TEXT)", []any{f.prefix}
-	if f.about {
-		reason, args = "CAST(? AS TEXT) || COALESCE(file_path, '') || CAST(? AS TEXT)", append(args, f.suffix)
+// closeNow closes findings.
+func (c *closer) closeNow(ctx context.Context, closes closings) error {
+	change := stateChange{
+		store: c.store, tx: c.tx, deploymentID: c.deploymentID, scanID: c.scan.ID, actorKind: "scan", actorID: c.scan.ID, at: c.now,
 	}
-	inIDs, idArgs := c.store.InIDs(ids)
-	args = append([]any{f.state, f.state}, args...)
-	args = append(append(args, c.scan.ID, c.scan.ID, c.now, c.deploymentID), idArgs...)
-	err := c.store.Exec(ctx, c.tx, `INSERT INTO finding_events (deployment_id, finding_id, kind, from_status, to_status, reason, note, actor_kind, actor_id, scan_id, at)
-		SELECT deployment_id, id, ?, status, ?, `+reason+`, '', 'scan', ?, ?, ? FROM findings WHERE +deployment_id = ? AND id`+inIDs, args...)
-	if err != nil {
-		return err
+	for _, key := range closes.inOrder() {
+		n, err := change.close(ctx, key.decision, closes[key])
+		if err != nil {
+			return err
+		}
+		c.Counts[Outcome{Product: key.product, What: key.state}] += n
 	}
-	return c.tx.Finding.Update().Where(store.OfDeployment[predicate.Finding](c.deploymentID), store.WithIDs[predicate.Finding](ids)).
-		SetState(f.state).SetStatus(f.state).SetStateUpdatedAt(c.now).Exec(tenant.ByKey(ctx))
+	return nil
 }

@@ -6,9 +6,12 @@ import (
 
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/findings/vocabulary"
 )
 
-// Coverage is which rules one analysis ran over which files. It determines what a missing finding means.
+// Coverage is which rules one analysis ran over which files. It determines what a missing finding means. Each result of
+// the placeless rules may be a finding in any file, so their findings in files are not closed. Each result of the
+// nameless rule may be a finding of any rule, so the findings of other rules are not closed.
 type Coverage struct {
 	// ScanCoverage is stored unchanged, except for the product, which is derived from Products. Rules have the names
 	// that the tool uses. The lists may be unsorted.
@@ -16,11 +19,13 @@ type Coverage struct {
 	// Products are the scanned products. Findings of other products are neither matched nor closed. Empty means all
 	// products of the analysis.
 	Products []string
-	// ListsAll says that a file which is neither in files nor in skipped no longer exists. If it is false (SARIF), the
-	// file has to be missing from the next report, too.
+	// ListsAll says that the files are all that the tool looked for: a file that is neither in files nor in skipped no
+	// longer exists, or belongs to another part of the project (see absences). If it is false (SARIF), the file has to
+	// be missing from the next report, too.
 	ListsAll bool
-	// FailedRules did not complete. Their findings are not closed.
-	FailedRules []string
+	// Rebased are present paths of results that the report writes with another root: absolute, or out of the repository.
+	// Their files may have had other paths before.
+	Rebased []string
 }
 
 // unknownCoverage is the coverage of a report that does not declare any: what it does not report is fixed.
@@ -74,41 +79,74 @@ var (
 	ruleGone    = decision{state: lifecycle.Removed, prefix: "its rule was not run any more"}
 	fileRenamed = decision{state: lifecycle.Removed, prefix: "its file was renamed: ", about: true}
 	fileGone    = decision{state: lifecycle.Removed, prefix: "its file was not scanned any more: ", about: true}
+	fileLeft    = decision{state: lifecycle.Removed, prefix: "no scan has searched its file for a while: ", about: true}
 	fileMissing = decision{state: lifecycle.Removed, prefix: "its file is missing from two reports: ", about: true}
 )
 
-// decider decides about findings that a scan did not report, by the coverage of the scan.
-type decider struct {
-	coverage                        *Coverage
-	full                            bool
-	rules, failedRules, products    map[string]bool
-	files, skipped, renamed, before map[string]bool
-	// knowsBefore reports whether before has the files that the previous report scanned or skipped. A file that is missing
-	// from both reports is gone.
-	knowsBefore bool
+// aboutFile reports whether the files of the finding are gone, as far as the coverage tells. Such a decision does not
+// rest on the silence of one report.
+func (f decision) aboutFile() bool {
+	return f == fileRenamed || f == fileGone || f == fileLeft || f == fileMissing || f == fileReverted
 }
 
-// newDecider takes the coverage of this scan. before is the coverage of the previous report, or nil if it does not
-// count.
-func newDecider(c *Coverage, full bool, before *previousCoverage) *decider {
-	d := &decider{
+// despiteIgnoring reports whether the decision holds for a finding in a path that a policy ignores. A scan is silent
+// about it because it skipped the path, unless it says that it searched the file, or that the file or the rule is gone.
+func (f decision) despiteIgnoring() bool {
+	return f == goneScanned || f == goneCovered || f == fileRenamed || f == ruleGone
+}
+
+// missedAgain is the decision after two reports in a row missed a finding.
+func (f decision) missedAgain() decision {
+	const again = "; two reports in a row miss it"
+	if f.about {
+		f.suffix += again
+	} else {
+		f.prefix += again
+	}
+	return f
+}
+
+// decider decides about findings that a scan did not report, by the coverage of the scan.
+type decider struct {
+	coverage                     *Coverage
+	full                         bool
+	rules, failedRules, products map[string]bool
+	placelessRules, unresolved   map[string]bool
+	files, skipped, renamed      map[string]bool
+	// absent has the decisions about files that this scan did not search.
+	absent map[string]decision
+}
+
+// newDecider takes the coverage of a scan.
+func newDecider(c *Coverage, full bool) *decider {
+	return &decider{
 		coverage: c, full: full, rules: set(c.GetRules()), failedRules: set(c.FailedRules), products: set(c.Products),
-		files: set(c.GetFiles()), skipped: set(c.GetSkipped()), renamed: set(c.GetRenamed()),
+		placelessRules: set(c.PlacelessRules), unresolved: set(c.Unresolved),
+		files: set(c.GetFiles()), skipped: set(c.GetSkipped()), renamed: set(c.GetRenamed()), absent: map[string]decision{},
 	}
-	if before != nil && before.GetFilesKnown() {
-		d.knowsBefore = true
-		d.before = set(before.GetFiles())
-		for _, path := range before.GetSkipped() {
-			d.before[path] = true
-		}
+}
+
+// blind reports whether the scan says nothing about findings of the given product, rule and file that it does not
+// report.
+func (d *decider) blind(product, rule, path string) bool {
+	switch {
+	case d.coverage.GetFailure() != "", len(d.products) > 0 && !d.products[product], d.failedRules[rule]:
+		return true
+	case path != "" && (d.skipped[path] || d.placelessRules[rule] || product == vocabulary.SCA && d.unresolved[path]):
+		return true
 	}
-	return d
+	return d.coverage.NamelessRule != "" && d.coverage.NamelessRule != rule
+}
+
+// unsearched reports whether the scan did not search a file, although it lists its files.
+func (d *decider) unsearched(path string) bool {
+	return path != "" && d.coverage.GetFilesKnown() && !d.files[path] && !d.skipped[path]
 }
 
 // decide returns whether this scan closes a finding of the given product, rule and file. Empty values mean unknown.
 func (d *decider) decide(product, rule, path string) decision {
 	switch {
-	case d.coverage.GetFailure() != "", len(d.products) > 0 && !d.products[product], d.failedRules[rule], path != "" && d.skipped[path]:
+	case d.blind(product, rule, path):
 		return keepState
 	case !d.full:
 		return d.decideDiff(rule, path)
@@ -129,12 +167,8 @@ func (d *decider) decide(product, rule, path string) decision {
 			return goneCovered
 		}
 		return goneScanned
-	case d.coverage.ListsAll:
-		return fileGone
-	case d.knowsBefore && !d.before[path]:
-		return fileMissing
 	}
-	return keepState
+	return d.absent[path]
 }
 
 // decideDiff decides for a diff scan. It reports only what is new compared with its base, so it closes findings only in

@@ -11,9 +11,11 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/scan"
 	"github.com/palisade/palisade/ent/scancoverage"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/lastscan"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -24,8 +26,8 @@ const (
 	coveragesBack = 5
 )
 
-// coverageCodec is created once, because its windows are large. Both halves are safe for concurrent use.
-var coverageCodec = sync.OnceValues(func() (*zstd.Encoder, *zstd.Decoder) {
+// codec is created once, because its windows are large. Both halves are safe for concurrent use.
+var codec = sync.OnceValues(func() (*zstd.Encoder, *zstd.Decoder) {
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		panic(err) // the options are constants
@@ -37,23 +39,24 @@ var coverageCodec = sync.OnceValues(func() (*zstd.Encoder, *zstd.Decoder) {
 	return encoder, decoder
 })
 
-func encodeCoverage(c *storev1.ScanCoverage) ([]byte, error) {
-	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(c)
+// Compress encodes a message for the store: zstd of its bytes.
+func Compress(m proto.Message) ([]byte, error) {
+	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
 		return nil, err
 	}
-	encoder, _ := coverageCodec()
+	encoder, _ := codec()
 	return encoder.EncodeAll(raw, nil), nil
 }
 
-func decodeCoverage(content []byte) (*storev1.ScanCoverage, error) {
-	_, decoder := coverageCodec()
+// Decompress decodes a message of Compress.
+func Decompress(content []byte, m proto.Message) error {
+	_, decoder := codec()
 	raw, err := decoder.DecodeAll(content, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	c := &storev1.ScanCoverage{}
-	return c, proto.Unmarshal(raw, c)
+	return proto.Unmarshal(raw, m)
 }
 
 // previousCoverage is the coverage of an earlier scan.
@@ -64,18 +67,31 @@ type previousCoverage struct {
 
 // products are the scanned products. Empty means all products of the analysis.
 func (c *previousCoverage) products() []string {
-	if c.GetProduct() == "" {
-		return nil
+	return splitList(c.GetProduct())
+}
+
+// ofAnalysis selects the coverages of an analysis on a ref.
+func (s *session) ofAnalysis(a Analysis, ref string) []predicate.ScanCoverage {
+	return []predicate.ScanCoverage{
+		scancoverage.DeploymentID(s.deploymentID), scancoverage.ProjectID(s.project.ID), scancoverage.Ref(ref), scancoverage.Tool(a.Tool),
+		scancoverage.AnalysisCategory(a.Category),
 	}
-	return strings.Split(c.GetProduct(), ",")
+}
+
+// StoredCoverage decodes a stored coverage.
+func StoredCoverage(row *ent.ScanCoverage) (*storev1.ScanCoverage, error) {
+	content := &storev1.ScanCoverage{}
+	if err := Decompress(row.Content, content); err != nil {
+		return nil, fmt.Errorf("coverage of scan %d: %w", row.ScanID, err)
+	}
+	return content, nil
 }
 
 // coverageBefore returns the latest suitable coverage of a full scan of an analysis and ref. oldest is the id of the
 // last scan that was searched; 0 means there was none.
 func (s *session) coverageBefore(ctx context.Context, a Analysis, ref string, suits func(*previousCoverage) bool) (c *previousCoverage, oldest int64, err error) {
 	rows, err := s.tx.ScanCoverage.Query().
-		Where(scancoverage.DeploymentID(s.deploymentID), scancoverage.ProjectID(s.project.ID), scancoverage.Ref(ref), scancoverage.Tool(a.Tool),
-			scancoverage.AnalysisCategory(a.Category), scancoverage.IsFullScan(true), scancoverage.ScanIDNEQ(s.scan.ID)).
+		Where(s.ofAnalysis(a, ref)...).Where(scancoverage.IsFullScan(true), scancoverage.ScanIDNEQ(s.scan.ID)).
 		Order(ent.Desc(scancoverage.FieldScanID)).Limit(coveragesBack).Select(scancoverage.FieldID, scancoverage.FieldScanID).All(ctx)
 	if err != nil {
 		return nil, 0, err
@@ -85,9 +101,9 @@ func (s *session) coverageBefore(ctx context.Context, a Analysis, ref string, su
 		if err != nil {
 			return nil, 0, err
 		}
-		content, err := decodeCoverage(row.Content)
+		content, err := StoredCoverage(row)
 		if err != nil {
-			return nil, 0, fmt.Errorf("coverage of scan %d: %w", row.ScanID, err)
+			return nil, 0, err
 		}
 		oldest, c = row.ScanID, &previousCoverage{content, row.ScanID}
 		if suits(c) {
@@ -118,7 +134,8 @@ func (s *session) readPrevious(ctx context.Context, g *matches) (err error) {
 // file that it lacks is still missing from one report only. The previous scan may have covered more products.
 func (c *closer) isRepeat(ctx context.Context, g *matches) (bool, error) {
 	now := g.coverage.stored()
-	now.Product = g.previous.GetProduct()
+	now.Product, now.ToolVersion = g.previous.GetProduct(), g.previous.GetToolVersion() // earlier versions stored no version
+	now.Unsearched, now.Kept = g.previous.GetUnsearched(), g.previous.GetKept()
 	if c.Total("created")+c.Total("updated")+c.Total("reopened") > 0 || !proto.Equal(g.previous.ScanCoverage, now) {
 		return false, nil
 	}
@@ -140,20 +157,30 @@ func (c *Coverage) stored() *storev1.ScanCoverage {
 	return &storev1.ScanCoverage{
 		RulesKnown: c.GetRulesKnown(), Rules: sorted(c.GetRules()), FilesKnown: c.GetFilesKnown(), Files: sorted(c.GetFiles()),
 		Skipped: sorted(c.GetSkipped()), Renamed: sorted(c.GetRenamed()), Failure: c.GetFailure(), Hashes: c.GetHashes(),
-		Product: strings.Join(sorted(c.Products), ","),
+		Product: strings.Join(sorted(c.Products), ","), ToolVersion: c.GetToolVersion(),
+		FailedRules: sorted(c.FailedRules), PlacelessRules: sorted(c.PlacelessRules), NamelessRule: c.NamelessRule,
+		Unresolved: sorted(c.Unresolved), PartlyParsed: c.PartlyParsed,
 	}
 }
 
-// storeCoverages stores the coverage of each analysis.
+// storeCoverages stores the coverage of each analysis, unless the commit is older: then it decides nothing, and later
+// scans continue the newest commit.
 func (s *session) storeCoverages(ctx context.Context, groups []*matches) error {
 	var rows []*ent.ScanCoverageCreate
 	for _, g := range groups {
-		content, err := encodeCoverage(g.coverage.stored())
+		if g.newer != nil {
+			continue
+		}
+		about := g.coverage.stored()
+		g.stored = about
+		about.Unsearched, about.Kept = g.absences.unsearched, differences(slices.Sorted(slices.Values(g.kept)))
+		content, err := Compress(about)
 		if err != nil {
 			return err
 		}
 		rows = append(rows, s.tx.ScanCoverage.Create().SetDeploymentID(s.deploymentID).SetScanID(s.scan.ID).SetProjectID(s.project.ID).
-			SetRef(s.scan.Ref).SetTool(g.Tool).SetAnalysisCategory(g.Category).SetIsFullScan(s.scan.IsFullScan).SetContent(content).SetAt(s.now))
+			SetRef(s.scan.Ref).SetTool(g.Tool).SetAnalysisCategory(g.Category).SetIsFullScan(s.scan.IsFullScan).SetProducts(g.reported()).
+			SetContent(content).SetAt(s.now).SetNillableCommitTime(s.scan.CommitTime))
 	}
 	for part := range slices.Chunk(rows, store.RowsAtOnce) {
 		if err := s.tx.ScanCoverage.CreateBulk(part...).Exec(ctx); err != nil {
@@ -161,4 +188,12 @@ func (s *session) storeCoverages(ctx context.Context, groups []*matches) error {
 		}
 	}
 	return nil
+}
+
+// reported is the bit set of the products whose findings the run reports; 0 if it failed.
+func (g *group) reported() int32 {
+	if g.coverage.GetFailure() != "" {
+		return 0
+	}
+	return lastscan.Products(g.replacedProducts())
 }

@@ -21,43 +21,41 @@ func TestDecisions(t *testing.T) {
 		return c
 	}
 	all := with(func(*Coverage) {})
-	before := &previousCoverage{ScanCoverage: &storev1.ScanCoverage{FilesKnown: true, Files: []string{"a.go"}, Skipped: []string{"slow.go", "lazy.go"}}}
-	sarif := with(func(c *Coverage) { c.ListsAll = false })
 	for name, c := range map[string]struct {
 		coverage            *Coverage
 		diff                bool
-		before              *previousCoverage
 		product, rule, path string
 		want                decision
 	}{
-		"seen no more":                {all, false, nil, vocabulary.SAST, "r", "a.go", goneCovered},
-		"part of a rule":              {all, false, nil, vocabulary.SAST, "CA5350/md5", "a.go", goneCovered},
-		"no file":                     {all, false, nil, vocabulary.SAST, "r", "", goneRule},
-		"rule not run":                {all, false, nil, vocabulary.SAST, "gone", "a.go", ruleGone},
-		"file gone":                   {all, false, nil, vocabulary.SAST, "r", "gone.go", fileGone},
-		"file renamed":                {all, false, nil, vocabulary.SAST, "r", "old.go", fileRenamed},
-		"another file has the name":   {all, false, nil, vocabulary.SAST, "r", "both.go", goneCovered},
-		"file skipped":                {all, false, nil, vocabulary.SAST, "r", "slow.go", keepState},
-		"skipped, and rule not run":   {all, false, nil, vocabulary.SAST, "gone", "slow.go", keepState},
-		"failed":                      {with(func(c *Coverage) { c.Failure = "crash" }), false, nil, vocabulary.SAST, "r", "a.go", keepState},
-		"product scanned":             {with(func(c *Coverage) { c.Products = []string{vocabulary.SAST} }), false, nil, vocabulary.SAST, "r", "a.go", goneCovered},
-		"product not scanned":         {with(func(c *Coverage) { c.Products = []string{vocabulary.SCA} }), false, nil, vocabulary.SAST, "r", "a.go", keepState},
-		"rule failed":                 {with(func(c *Coverage) { c.FailedRules = []string{"r"} }), false, nil, vocabulary.SAST, "r", "a.go", keepState},
-		"nothing known":               {unknownCoverage(), false, nil, vocabulary.SAST, "r", "a.go", goneReport},
-		"rules known":                 {with(func(c *Coverage) { c.FilesKnown = false }), false, nil, vocabulary.SAST, "r", "gone.go", goneRule},
-		"files known":                 {with(func(c *Coverage) { c.RulesKnown = false }), false, nil, vocabulary.SAST, "gone", "a.go", goneScanned},
-		"left out for the first time": {sarif, false, nil, vocabulary.SAST, "r", "gone.go", keepState},
-		"there before":                {sarif, false, &previousCoverage{ScanCoverage: all.ScanCoverage}, vocabulary.SAST, "r", "a.go", goneCovered},
-		"left out twice":              {sarif, false, before, vocabulary.SAST, "r", "gone.go", fileMissing},
-		"skipped before":              {sarif, false, before, vocabulary.SAST, "r", "lazy.go", keepState},
-		"diff: looked at":             {all, true, nil, vocabulary.SAST, "r", "a.go", goneCovered},
-		"diff: rule not run":          {all, true, nil, vocabulary.SAST, "gone", "a.go", keepState},
-		"diff: not looked at":         {all, true, nil, vocabulary.SAST, "r", "gone.go", keepState},
-		"diff: renamed":               {all, true, nil, vocabulary.SAST, "r", "old.go", fileRenamed},
-		"diff: skipped":               {all, true, nil, vocabulary.SAST, "r", "slow.go", keepState},
-		"diff: no file":               {all, true, nil, vocabulary.SAST, "r", "", keepState},
+		"seen no more":              {all, false, vocabulary.SAST, "r", "a.go", goneCovered},
+		"part of a rule":            {all, false, vocabulary.SAST, "CA5350/md5", "a.go", goneCovered},
+		"no file":                   {all, false, vocabulary.SAST, "r", "", goneRule},
+		"rule not run":              {all, false, vocabulary.SAST, "gone", "a.go", ruleGone},
+		"file gone":                 {all, false, vocabulary.SAST, "r", "gone.go", fileGone},
+		"file may be there":         {all, false, vocabulary.SAST, "r", "other.go", keepState},
+		"file renamed":              {all, false, vocabulary.SAST, "r", "old.go", fileRenamed},
+		"another file has the name": {all, false, vocabulary.SAST, "r", "both.go", goneCovered},
+		"file skipped":              {all, false, vocabulary.SAST, "r", "slow.go", keepState},
+		"skipped, and rule not run": {all, false, vocabulary.SAST, "gone", "slow.go", keepState},
+		"failed":                    {with(func(c *Coverage) { c.Failure = "crash" }), false, vocabulary.SAST, "r", "a.go", keepState},
+		"product scanned":           {with(func(c *Coverage) { c.Products = []string{vocabulary.SAST} }), false, vocabulary.SAST, "r", "a.go", goneCovered},
+		"product not scanned":       {with(func(c *Coverage) { c.Products = []string{vocabulary.SCA} }), false, vocabulary.SAST, "r", "a.go", keepState},
+		"dependencies unknown":      {with(func(c *Coverage) { c.Unresolved = []string{"a.go"} }), false, vocabulary.SCA, "r", "a.go", keepState},
+		"code beside dependencies":  {with(func(c *Coverage) { c.Unresolved = []string{"a.go"} }), false, vocabulary.SAST, "r", "a.go", goneCovered},
+		"rule failed":               {with(func(c *Coverage) { c.FailedRules = []string{"r"} }), false, vocabulary.SAST, "r", "a.go", keepState},
+		"nothing known":             {unknownCoverage(), false, vocabulary.SAST, "r", "a.go", goneReport},
+		"rules known":               {with(func(c *Coverage) { c.FilesKnown = false }), false, vocabulary.SAST, "r", "gone.go", goneRule},
+		"files known":               {with(func(c *Coverage) { c.RulesKnown = false }), false, vocabulary.SAST, "gone", "a.go", goneScanned},
+		"diff: looked at":           {all, true, vocabulary.SAST, "r", "a.go", goneCovered},
+		"diff: rule not run":        {all, true, vocabulary.SAST, "gone", "a.go", keepState},
+		"diff: not looked at":       {all, true, vocabulary.SAST, "r", "gone.go", keepState},
+		"diff: renamed":             {all, true, vocabulary.SAST, "r", "old.go", fileRenamed},
+		"diff: skipped":             {all, true, vocabulary.SAST, "r", "slow.go", keepState},
+		"diff: no file":             {all, true, vocabulary.SAST, "r", "", keepState},
 	} {
-		if got := newDecider(c.coverage, !c.diff, c.before).decide(c.product, c.rule, c.path); got != c.want {
+		d := newDecider(c.coverage, !c.diff)
+		d.absent["gone.go"] = fileGone
+		if got := d.decide(c.product, c.rule, c.path); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}

@@ -6,5 +6,6 @@
 // transaction. It matches the evidence with the stored findings of the same ref (match.go) and of other refs
 // (match_foreign.go); package findings/identity has the ladder. It writes new and changed findings (write.go), with
 // fingerprints for new identities (write_names.go). Last, it closes findings that the scan covered but did not report
-// (close.go, coverage.go). Evidence of an older version of the ladder is recomputed (upgrade.go).
+// (close.go, coverage.go), or holds these closes if they are too many at once (held.go). Evidence of an older version
+// of the ladder is recomputed (upgrade.go).
 package ingest

@@ -60,6 +60,8 @@ const (
 	bitOwnID
 	bitHistorical
 	bitMalicious
+	bitTimed
+	bitIgnored
 )
 
 // add appends a record: its size, its rule, the bits and the texts.
@@ -88,17 +90,17 @@ func (j *journal) add(i *Result) {
 }
 
 // texts returns the fields of a record without the content. Fields from uniqueTexts on differ from result to result.
-func (i *Result) texts() [11]*string {
+func (i *Result) texts() [10]*string {
 	return [...]*string{
-		&i.Product, &i.Severity, &i.Exposure, &i.Transitivity, &i.EPSSProbability, &i.ValidationState, &i.PolicyMode,
+		&i.Product, &i.Severity, &i.Exposure, &i.Transitivity, &i.ValidationState, &i.PolicyMode,
 		&i.Package, &i.Advisory, &i.path, &i.initialFingerprint,
 	}
 }
 
-const uniqueTexts = 7
+const uniqueTexts = 6
 
 func (i *Result) bits() (bits byte) {
-	for n, set := range [...]bool{i.Suppressed, i.ownID, i.Historical, i.Malicious} {
+	for n, set := range [...]bool{i.Suppressed, i.ownID, i.Historical, i.Malicious, i.timed, i.ignored} {
 		if set {
 			bits |= 1 << n
 		}
@@ -151,7 +153,8 @@ func (j *journal) decode(i *Result, use *ruleUse, record []byte) bool {
 	i.of, i.Group, i.Rule, i.ruleName, i.ruleID = use.of, use.of.Analysis, use.rule, use.name, use.id
 	bits := record[0]
 	i.Suppressed, i.ownID = bits&bitSuppressed != 0, bits&bitOwnID != 0
-	i.Historical, i.Malicious = bits&bitHistorical != 0, bits&bitMalicious != 0
+	i.Historical, i.Malicious, i.timed = bits&bitHistorical != 0, bits&bitMalicious != 0, bits&bitTimed != 0
+	i.ignored = bits&bitIgnored != 0
 	i.contentHash = int64(binary.LittleEndian.Uint64(record[1:]))
 	record = record[9:]
 	for n, text := range i.texts() {

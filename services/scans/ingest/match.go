@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 
@@ -40,12 +41,26 @@ type matches struct {
 	*group
 	// previous is the latest successful full scan of the same analysis; nil if there is none or it is not needed.
 	previous *previousCoverage
+	// stored is the coverage of this scan in its stored form; nil if the commit is older.
+	stored *storev1.ScanCoverage
+	// newer is the scan of a newer commit that was stored before; nil if there is none.
+	newer *newerScan
+	// absences are the files that this scan did not search. elsewhere has the hashes of those that belong to another
+	// part of the project.
+	absences  *absences
+	elsewhere map[uint64]bool
+	// kept are missing findings in languages that were parsed only in part.
+	kept []int64
 	// joined has the id of the finding of this ref for each result; 0 means no finding.
 	joined []int64
 	// unchanged has the results that equal their stored finding and need no write.
 	unchanged unchanged
+	// open is the number of open findings of this ref before the scan.
+	open int
 	// unjoined has the open findings that the first pass joined to no result.
 	unjoined []int64
+	// rebased maps former to present paths of files that the report only places differently (see rebasedFiles).
+	rebased map[uint64]uint64
 	// joinedIDs has the sorted ids of the joined findings. rejoined has the findings that were joined after it was
 	// built.
 	joinedIDs []int64
@@ -96,6 +111,10 @@ func (s *session) match(ctx context.Context, read *Reading, freshRules map[int64
 		if err := m.readPrevious(ctx, found); err != nil {
 			return nil, err
 		}
+		if found.newer, err = m.newerScan(ctx, g); err != nil {
+			return nil, fmt.Errorf("look for scans of newer commits: %w", err)
+		}
+		found.absences = newAbsences(m.session, g)
 		if err := m.matchGroup(ctx, found); err != nil {
 			return nil, err
 		}
@@ -134,6 +153,12 @@ func (m *matcher) matchGroup(ctx context.Context, g *matches) error {
 		known = append(known, closed...)
 	}
 	if len(known) > 0 {
+		if g.rebased, err = m.rebasedFiles(ctx, g); err != nil {
+			return err
+		}
+		if g.elsewhere, err = g.absences.elsewhere(ctx, known); err != nil {
+			return err
+		}
 		g.matchByLadder(known, pending, m.scan.IsFullScan)
 		pending = g.unmatched(pending)
 	}
@@ -219,7 +244,8 @@ func (g *matches) isJoined(id int64) bool {
 // options derives the options of matching from the coverage. A diff scan reads few files; all other files are
 // unchanged. A failed scan may not have reached a file, so its open findings are taken to be unchanged.
 func (g *matches) options(known []identity.Known, full bool) identity.Options {
-	o := identity.Options{Renamed: pathHashes(g.coverage.GetRenamed()), Skipped: pathHashes(g.coverage.GetSkipped())}
+	o := identity.Options{Renamed: pathHashes(g.coverage.GetRenamed()), Skipped: pathHashes(g.coverage.GetSkipped(), g.coverage.GetUnresolved())}
+	maps.Copy(o.Skipped, g.elsewhere)
 	if g.coverage.GetFailure() != "" {
 		for _, k := range known {
 			if k.Open {
@@ -238,11 +264,16 @@ func (g *matches) options(known []identity.Known, full bool) identity.Options {
 		}
 	}
 	if g.previous != nil && g.previous.GetFilesKnown() {
-		before := pathHashes(g.previous.GetFiles(), g.previous.GetSkipped())
+		before := pathHashes(g.previous.GetFiles(), g.previous.GetSkipped(), g.previous.GetUnresolved())
 		o.NewFile = func(path uint64) bool { return !before[path] }
 	}
 	if g.previous != nil {
 		o.Moved = movedFiles(g.previous.GetHashes(), g.coverage.GetHashes())
+	}
+	if o.Moved == nil {
+		o.Moved = g.rebased
+	} else {
+		maps.Copy(o.Moved, g.rebased)
 	}
 	return o
 }
@@ -346,7 +377,7 @@ type yieldKnown func(k *identity.Known, name, ref []byte, about *stored)
 // scanKnown bypasses ent, which would build whole entities of hundreds of thousands of rows. So the query itself has to
 // limit the deployment. The rows are unordered: sorting would make the database hold all of them.
 func (m *matcher) scanKnown(ctx context.Context, g *group, former map[uint64]uint64, where *entsql.Predicate, named bool, yield yieldKnown) (err error) {
-	columns := []string{finding.FieldID, finding.FieldState, finding.FieldEvidence, finding.FieldContentHash, finding.FieldFilePath}
+	columns := []string{finding.FieldID, finding.FieldState, finding.FieldEvidence, finding.FieldContentHash, finding.FieldFilePath, finding.FieldIgnoredByPattern}
 	if named {
 		columns = []string{finding.FieldID, finding.FieldState, finding.FieldEvidence, finding.FieldFingerprint, finding.FieldRef}
 	}
@@ -360,11 +391,11 @@ func (m *matcher) scanKnown(ctx context.Context, g *group, former map[uint64]uin
 		return err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	var state, encoded, name, ref sql.RawBytes
+	var state, encoded, name, ref, pattern sql.RawBytes
 	var id, hash any // no conversion
-	into := []any{&id, &state, &encoded, &hash, &ref}
+	into := []any{&id, &state, &encoded, &hash, &ref, &pattern}
 	if named {
-		into[3] = &name
+		into = []any{&id, &state, &encoded, &name, &ref}
 	}
 	var k identity.Known
 	var about stored
@@ -382,7 +413,7 @@ func (m *matcher) scanKnown(ctx context.Context, g *group, former map[uint64]uin
 		}
 		about.state = stateWord(state)
 		about.contentHash, _ = hash.(int64)
-		about.hasPath, about.whole = ref != nil, !renamed
+		about.hasPath, about.whole, about.ignored = ref != nil, !renamed, pattern != nil
 		k.Open = lifecycle.Seen(about.state)
 		yield(&k, name, ref, &about)
 	}

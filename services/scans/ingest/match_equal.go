@@ -74,6 +74,7 @@ func (q *equals) join(k identity.Known, about *stored) {
 // stored has the columns that tell whether a result of equal evidence changes its finding.
 type stored struct {
 	state       string
+	ignored     bool // by a policy
 	contentHash int64
 	// whole says that the stored evidence is what would be written now.
 	hasPath, whole bool
@@ -81,7 +82,8 @@ type stored struct {
 
 // sameAs reports whether writing the result would change nothing: see compare.
 func (s *stored) sameAs(t *trace) bool {
-	return s != nil && s.whole && s.contentHash == t.contentHash && (s.hasPath || !t.hasPath) && (s.state == lifecycle.Muted) == t.muted
+	return s != nil && s.whole && s.contentHash == t.contentHash && (s.hasPath || !t.hasPath) && (s.state == lifecycle.Muted) == t.muted &&
+		s.ignored == t.ignored
 }
 
 // unchanged is a set of results, with their number per product.
@@ -120,8 +122,11 @@ func (m *matcher) joinEqual(ctx context.Context, g *matches, former map[uint64]u
 	var q *equals
 	there := entsql.And(entsql.EQ(finding.FieldRef, m.scan.Ref), entsql.In(finding.FieldState, lifecycle.Unresolved, lifecycle.Muted))
 	err = m.eachKnown(ctx, g.group, former, there, false, func() yieldKnown {
-		q = newEquals(g.group)
-		return func(k *identity.Known, _, _ []byte, about *stored) { q.join(*k, about) }
+		q, g.open = newEquals(g.group), 0
+		return func(k *identity.Known, _, _ []byte, about *stored) {
+			g.open++
+			q.join(*k, about)
+		}
 	})
 	if err != nil {
 		return nil, err

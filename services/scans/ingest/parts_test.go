@@ -184,8 +184,8 @@ func TestHashWithoutCommit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		i := &Result{Content: content}
-		if _, err := i.encode(nil, text.Draw(t, "commit")); err != nil {
+		i := &Result{Content: content, Product: rapid.SampledFrom([]string{vocabulary.SAST, vocabulary.SCA}).Draw(t, "product")}
+		if _, err := i.encode(nil, text.Draw(t, "commit"), rapid.Int64().Draw(t, "time")); err != nil {
 			t.Fatal(err)
 		}
 		if want := int64(xxhash.Sum64(append(bare, make([]byte, 8)...))); i.contentHash != want {
@@ -218,7 +218,7 @@ func BenchmarkEncode(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		var err error
-		if buffer, err = i.encode(buffer[:0], "c0ffee"); err != nil {
+		if buffer, err = i.encode(buffer[:0], "c0ffee", 1); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -11,21 +11,27 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/rule"
 	"github.com/palisade/palisade/services/findings/identity"
+	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/spool"
 	"github.com/palisade/palisade/services/internal/traffic"
+	"github.com/palisade/palisade/services/policies/pathignore"
 )
 
 // Input is what Read needs.
 type Input struct {
 	Results Source
-	// Commit is stored in the findings.
-	Commit string
+	// Commit is stored in the findings, and its time, if it is known.
+	Commit     string
+	CommitTime *int64
 	// Calls has the in-flight requests, which take precedence over reading and storing.
 	Calls *traffic.Calls
 	// Spool is disk space for results that do not fit into memory.
 	Spool spool.Space
 	// FormerNames maps former rule names to current ones, by tool, as the report declares them.
 	FormerNames map[string]map[string]string
+	// Ignores has the paths that policies ignore. If they have changed when the results are stored, the report is read
+	// again.
+	Ignores *pathignore.Matcher
 }
 
 // Reading is a report that was read: evidence for matching, and results in their stored form, spooled. Creating it is
@@ -150,19 +156,26 @@ func (p *Reading) prepareBatch(ctx context.Context, db *ent.Client) error {
 	if err := p.readRules(ctx, db); err != nil {
 		return err
 	}
+	var committedAt int64
+	if p.CommitTime != nil {
+		committedAt = *p.CommitTime
+	}
 	for _, i := range p.batch {
 		p.work.Yield(ctx)
 		g := i.of
 		i.ruleID = p.knownRules[ruleKey{i.Group.Tool, i.ruleName}]
 		text := identityText(i.ruleName, i.Content)
-		t := trace{Evidence: p.hasher.EvidenceOf(text), product: productNumber(i.Product), muted: i.Suppressed}
+		i.path = i.Content.GetLocation().GetFilePath()
+		if !i.Suppressed {
+			_, i.ignored = p.Ignores.Match(i.Product, i.path)
+		}
+		t := trace{Evidence: p.hasher.EvidenceOf(text), product: productNumber(i.Product), muted: i.state() == lifecycle.Muted, ignored: i.ignored}
 		if _, known := g.rules[t.Rule]; !known {
 			g.rules[t.Rule] = i.ruleName
 		}
-		i.path = i.Content.GetLocation().GetFilePath()
 		i.identify(g.names.Assign(i.Group.Tool, text))
 		var err error
-		if p.encoding, err = i.encode(p.encoding[:0], p.Commit); err != nil {
+		if p.encoding, err = i.encode(p.encoding[:0], p.Commit, committedAt); err != nil {
 			return err
 		}
 		t.contentHash, t.hasPath = i.contentHash, i.path != ""

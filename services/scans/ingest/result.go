@@ -13,12 +13,13 @@ import (
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/identity"
 	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/findings/verdict"
+	"github.com/palisade/palisade/services/findings/vocabulary"
 )
 
 // The values of a dependency or a secret if the report does not give any.
 const (
 	UnknownExposure = "unknown"
-	NoProbability   = "none"
 	NoValidator     = "no_validator"
 )
 
@@ -38,7 +39,7 @@ type Source interface {
 // Result is a result in any format, before it becomes a finding.
 type Result struct {
 	Group    Analysis
-	Product  string // sast, sca or secrets
+	Product  string // sast, sca, secrets or ai_sast
 	Severity string // low, medium, high or critical
 	Rule     *Rule
 	// Content is what the report says: location, message, snippet, the tool's own ids and hashes, and more. Evidence is
@@ -48,10 +49,10 @@ type Result struct {
 	Suppressed bool
 
 	// Columns of findings; empty means null.
-	Exposure, Transitivity, EPSSProbability, Package, Advisory string // sca
-	ValidationState                                            string // secrets
-	PolicyMode                                                 string // empty keeps the stored value
-	Historical, Malicious                                      bool
+	Exposure, Transitivity, Package, Advisory string // sca
+	ValidationState                           string // secrets
+	PolicyMode                                string // empty keeps the stored value
+	Historical, Malicious                     bool
 
 	// Set by the ingest.
 	of                 *group
@@ -61,6 +62,9 @@ type Result struct {
 	path               string   // as in content
 	evidence           identity.Evidence
 	ownID              bool   // the tool gives a match-based id
+	timed              bool   // the content has the time of the commit
+	ignored            bool   // a policy ignores the path, and the code does not suppress the finding
+	pattern            string // of the policy, while it is written
 	initialFingerprint string // the fingerprint of the identity if it is new
 	fingerprint        string // the fingerprint
 	elsewhere          bool   // findings with this fingerprint are stored
@@ -75,6 +79,8 @@ type Rule struct {
 	Name string
 	// Text has at least category and confidence. The ingest sets its name.
 	Text *findingsv1.FindingRule
+	// Origin is custom, community or pro_rules; empty if the report does not say.
+	Origin string
 	// Stub says that the report does not describe the rule. A stored text is kept.
 	Stub bool
 }
@@ -84,7 +90,7 @@ type Rule struct {
 func identityText(rule string, c *storev1.FindingContent) identity.Text {
 	text := identity.Text{
 		Rule: rule, Path: c.GetLocation().GetFilePath(), ToolFingerprint: c.GetToolFingerprint(), PatternHash: c.GetPatternHash(),
-		CodeHash: c.GetCodeHash(), Snippet: c.GetSnippet(), Message: c.GetMessage(),
+		Fingerprints: c.GetFingerprints(), Logical: c.GetLogicalLocation(), CodeHash: c.GetCodeHash(), Snippet: c.GetSnippet(), Message: c.GetMessage(),
 		Line: int(c.GetLocation().GetLine()), Column: int(c.GetLocation().GetColumn()), EndLine: int(c.GetLocation().GetEndLine()),
 	}
 	// If the tool gives no id, the stored id is ours and adds no evidence.
@@ -108,9 +114,13 @@ func (i *Result) identify(id identity.Identity) {
 }
 
 // encode appends the encoded content to a buffer, and sets the hash that tells whether a later scan changes the
-// finding. The commit is not part of the hash: the same finding at the next commit is unchanged.
-func (i *Result) encode(buffer []byte, commit string) (_ []byte, err error) {
+// finding. The commit is not part of the hash: the same finding at the next commit is unchanged. The time of the
+// commit, in microseconds since 1970, is stored for dependencies, which show it.
+func (i *Result) encode(buffer []byte, commit string, at int64) (_ []byte, err error) {
 	i.Content.Commit = commit
+	if i.timed = at != 0 && i.Product == vocabulary.SCA; i.timed {
+		i.Content.CommittedAt = at
+	}
 	if i.encoded, err = (proto.MarshalOptions{Deterministic: true}).MarshalAppend(buffer, i.Content); err != nil {
 		return nil, err
 	}
@@ -118,12 +128,26 @@ func (i *Result) encode(buffer []byte, commit string) (_ []byte, err error) {
 	return i.encoded, nil
 }
 
+// ContentHash is the hash of a finding that another server stored, with the id of its rule here: a scan that reports
+// the same finds it unchanged. It ignores what does not come from scans.
+func ContentHash(i *Result, ruleID int64) (int64, error) {
+	same := *i
+	same.Content, same.ruleID = proto.CloneOf(i.Content), ruleID
+	verdict.Keep(&storev1.FindingContent{}, same.Content)
+	_, err := same.encode(nil, same.Content.GetCommit(), same.Content.GetCommittedAt())
+	return same.contentHash, err
+}
+
 // hash covers the encoded content without the commit, the rule id, and the columns.
 func (i *Result) hash() int64 {
 	start, end := commitIn(i.encoded)
+	last := len(i.encoded)
+	if i.timed {
+		last -= timeSize
+	}
 	h := xxhash.New()
 	_, _ = h.Write(i.encoded[:start]) // a hash never fails
-	_, _ = h.Write(i.encoded[end:])
+	_, _ = h.Write(i.encoded[end:last])
 	_, _ = h.WriteString(i.Severity)
 	var id [8]byte
 	binary.LittleEndian.PutUint64(id[:], uint64(i.ruleID))
@@ -150,13 +174,15 @@ func commitIn(encoded []byte) (start, end int) {
 // commitField is the number of FindingContent.commit.
 const commitField = 9
 
+// timeSize is the size of FindingContent.committed_at, the last field of encoded content.
+const timeSize = 10
+
 // columns returns the columns that are not part of the content. Columns with their default value are omitted.
 func (i *Result) columns() string {
 	var b strings.Builder
 	for _, column := range []struct{ name, value, usual string }{
 		{"exposure", i.Exposure, UnknownExposure},
 		{"validation_state", i.ValidationState, NoValidator},
-		{"epss_probability", i.EPSSProbability, NoProbability},
 		{"policy_mode", i.PolicyMode, ""},
 	} {
 		if column.value != "" && column.value != column.usual {
@@ -169,8 +195,16 @@ func (i *Result) columns() string {
 	return b.String()
 }
 
-// state is the state that the scan reports for a finding.
+// state is the state of the finding: what the scan reports, unless a policy ignores the path.
 func (i *Result) state() string {
+	if i.ignored {
+		return lifecycle.Muted
+	}
+	return i.reportedState()
+}
+
+// reportedState is the state that the scan reports for a finding.
+func (i *Result) reportedState() string {
 	if i.Suppressed {
 		return lifecycle.Muted
 	}

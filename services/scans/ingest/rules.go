@@ -11,6 +11,7 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/rule"
+	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -71,10 +72,22 @@ func (s *session) storeRulePart(ctx context.Context, keys []ruleKey, uses map[ru
 		case row == nil:
 			missing = append(missing, key)
 			fresh = append(fresh, s.tx.Rule.Create().SetDeploymentID(s.deploymentID).SetTool(key.tool).SetName(key.name).
-				SetCategory(use.rule.Text.GetCategory()).SetConfidence(use.rule.Text.GetConfidence()).SetContent(content))
+				SetCategory(use.rule.Text.GetCategory()).SetConfidence(use.rule.Text.GetConfidence()).SetContent(content).
+				SetNillableSecretType(secretType(use.rule.Text)).SetNillableOrigin(nilIfEmpty(&use.rule.Origin)))
 			continue
-		case !bytes.Equal(row.Content, content) && !use.rule.Stub && use.rule.Name == key.name: // not a former name
-			err := s.tx.Rule.UpdateOneID(row.ID).SetContent(content).SetCategory(use.rule.Text.GetCategory()).SetConfidence(use.rule.Text.GetConfidence()).Exec(ctx)
+		case use.changes(row, content):
+			update := s.tx.Rule.UpdateOneID(row.ID).SetContent(content).SetCategory(use.rule.Text.GetCategory()).SetConfidence(use.rule.Text.GetConfidence())
+			if kind := secretType(use.rule.Text); kind != nil {
+				update.SetSecretType(*kind)
+			} else {
+				update.ClearSecretType()
+			}
+			if use.rule.Origin != "" {
+				update.SetOrigin(use.rule.Origin)
+			} else {
+				update.ClearOrigin()
+			}
+			err := update.Exec(ctx)
 			if err != nil {
 				return nil, err
 			}
@@ -120,6 +133,21 @@ func findRules(ctx context.Context, db *ent.Client, keys []ruleKey, fields ...st
 		return query.Select(fields...).All(ctx)
 	}
 	return query.All(ctx)
+}
+
+// secretType is the column of the kind of secret.
+func secretType(text *findingsv1.FindingRule) *string {
+	kind := text.GetSecretType()
+	return nilIfEmpty(&kind)
+}
+
+// changes reports whether the report describes the rule in another way than its row. A text under a former name, and
+// a rule without a text, change nothing.
+func (u *ruleUse) changes(row *ent.Rule, content []byte) bool {
+	if u.rule.Stub || u.rule.Name != u.name {
+		return false
+	}
+	return !bytes.Equal(row.Content, content) || derefOrNil(row.Origin) != derefOrNil(nilIfEmpty(&u.rule.Origin))
 }
 
 func (u *ruleUse) key() ruleKey { return ruleKey{u.of.Tool, u.name} }

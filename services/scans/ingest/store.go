@@ -7,6 +7,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/traffic"
+	"github.com/palisade/palisade/services/policies/pathignore"
 )
 
 // batchSize is the number of results that are compared and written at a time.
@@ -31,6 +32,7 @@ type session struct {
 	now          int64 // the time of everything that the scan writes
 	work         *traffic.Work
 	names        *ruleNames // as the transaction sees them
+	ignores      *pathignore.Matcher
 }
 
 // Store writes findings, their events, their matches and the coverage, and closes findings that are gone. It does not
@@ -59,13 +61,19 @@ func Store(ctx context.Context, tx *ent.Tx, of Target, read *Reading) (*Summary,
 	if err := s.close(ctx, matched, summary); err != nil {
 		return nil, err
 	}
-	summary.Coverages = read.covered
+	summary.Coverages, summary.scanID, summary.groups = read.covered, s.scan.ID, map[Analysis]*matches{}
+	for _, g := range matched.groups {
+		summary.groups[g.Analysis] = g
+	}
 	return summary, nil
 }
 
-// refresh brings the reading up to date: names and ids of rules, and the evidence of stored findings. It returns the
-// ids of the rules that it created.
+// refresh brings the reading up to date: ignored paths, names and ids of rules, and the evidence of stored findings. It
+// returns the ids of the rules that it created.
 func (s *session) refresh(ctx context.Context, read *Reading) (fresh map[int64]bool, err error) {
+	if err := s.refreshIgnores(ctx, read); err != nil {
+		return nil, fmt.Errorf("ignored paths: %w", err)
+	}
 	if err := s.refreshNames(ctx, read); err != nil {
 		return nil, fmt.Errorf("rule aliases: %w", err)
 	}
@@ -77,4 +85,19 @@ func (s *session) refresh(ctx context.Context, read *Reading) (fresh map[int64]b
 		return nil, fmt.Errorf("store rules: %w", err)
 	}
 	return fresh, nil
+}
+
+// refreshIgnores reads the patterns of the project. If they are others than when the report was read, the report is
+// read again. They may change after that: the job of the change then waits for the lock of the project.
+func (s *session) refreshIgnores(ctx context.Context, read *Reading) error {
+	policy, err := pathignore.Read(ctx, s.tx.Client())
+	if err != nil {
+		return err
+	}
+	s.ignores = policy.For(s.project)
+	if s.ignores.Equal(read.Ignores) {
+		return nil
+	}
+	read.Ignores = s.ignores
+	return read.read(ctx, s.tx.Client(), read.names)
 }

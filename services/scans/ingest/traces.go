@@ -14,11 +14,12 @@ type trace struct {
 	contentHash int64
 	product     byte // index of products
 	muted       bool
+	ignored     bool // by a policy
 	hasPath     bool
 }
 
 // products are the products of results; a trace has the index. Other products have the last index.
-var products = [...]string{vocabulary.SAST, vocabulary.SCA, vocabulary.Secrets, ""}
+var products = [...]string{vocabulary.SAST, vocabulary.SCA, vocabulary.Secrets, vocabulary.AISAST, ""}
 
 func productNumber(product string) byte {
 	for n, known := range products {
@@ -30,7 +31,9 @@ func productNumber(product string) byte {
 }
 
 const (
-	traceSize = 10*8 + 5*4 + 2
+	traceSize = traceHashes*8 + 5*4 + 2
+	// traceHashes is the number of 64-bit words of a trace.
+	traceHashes = 15
 	// tracesInPart is the number of traces in a part.
 	tracesInPart = partSize / traceSize
 	// maxTraces is how many bytes of traces stay in memory: about 75,000 results.
@@ -89,6 +92,7 @@ func (l *traces) close() {
 func (t *trace) append(b []byte) []byte {
 	for _, hash := range [...]uint64{
 		t.Rule, t.Path, t.MatchBased, t.ToolFingerprint, t.Pattern, t.Code, t.Snippet, t.Shape, t.Message, uint64(t.contentHash),
+		t.Logical, t.Prints[0], t.Prints[1], t.Prints[2], t.Prints[3],
 	} {
 		b = binary.LittleEndian.AppendUint64(b, hash)
 	}
@@ -96,7 +100,7 @@ func (t *trace) append(b []byte) []byte {
 		b = binary.LittleEndian.AppendUint32(b, word)
 	}
 	flags := byte(0)
-	for n, set := range [...]bool{t.Specific, t.muted, t.hasPath} {
+	for n, set := range [...]bool{t.Specific, t.muted, t.hasPath, t.Resource, t.ignored} {
 		if set {
 			flags |= 1 << n
 		}
@@ -107,14 +111,15 @@ func (t *trace) append(b []byte) []byte {
 func (t *trace) decode(b []byte) {
 	_ = b[traceSize-1]
 	long := func(n int) uint64 { return binary.LittleEndian.Uint64(b[8*n:]) }
-	word := func(n int) uint32 { return binary.LittleEndian.Uint32(b[10*8+4*n:]) }
+	word := func(n int) uint32 { return binary.LittleEndian.Uint32(b[traceHashes*8+4*n:]) }
 	flags := b[traceSize-1]
 	*t = trace{
 		Evidence: identity.Evidence{
 			Rule: long(0), Path: long(1), MatchBased: long(2), ToolFingerprint: long(3), Pattern: long(4), Code: long(5),
-			Snippet: long(6), Shape: long(7), Message: long(8), Line: int32(word(0)), Column: int32(word(1)),
+			Snippet: long(6), Shape: long(7), Message: long(8), Logical: long(10), Resource: flags&8 != 0, Line: int32(word(0)), Column: int32(word(1)),
 			Base: word(2), Parent: word(3), Dir: word(4), Specific: flags&1 != 0,
+			Prints: [...]uint64{long(11), long(12), long(13), long(14)},
 		},
-		contentHash: int64(long(9)), product: b[traceSize-2], muted: flags&2 != 0, hasPath: flags&4 != 0,
+		contentHash: int64(long(9)), product: b[traceSize-2], muted: flags&2 != 0, hasPath: flags&4 != 0, ignored: flags&16 != 0,
 	}
 }

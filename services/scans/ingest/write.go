@@ -7,8 +7,11 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/services/findings/blob"
+	"github.com/palisade/palisade/services/findings/exploit"
 	"github.com/palisade/palisade/services/findings/identity"
 	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/findings/vocabulary"
+	"github.com/palisade/palisade/services/policies/pathignore"
 )
 
 // writer is the step that writes new and changed findings.
@@ -22,15 +25,28 @@ type writer struct {
 	// recognised has the events of created findings that equal findings of other refs inexactly. They are written after
 	// the "created" events.
 	recognised []recognised
+	// accepted and released are findings whose decision in the tool begins or ends.
+	accepted []accepted
+	released []int64
+	// superseded are created findings that the scan of a newer commit no longer has, by that scan.
+	superseded map[int64][]int64
+	// exploits has what is known about the vulnerabilities of the batch.
+	exploits exploit.Known
 }
 
 func (s *session) write(ctx context.Context, read *Reading, m *matched) (*Summary, error) {
-	w := &writer{session: s, Summary: &Summary{Counts: map[Outcome]int{}}, newProject: m.newProject}
+	w := &writer{session: s, Summary: &Summary{Counts: map[Outcome]int{}}, newProject: m.newProject, superseded: map[int64][]int64{}}
 	if err := w.writeFindings(ctx, read, m); err != nil {
 		return nil, fmt.Errorf("write findings: %w", err)
 	}
 	if err := w.recordCreated(ctx); err != nil {
 		return nil, fmt.Errorf("record created findings: %w", err)
+	}
+	if err := w.recordDecisions(ctx); err != nil {
+		return nil, fmt.Errorf("record decisions of tools: %w", err)
+	}
+	if err := w.closeSuperseded(ctx); err != nil {
+		return nil, fmt.Errorf("close findings that a newer commit no longer has: %w", err)
 	}
 	return w.Summary, nil
 }
@@ -59,6 +75,9 @@ func (w *writer) writeFindings(ctx context.Context, read *Reading, m *matched) e
 		return result, !of[g].unchanged.has(result)
 	}, func(i *Result) error {
 		i.matches, i.evidence = of[i.of], i.of.traces.at(i.result).Evidence
+		if i.ignored {
+			i.pattern, _ = w.ignores.Match(i.Product, i.path)
+		}
 		if w.batch = append(w.batch, i); len(w.batch) < batchSize {
 			return nil
 		}
@@ -88,6 +107,13 @@ func (w *writer) flush(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	advisories := make([]string, len(batch))
+	for n, i := range batch {
+		advisories[n] = i.Advisory
+	}
+	if w.exploits, err = exploit.Read(ctx, w.tx.Client(), advisories); err != nil {
+		return err
+	}
 	var fresh []*Result
 	var changed []change
 	for _, i := range batch {
@@ -99,7 +125,14 @@ func (w *writer) flush(ctx context.Context) error {
 				}
 			}
 			fresh = append(fresh, i)
-			w.Counts[Outcome{Product: i.Product, What: "created"}]++
+			if err := w.noteDecision(i, nil, ""); err != nil {
+				return err
+			}
+			what := "created"
+			if i.overtaken() {
+				what = superseded
+			}
+			w.Counts[Outcome{Product: i.Product, What: what}]++
 			continue
 		}
 		c := i.compare(old)
@@ -109,6 +142,9 @@ func (w *writer) flush(ctx context.Context) error {
 				return err
 			}
 			changed = append(changed, c)
+			if err := w.noteDecision(i, old, c.event); err != nil {
+				return err
+			}
 		}
 	}
 	if err := w.writeChanged(ctx, changed); err != nil {
@@ -134,27 +170,32 @@ type change struct {
 	old *ent.Finding
 	// what is the outcome. event is the kind of the event; empty means no event.
 	what, event string
-	// state says that the event changes the state.
-	state bool
 	// silent says that the row changes, but without an event.
 	silent bool
 }
 
-func (c change) written() bool { return c.what != "unchanged" || c.silent }
+func (c change) written() bool { return c.what != "unchanged" && c.what != superseded || c.silent }
 
 // compare decides what a result changes about its stored finding.
 func (i *Result) compare(old *ent.Finding) change {
+	if i.matches.newer != nil {
+		return i.compareOlder(old)
+	}
 	c := change{Result: i, old: old, what: "updated"}
 	// Rows from before a column existed, or from before a rule was renamed, are rewritten without an event.
 	c.silent = old.FilePath == nil && i.path != "" || old.Evidence == nil || !bytes.Equal(*old.Evidence, i.evidence.Encode())
-	state := i.state()
+	state, was := i.state(), derefOrEmpty(old.IgnoredByPattern)
 	switch {
 	case !lifecycle.Seen(old.State):
-		c.what, c.event, c.state = "reopened", "reopened", true
-	case old.State != state && state == lifecycle.Muted:
-		c.event, c.state = "muted", true
+		c.what, c.event = "reopened", "reopened"
+	case i.ignored && (was != i.pattern || old.State != state):
+		c.event = pathignore.EventIgnored
+	case !i.ignored && was != "" && !i.Suppressed:
+		c.event = pathignore.EventReturned
+	case (old.State != state || was != "") && i.Suppressed:
+		c.event = "muted"
 	case old.State != state:
-		c.event, c.state = "unmuted", true
+		c.event = "unmuted"
 	case i.rung() != "": // recorded by its own event
 	case old.ContentHash != i.contentHash:
 		c.event = "updated"
@@ -213,14 +254,7 @@ func (w *writer) writeChanged(ctx context.Context, changed []change) error {
 			return err
 		}
 	}
-	for len(events) > 0 {
-		part := events[:min(len(events), batchSize)]
-		events = events[len(part):]
-		if err := w.tx.FindingEvent.CreateBulk(part...).Exec(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+	return w.createEvents(ctx, events)
 }
 
 func idsOf(changed []change) []int64 {
@@ -261,6 +295,9 @@ func (w *writer) writeFresh(ctx context.Context, fresh []*Result) error {
 	if err := w.insertFindings(ctx, rows, before, behind); err != nil {
 		return err
 	}
+	if err := w.noteSuperseded(ctx, fresh); err != nil {
+		return err
+	}
 	return w.recogniseFresh(ctx, fresh, elsewhere)
 }
 
@@ -282,13 +319,21 @@ func (w *writer) update(c change) *ent.Finding {
 	row := w.row(c.Result, old.Fingerprint, old.FirstSeenScanID, old.CreatedAt)
 	row.State, row.RelevantSince, row.StateUpdatedAt = c.Result.state(), old.RelevantSince, old.StateUpdatedAt
 	row.Status = lifecycle.Status(row.State, old.TriageState)
-	if old.State != row.State {
+	if reportedState(old) != c.reportedState() { // policies leave the time alone, so that all is as before without them
 		row.StateUpdatedAt = w.now
 	}
 	if c.what == "reopened" {
 		row.RelevantSince = w.now
 	}
 	return row
+}
+
+// reportedState is the state that scans have set, without the policy that ignores the path.
+func reportedState(f *ent.Finding) string {
+	if f.IgnoredByPattern != nil {
+		return lifecycle.Unresolved
+	}
+	return f.State
 }
 
 // row sets the columns that a scan determines. The row refers to the result, which must not change before it is
@@ -300,9 +345,13 @@ func (w *writer) row(i *Result, fingerprint string, firstSeenScanID, createdAt i
 		Tool: i.Group.Tool, AnalysisCategory: i.Group.Category, Fingerprint: fingerprint, Evidence: &evidence, MatchKey: &key,
 		IssueType: i.Product, Severity: i.Severity, TriageState: lifecycle.Untriaged, CreatedAt: createdAt,
 		ContentHash: i.contentHash, Content: blob.Pack(i.encoded), FilePath: nilIfEmpty(&i.path),
-		Exposure: nilIfEmpty(&i.Exposure), Transitivity: nilIfEmpty(&i.Transitivity), EpssProbability: nilIfEmpty(&i.EPSSProbability),
+		Exposure: nilIfEmpty(&i.Exposure), Transitivity: nilIfEmpty(&i.Transitivity),
 		Package: nilIfEmpty(&i.Package), Advisory: nilIfEmpty(&i.Advisory), ValidationState: nilIfEmpty(&i.ValidationState),
-		PolicyMode: nilIfEmpty(&i.PolicyMode),
+		PolicyMode: nilIfEmpty(&i.PolicyMode), IgnoredByPattern: nilIfEmpty(&i.pattern),
+	}
+	if i.Product == vocabulary.SCA {
+		probability := w.exploits.Probability(i.Advisory)
+		row.EpssProbability = &probability
 	}
 	if i.Historical {
 		row.Historical = &i.Historical

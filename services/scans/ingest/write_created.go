@@ -7,6 +7,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/policies/pathignore"
 )
 
 // createdPart is the number of "created" events that are written at once. crowdedPart is the number while requests
@@ -16,18 +17,18 @@ const createdPart, crowdedPart = 1000, 100
 // createdEvents writes the events of findings that a scan created. The source of the rows follows.
 const createdEvents = `INSERT INTO finding_events (deployment_id, finding_id, kind, from_status, to_status, reason, note, actor_kind, actor_id, scan_id, at)
 	SELECT deployment_id, id, CASE WHEN triage_state = '` + lifecycle.Untriaged + `' THEN 'created' ELSE 'triage_inherited' END, '', status,
-		COALESCE(triage_reason, ''), '', 'scan', first_seen_scan_id, first_seen_scan_id, created_at FROM `
+		COALESCE(triage_reason, '` + pathignore.ReasonBefore + "' || ignored_by_pattern || '" + pathignore.ReasonAfter + `', ''), '', 'scan', first_seen_scan_id, first_seen_scan_id, created_at FROM `
 
 // PostgreSQL creates findings and their events in one statement: recordsCreated precedes the INSERT, createdRecords
 // follows it.
 const (
 	recordsCreated = "WITH made AS ("
-	createdRecords = " RETURNING id, deployment_id, triage_state, triage_reason, status, first_seen_scan_id, created_at) " + createdEvents + "made"
+	createdRecords = " RETURNING id, deployment_id, triage_state, triage_reason, ignored_by_pattern, status, first_seen_scan_id, created_at) " + createdEvents + "made"
 )
 
 // recordCreated writes an event for each finding that this scan created, unless they were written together.
 func (w *writer) recordCreated(ctx context.Context) error {
-	if w.Total("created") == 0 {
+	if w.Total("created")+w.Total(superseded) == 0 {
 		return nil
 	}
 	if !w.store.Postgres() {

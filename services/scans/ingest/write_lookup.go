@@ -16,6 +16,7 @@ import (
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/findings/verdict"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/policies/pathignore"
 )
 
 // storedFindings reads the findings of this ref that the batch was joined to.
@@ -32,7 +33,7 @@ func (w *writer) storedFindings(ctx context.Context, batch []*Result) (map[int64
 	rows, err := w.tx.Finding.Query().Where(finding.DeploymentID(w.deploymentID)).Modify(store.FoundByIDs(ids)).
 		Select(finding.FieldID, finding.FieldFingerprint, finding.FieldState, finding.FieldTriageState, finding.FieldStatus,
 			finding.FieldContentHash, finding.FieldFirstSeenScanID, finding.FieldCreatedAt, finding.FieldRelevantSince,
-			finding.FieldStateUpdatedAt, finding.FieldFilePath, finding.FieldEvidence).All(ctx)
+			finding.FieldStateUpdatedAt, finding.FieldFilePath, finding.FieldEvidence, finding.FieldIgnoredByPattern).All(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +168,14 @@ func (c change) reason(closed map[int64]*ent.FindingEvent) string {
 		if event != nil && event.ScanID != nil {
 			text += fmt.Sprintf(" in scan %d", *event.ScanID)
 		}
+		if c.ignored {
+			text += "; " + pathignore.Reason(c.pattern)
+		}
 		return text
+	case pathignore.EventIgnored:
+		return pathignore.Reason(c.pattern)
+	case pathignore.EventReturned:
+		return pathignore.Returned(*c.old.IgnoredByPattern)
 	case "muted":
 		return c.Content.GetSuppressionReason()
 	case "unmuted":

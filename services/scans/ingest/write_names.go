@@ -9,6 +9,7 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/services/findings/identity"
 )
 
 // rungName is the rung of a result that no other evidence matched, but that equals an identity as it was first seen.
@@ -80,7 +81,7 @@ func (w *writer) owners(ctx context.Context, waiting []naming) (map[storedKey][]
 	rows, err := w.tx.Finding.Query().
 		Where(finding.DeploymentID(w.deploymentID), finding.ProjectID(w.project.ID), finding.FingerprintIn(prints...)).
 		Select(finding.FieldID, finding.FieldRef, finding.FieldFingerprint, finding.FieldAnalysisCategory, finding.FieldIssueType,
-			finding.FieldFirstSeenScanID, finding.FieldMergedInto).All(ctx)
+			finding.FieldFirstSeenScanID, finding.FieldMergedInto, finding.FieldEvidence).All(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -94,15 +95,17 @@ func (w *writer) owners(ctx context.Context, waiting []naming) (map[storedKey][]
 
 // isReturn reports whether a new result is the identity that got this fingerprint originally: the code is as it was
 // then, while the findings of that identity have changed or were closed. If so, it joins the result to the identity. It
-// returns false if the identity is joined already, was merged into another one, or belongs to another product, and if
-// the result could be one of several findings.
+// returns false if the identity is joined already, was merged into another one, or belongs to another product, if the
+// tool's fingerprints or the logical locations differ, and if the result could be one of several findings.
 func (n naming) isReturn(owners []*ent.Finding, scan *ent.Scan) bool {
 	g, name := n.matches, n.initialFingerprint
 	if n.try != 1 || g.taken[name] || len(g.considered[n.result]) > 0 {
 		return false
 	}
 	last := owners[0]
-	if slices.ContainsFunc(owners, func(owner *ent.Finding) bool { return owner.MergedInto != nil || !g.replaces(owner.IssueType) }) {
+	if slices.ContainsFunc(owners, func(owner *ent.Finding) bool {
+		return owner.MergedInto != nil || !g.replaces(owner.IssueType) || n.contradicts(owner)
+	}) {
 		return false
 	}
 	for _, owner := range owners {
@@ -120,4 +123,13 @@ func (n naming) isReturn(owners []*ent.Finding, scan *ent.Scan) bool {
 	g.taken[name] = true
 	g.foreign[n.result] = &foreignJoin{id: last.ID, name: name, ref: last.Ref, rung: rungName}
 	return true
+}
+
+// contradicts reports whether the evidence of a stored finding excludes that the result is the same.
+func (n naming) contradicts(owner *ent.Finding) bool {
+	if owner.Evidence == nil {
+		return false
+	}
+	stored, _, err := identity.Decode(*owner.Evidence)
+	return err == nil && identity.Contradict(&stored, &n.evidence)
 }

@@ -26,6 +26,7 @@ var findingColumns = []findingColumn{
 	{finding.FieldProjectID, func(f *ent.Finding) any { return f.ProjectID }},
 	{finding.FieldRuleID, func(f *ent.Finding) any { return f.RuleID }},
 	{finding.FieldFirstSeenScanID, func(f *ent.Finding) any { return f.FirstSeenScanID }},
+	{finding.FieldLastSeenScanID, func(f *ent.Finding) any { return derefOrNil(f.LastSeenScanID) }},
 	{finding.FieldRef, func(f *ent.Finding) any { return f.Ref }},
 	{finding.FieldTool, func(f *ent.Finding) any { return f.Tool }},
 	{finding.FieldAnalysisCategory, func(f *ent.Finding) any { return f.AnalysisCategory }},
@@ -53,6 +54,7 @@ var findingColumns = []findingColumn{
 	{finding.FieldClickToFixState, func(f *ent.Finding) any { return derefOrNil(f.ClickToFixState) }},
 	{finding.FieldValidationState, func(f *ent.Finding) any { return derefOrNil(f.ValidationState) }},
 	{finding.FieldHistorical, func(f *ent.Finding) any { return derefOrNil(f.Historical) }},
+	{finding.FieldIgnoredByPattern, func(f *ent.Finding) any { return derefOrNil(f.IgnoredByPattern) }},
 	{finding.FieldCreatedAt, func(f *ent.Finding) any { return f.CreatedAt }},
 	{finding.FieldRelevantSince, func(f *ent.Finding) any { return f.RelevantSince }},
 	{finding.FieldStateUpdatedAt, func(f *ent.Finding) any { return f.StateUpdatedAt }},
@@ -69,6 +71,14 @@ func derefOrNil[T any](value *T) any {
 	return *value
 }
 
+// derefOrEmpty is the text of a nullable column; null is empty.
+func derefOrEmpty(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}
+
 // nilIfEmpty is the value of a nullable text column; an empty text is null. The result refers to text, which must not
 // change.
 func nilIfEmpty(text *string) *string {
@@ -83,7 +93,7 @@ var upsertedColumns = []string{
 	finding.FieldState, finding.FieldStatus, finding.FieldSeverity, finding.FieldRuleID, finding.FieldRelevantSince,
 	finding.FieldStateUpdatedAt, finding.FieldContentHash, finding.FieldContent, finding.FieldFilePath, finding.FieldEvidence,
 	finding.FieldMatchKey, finding.FieldPackage, finding.FieldAdvisory, finding.FieldExposure, finding.FieldTransitivity,
-	finding.FieldMalicious, finding.FieldValidationState, finding.FieldHistorical,
+	finding.FieldMalicious, finding.FieldValidationState, finding.FieldHistorical, finding.FieldIgnoredByPattern,
 }
 
 // updateExisting makes an insert an upsert. An existing row keeps its policy mode if the new one has none, and every

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/palisade/palisade/services/scans/jsonstream"
 )
 
 // Artifact is a file that a run lists.
@@ -33,12 +35,18 @@ const (
 // artifactList reads the locations, which results may refer to by index, and the facts about the files.
 func (r *reader) artifactList(run *Run) error {
 	full := false
-	ok, err := r.arrayOf(func(int) error {
+	if k := r.Kind(); k != '[' && k != 'n' {
+		run.artifactsLost = true
+	}
+	return r.list(run, true, func(int) error {
 		if full {
-			return r.skip()
+			return r.Skip()
 		}
 		var a wireArtifact
-		problem, err := r.decode(&a)
+		problem, err := r.decode(run, &a, func(pointer string) bool {
+			run.artifactsLost = true
+			return pointer == "" || strings.HasPrefix(pointer, "/location") || strings.HasPrefix(pointer, "/roles") // it may be a file that was not scanned
+		})
 		if err != nil {
 			return err
 		}
@@ -57,11 +65,6 @@ func (r *reader) artifactList(run *Run) error {
 		run.artifacts, run.artifactFacts = append(run.artifacts, location), append(run.artifactFacts, facts)
 		return nil
 	})
-	if !ok && err == nil {
-		run.artifactsLost = true
-		run.warn("artifacts is ignored: it is not an array")
-	}
-	return err
 }
 
 func roles(words []string) (bits uint8) {
@@ -90,7 +93,7 @@ func bestHash(hashes map[string]string) string {
 	}
 	for _, name := range append(slices.Clone(hashNames), slices.Sorted(maps.Keys(values))...) {
 		if value := values[name]; value != "" {
-			return clean(cut(name+":"+value, 200))
+			return jsonstream.Clean(jsonstream.Cut(name+":"+value, 200))
 		}
 	}
 	return ""
@@ -104,8 +107,8 @@ func (run *Run) Artifacts() (files []Artifact, complete bool) {
 		if facts.roles&roleNoFile != 0 {
 			continue
 		}
-		path, err := run.paths.resolve(&run.artifacts[i])
-		if err != nil || path == "" {
+		path, _ := run.paths.resolve(&run.artifacts[i])
+		if path == "" {
 			complete = false
 			continue
 		}

@@ -20,8 +20,8 @@ func TestArtifacts(t *testing.T) {
 		"hashes": {`[{"location":{"uri":"a.go"},"hashes":{"md5":"00","SHA-256":"AB12"}},{"location":{"uri":"b.go"},"hashes":{"tlsh":"t1","sha-1":""}}]`,
 			[]sarif.Artifact{{Path: "a.go", Plain: true, Hash: "sha-256:ab12"}, {Path: "b.go", Plain: true, Hash: "tlsh:t1"}}, true},
 		"no place":     {`[{"location":{"uri":"a.go"}},{"roles":["analysisTarget"]}]`, []sarif.Artifact{{Path: "a.go", Plain: true}}, false},
-		"escapes":      {`[{"location":{"uri":"../../etc/passwd"}}]`, nil, false},
-		"wrong":        {`[{"location":{"uri":7}},{"location":{"uri":"a.go"}}]`, []sarif.Artifact{{Path: "a.go", Plain: true}}, false},
+		"climbs":       {`[{"location":{"uri":"../../path/a.go"}}]`, []sarif.Artifact{{Path: "path/a.go", Plain: true}}, true},
+		"wrong":        {`[{"location":{"uri":[7]}},{"location":{"uri":"a.go"}}]`, []sarif.Artifact{{Path: "a.go", Plain: true}}, false},
 		"not an array": {`{"a.go":{}}`, nil, false},
 	} {
 		report, err := open(run(`"tool":{"driver":{"name":"t"}},"results":[],"artifacts":`+c.artifacts), sarif.Limits{})
@@ -65,12 +65,12 @@ func TestFailuresOfFiles(t *testing.T) {
 }
 
 func TestFormerIDs(t *testing.T) {
-	report, err := open(run(`"tool":{"driver":{"name":"t","rules":[{"id":"new","deprecatedIds":["old"," older ","","new"]},{"id":"b","deprecatedIds":"wrong"}]}},"results":[]`), sarif.Limits{})
+	report, err := open(run(`"tool":{"driver":{"name":"t","rules":[{"id":"new","deprecatedIds":["old"," older ","","new"]},{"id":"b","deprecatedIds":{"x":1}},7]}},"results":[]`), sarif.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	one := report.Runs[0]
-	if rules := one.Rules(); len(rules) != 1 || !slices.Equal(rules[0].FormerIDs, []string{"old", "older"}) || one.RulesComplete() {
+	if rules := one.Rules(); len(rules) != 2 || !slices.Equal(rules[0].FormerIDs, []string{"old", "older"}) || one.RulesComplete() {
 		t.Errorf("%v, complete %v", rules, one.RulesComplete())
 	}
 }

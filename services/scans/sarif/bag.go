@@ -1,96 +1,105 @@
 package sarif
 
 import (
-	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/palisade/palisade/services/findings/vocabulary"
+	"github.com/palisade/palisade/services/scans/jsonstream"
 )
 
 // bag is a property bag (SARIF 3.8). It is free-form, so values of any type are accepted, and read as far as they make
-// sense. Only known names are kept. Some tools use several names for one property, for example when they copy a rule's
-// metadata.
-type bag struct {
-	SecuritySeverity loose `json:"security-severity"`
-	Precision        loose `json:"precision"`
-	Confidence       loose `json:"confidence"`
-	IssueConfidence  loose `json:"issue_confidence"`
-
-	Category             loose `json:"category"`
-	Subcategory          loose `json:"subcategory"`
-	Subcategories        loose `json:"subcategories"`
-	VulnerabilityClass   loose `json:"vulnerability_class"`
-	VulnerabilityClasses loose `json:"vulnerabilityClasses"`
-	CWE                  loose `json:"cwe"`
-	CWEs                 loose `json:"cwes"`
-	OWASP                loose `json:"owasp"`
-	Tags                 loose `json:"tags"`
-
-	PURL             loose `json:"purl"`
-	PURLs            loose `json:"purls"`
-	PackageName      loose `json:"packageName"`
-	PackageVersion   loose `json:"packageVersion"`
-	InstalledVersion loose `json:"installedVersion"`
-	FixedVersion     loose `json:"fixedVersion"`
-	Ecosystem        loose `json:"ecosystem"`
-	PackageManager   loose `json:"packageManager"`
-}
+// sense. Only known names are kept, by what they are about; see [propertyFacts].
+type bag struct{ texts [facts]loose }
 
 // UnmarshalJSONFrom implements [json.UnmarshalerFrom]. Anything but an object is an empty bag.
 func (b *bag) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if dec.PeekKind() != '{' {
 		return dec.SkipValue()
 	}
-	type plain bag
-	return json.UnmarshalDecode(dec, (*plain)(b))
+	return b.object(dec, inside, 0)
 }
 
-// loose is a string, a number as text, or a list of these.
-type loose []string
+// maxBagDepth bounds the objects in objects that are read.
+const maxBagDepth = 4
 
-// maxLoose bounds how many texts of one property are kept. A rule with 20 tags is already unusual.
-const maxLoose = 200
+// object reads the members of an object that is the value of a property about a fact.
+func (b *bag) object(dec *jsontext.Decoder, of fact, depth int) error {
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	for dec.PeekKind() != '}' {
+		name, err := dec.ReadValue() // unlike ReadToken, this allocates nothing
+		if err != nil {
+			return err
+		}
+		f, year := factOf(name, of), ""
+		if of == factOWASP && f == factOWASP && len(name) == len(`"2021"`) {
+			year = string(name[1:5])
+		}
+		if err := b.value(dec, f, year, depth); err != nil {
+			return err
+		}
+	}
+	_, err := dec.ReadToken()
+	return err
+}
 
-// UnmarshalJSONFrom implements [json.UnmarshalerFrom].
-func (l *loose) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	*l = nil
+// value reads a value about a fact: a scalar, an object, or a list of these.
+func (b *bag) value(dec *jsontext.Decoder, f fact, year string, depth int) error {
 	switch dec.PeekKind() {
+	case '{':
+		if f == noFact || depth >= maxBagDepth {
+			return dec.SkipValue()
+		}
+		return b.object(dec, f&^onlyObjects, depth+1)
 	case '[':
+		if f == noFact || depth >= maxBagDepth {
+			return dec.SkipValue()
+		}
 		if _, err := dec.ReadToken(); err != nil {
 			return err
 		}
 		for dec.PeekKind() != ']' {
-			if err := l.scalar(dec); err != nil {
+			if err := b.value(dec, f, year, depth+1); err != nil {
 				return err
 			}
 		}
 		_, err := dec.ReadToken()
 		return err
-	default:
-		return l.scalar(dec)
+	case '"', '0':
+		if f == noFact || f == inside || f&onlyObjects != 0 {
+			return dec.SkipValue()
+		}
+		return b.scalar(dec, f, year)
 	}
+	return dec.SkipValue()
 }
 
-func (l *loose) scalar(dec *jsontext.Decoder) error {
-	kind := dec.PeekKind()
-	if (kind != '"' && kind != '0') || len(*l) >= maxLoose {
+// maxLoose bounds how many texts of one fact are kept. A rule with 20 tags is already unusual.
+const maxLoose = 200
+
+// scalar keeps a string or a number. The year of an OWASP list belongs to its entries.
+func (b *bag) scalar(dec *jsontext.Decoder, f fact, year string) error {
+	if len(b.texts[f]) >= maxLoose {
 		return dec.SkipValue()
 	}
 	token, err := dec.ReadToken()
 	if err != nil {
 		return err
 	}
-	text := strings.TrimSpace(clean(token.String()))
-	if text != "" {
-		*l = append(*l, strings.Clone(cut(text, 500)))
+	text := strings.TrimSpace(jsonstream.Clean(token.String()))
+	if text == "" {
+		return nil
 	}
+	if year != "" && owaspShort.MatchString(text) {
+		text += ":" + year
+	}
+	b.texts[f] = append(b.texts[f], strings.Clone(jsonstream.Cut(text, 500)))
 	return nil
 }
 
-// first returns the first text of the first non-empty property.
+// first returns the first text of the first non-empty list.
 func first(all ...loose) string {
 	for _, l := range all {
 		if len(l) > 0 {
@@ -98,21 +107,4 @@ func first(all ...loose) string {
 		}
 	}
 	return ""
-}
-
-// securitySeverity converts the CVSS-like score, which is a string by convention and a number with some tools. It
-// returns "" if the score is absent, not a number, 0.0 or out of range.
-func (b *bag) securitySeverity() string {
-	score, err := strconv.ParseFloat(first(b.SecuritySeverity), 64)
-	switch {
-	case err != nil, !(score > 0), score > 10:
-		return ""
-	case score >= 9:
-		return vocabulary.SeverityCritical
-	case score >= 7:
-		return vocabulary.SeverityHigh
-	case score >= 4:
-		return vocabulary.SeverityMedium
-	}
-	return vocabulary.SeverityLow
 }

@@ -1,21 +1,26 @@
 package sarif
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
+	"github.com/palisade/palisade/services/scans/jsonstream"
 )
 
 // component is a tool component (SARIF 3.19): the driver, an extension, or a taxonomy such as CWE.
 type component struct {
 	name, guid string
 	// rules has the rules at their index in the file; nil if a rule could not be read.
-	rules   []*Rule
-	byID    map[string]*Rule
-	titles  map[string]string // of taxa, by id
-	strings map[string]string // globalMessageStrings
+	rules  []*Rule
+	byID   map[string]*Rule
+	titles map[string]string // of taxa, by id
+	// taxonIDs has the ids of taxa at their index in the file.
+	taxonIDs []string
+	// supported are the taxonomies that the component says it supports.
+	supported []wireComponentRef
+	strings   map[string]string // globalMessageStrings
 }
 
 func newComponent() *component {
@@ -54,27 +59,42 @@ func (run *Run) component(ref *wireComponentRef) *component {
 }
 
 func (r *reader) tool(run *Run) error {
-	if k := r.kind(); k != '{' {
-		run.reject("tool is %s, want an object", kindName(k))
-		return r.skip()
+	if k := r.Kind(); k == '"' {
+		return r.toolName(run)
+	} else if k != '{' {
+		run.reject("tool is %s, want an object", jsonstream.KindName(k))
+		return r.Skip()
 	}
-	return r.object(func(name string) error {
+	return r.Object(func(name string) error {
 		switch name {
 		case "driver":
-			if k := r.kind(); k != '{' {
-				run.reject("tool.driver is %s, want an object", kindName(k))
-				return r.skip()
-			}
-			return r.component(run, run.driver, &run.Tool)
+			return r.driver(run)
 		case "extensions":
-			return r.componentList(run, "tool.extensions", &run.extensions)
+			return r.componentList(run, true, &run.extensions)
 		}
-		return r.skip()
+		return r.Skip()
 	})
 }
 
+func (r *reader) driver(run *Run) error {
+	if k := r.Kind(); k == '"' {
+		return r.toolName(run)
+	} else if k != '{' {
+		run.reject("tool.driver is %s, want an object", jsonstream.KindName(k))
+		return r.Skip()
+	}
+	return r.component(run, run.driver, &run.Tool)
+}
+
+// toolName reads a tool that is only a name.
+func (r *reader) toolName(run *Run) error {
+	err := r.text(run, &run.Tool.Name, true)
+	run.notes.add(r.here(), "is a string, want an object: read as the name of the tool", true)
+	return err
+}
+
 func (r *reader) taxonomyList(run *Run) error {
-	return r.componentList(run, "taxonomies", &run.taxonomies)
+	return r.componentList(run, false, &run.taxonomies)
 }
 
 // maxComponents bounds the extensions and the taxonomies that are kept. GitHub accepts 100.
@@ -83,126 +103,119 @@ const maxComponents = 1000
 // emptyPart is the approximate size of an empty component or invocation in bytes.
 const emptyPart = 256
 
-func (r *reader) componentList(run *Run, place string, into *[]*component) error {
-	ok, err := r.arrayOf(func(int) error {
+// componentList reads extensions or taxonomies. Only extensions have rules.
+func (r *reader) componentList(run *Run, hasRules bool, into *[]*component) error {
+	return r.list(run, hasRules, func(int) error {
 		if len(*into) >= maxComponents || !r.charge(emptyPart) {
-			run.warn("%s from index %d on are ignored: the report describes more than fits", place, len(*into))
-			return r.skip()
+			err := r.Skip()
+			run.notes.add(r.here(), "is ignored: the report describes more than fits", hasRules)
+			return err
 		}
 		c := newComponent()
 		*into = append(*into, c)
-		if r.kind() != '{' {
-			return r.skip()
+		if r.Kind() != '{' {
+			return r.ignore(run, "an object", hasRules)
 		}
 		return r.component(run, c, nil)
 	})
-	if !ok && err == nil {
-		run.warn("%s is ignored: it is not an array", place)
-	}
-	return err
 }
 
 // component reads one component. tool is set for the driver, which needs a name.
 func (r *reader) component(run *Run, c *component, tool *Tool) error {
-	return r.object(func(name string) error {
+	return r.Object(func(name string) error {
 		switch name {
 		case "name":
-			if k := r.kind(); k != '"' && tool != nil {
-				run.reject("tool.driver.name is %s, want a string", kindName(k))
+			if k := r.Kind(); tool != nil && (k == '{' || k == '[' || k == 'n') {
+				run.reject("tool.driver.name is %s, want a string", jsonstream.KindName(k))
 			}
-			err := r.text(&c.name)
+			err := r.text(run, &c.name, tool != nil)
 			if tool != nil {
 				tool.Name = c.name
 			}
 			return err
 		case "guid":
-			return r.text(&c.guid)
+			return r.text(run, &c.guid, false)
 		case "version":
-			return r.toolVersion(tool, true)
+			return r.toolVersion(run, tool, true)
 		case "semanticVersion", "dottedQuadFileVersion":
-			return r.toolVersion(tool, false)
+			return r.toolVersion(run, tool, false)
 		case "rules":
 			return r.ruleList(run, c)
 		case "taxa":
 			return r.taxa(run, c)
+		case "supportedTaxonomies":
+			var supported capped[wireComponentRef]
+			err := r.optional(run, &supported, never)
+			c.supported = supported
+			return err
 		case "globalMessageStrings":
 			var texts dict[wireText]
-			err := r.optional(run, name, &texts)
+			err := r.optional(run, &texts, never)
 			c.strings = r.messageStrings(run, texts)
 			return err
 		}
-		return r.skip()
+		return r.Skip()
 	})
 }
 
-func (r *reader) toolVersion(tool *Tool, preferred bool) error {
+func (r *reader) toolVersion(run *Run, tool *Tool, preferred bool) error {
 	var version string
-	err := r.text(&version)
+	err := r.text(run, &version, false)
 	if tool != nil && version != "" && (preferred || tool.Version == "") {
 		tool.Version = version
 	}
 	return err
 }
 
-// text reads a short string. Anything else leaves it empty.
-func (r *reader) text(into *string) error {
-	if r.kind() != '"' {
-		return r.skip()
+// ruleList reads the rules of a component. Some tools write an object, with the ids as names.
+func (r *reader) ruleList(run *Run, c *component) error {
+	switch r.Kind() {
+	case '[', 'n':
+		return r.Array(func(int) error { return r.ruleOf(run, c, "") })
+	case '{':
+		err := r.Object(func(id string) error { return r.ruleOf(run, c, id) })
+		run.notes.add(r.here(), "is an object, want an array: its members are read as rules", true)
+		return err
 	}
-	token, err := r.token()
-	if err == nil {
-		*into = cut(oneLine(clean(token.String())), 255)
-	}
-	return err
+	return r.ignore(run, "an array", true)
 }
 
-func (r *reader) ruleList(run *Run, c *component) error {
-	ok, err := r.arrayOf(func(i int) error {
-		if run.ruleCount++; run.ruleCount > r.limits.MaxRules {
-			run.reject("it has more than %d rules, the most that one run may have", r.limits.MaxRules)
-		}
-		if run.Rejected != "" {
-			return r.skip()
-		}
-		rule, err := r.rule(run, i)
-		if err != nil {
-			return err
-		}
-		c.rules = append(c.rules, rule)
-		if rule != nil && c.byID[rule.ID] == nil {
-			c.byID[rule.ID] = rule
-		}
-		return nil
-	})
-	if !ok && err == nil {
-		run.warn("rules is ignored: it is not an array")
+// ruleOf reads the next rule of a component. id is its id if it has none itself.
+func (r *reader) ruleOf(run *Run, c *component, id string) error {
+	if run.ruleCount++; run.ruleCount > r.limits.MaxRules {
+		run.reject("it has more than %d rules, the most that one run may have", r.limits.MaxRules)
 	}
-	return err
+	if run.Rejected != "" {
+		return r.Skip()
+	}
+	rule, err := r.rule(run, id)
+	if err != nil {
+		return err
+	}
+	c.rules = append(c.rules, rule)
+	if rule != nil && c.byID[rule.ID] == nil {
+		c.byID[rule.ID] = rule
+	}
+	return nil
 }
 
 // rule reads one rule. It returns nil without an error for an unusable rule; results that name it get a stub.
-func (r *reader) rule(run *Run, i int) (*Rule, error) {
-	v, ok, err := r.value()
-	if err != nil {
+func (r *reader) rule(run *Run, id string) (*Rule, error) {
+	var w wireRule
+	if problem, err := r.decode(run, &w, namesRule); err != nil || problem != "" {
 		return nil, err
 	}
-	if !ok {
-		run.warn("rules[%d] is ignored: %s", i, overSize(r.limits))
-		return nil, nil
-	}
-	var w wireRule
-	if err := json.Unmarshal(v, &w, decodeOptions); err != nil {
-		run.warn("rules[%d] is ignored: %s", i, describe(err))
-		return nil, nil
-	}
 	if strings.TrimSpace(w.ID) == "" {
-		run.warn("rules[%d] is ignored: it has no id", i)
-		return nil, nil
+		if w.ID = cmp.Or(strings.TrimSpace(id), strings.TrimSpace(w.Name), w.GUID); w.ID == "" {
+			run.notes.add(r.here(), "is ignored: it has no id", true)
+			return nil, nil
+		}
+		run.notes.add(r.here(), "has no id: its name is used", true)
 	}
 	rule := newRule(&w)
 	if !r.charge(rule.size()) {
 		rule.Help = ""
-		run.warn("help texts from rules[%d] on are left out: the report describes more than fits", i)
+		run.notes.add(r.here(), "and later rules have no help text: the report describes more than fits", false)
 		if !r.charge(rule.size()) {
 			run.reject("its rules take more than the %d bytes that a report may describe", r.limits.MaxMetadataBytes)
 			return nil, nil
@@ -212,6 +225,12 @@ func (r *reader) rule(run *Run, i int) (*Rule, error) {
 	return rule, nil
 }
 
+// namesRule reports whether a part of a rule identifies it.
+func namesRule(pointer string) bool {
+	first, _, _ := strings.Cut(strings.TrimPrefix(pointer, "/"), "/")
+	return first == "" || first == "id" || first == "guid" || first == "deprecatedIds"
+}
+
 // messageStrings keeps the plain texts of a table of messages.
 func (r *reader) messageStrings(run *Run, texts dict[wireText]) map[string]string {
 	if len(texts) == 0 {
@@ -219,7 +238,7 @@ func (r *reader) messageStrings(run *Run, texts dict[wireText]) map[string]strin
 	}
 	kept := make(map[string]string, len(texts))
 	for _, id := range slices.Sorted(maps.Keys(texts)) {
-		t := cut(clean(texts[id].Text), 4096)
+		t := jsonstream.Cut(jsonstream.Clean(texts[id].Text), 4096)
 		if t == "" {
 			continue
 		}
@@ -232,17 +251,23 @@ func (r *reader) messageStrings(run *Run, texts dict[wireText]) map[string]strin
 	return kept
 }
 
+// maxTitle is the length above which a description of a taxon is a sentence, not its title.
+const maxTitle = 100
+
 func (r *reader) taxa(run *Run, c *component) error {
-	_, err := r.arrayOf(func(int) error {
+	return r.list(run, false, func(int) error {
 		var w wireTaxon
-		if _, err := r.decode(&w); err != nil || w.ID == "" {
+		if _, err := r.decode(run, &w, never); err != nil || !r.charge(len(w.ID)+16) {
 			return err
 		}
-		title := w.Name
-		if w.ShortDescription != nil && w.ShortDescription.Text != "" {
-			title = w.ShortDescription.Text
+		if c.taxonIDs = append(c.taxonIDs, w.ID); w.ID == "" {
+			return nil
 		}
-		title = cut(oneLine(clean(title)), 255)
+		title := w.Name
+		if short := w.ShortDescription; short != nil && short.Text != "" && (title == "" || len(short.Text) <= maxTitle) {
+			title = short.Text
+		}
+		title = jsonstream.Cut(jsonstream.OneLine(jsonstream.Clean(title)), 255)
 		if !r.charge(len(w.ID) + len(title) + 64) {
 			run.warn("some titles of a taxonomy are left out: the report describes more than fits")
 			return nil
@@ -253,5 +278,4 @@ func (r *reader) taxa(run *Run, c *component) error {
 		c.titles[w.ID] = title
 		return nil
 	})
-	return err
 }

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"github.com/palisade/palisade/services/scans/jsonstream"
 	"github.com/palisade/palisade/services/scans/sarif"
 )
 
@@ -19,7 +21,12 @@ func FuzzRead(f *testing.F) {
 		driver("gitleaks", leaky("key=abc123", "found abc123", `,"partialFingerprints":{"commitSha":"`+commit+`"}`)),
 		driver("trivy", `{"ruleId":"CVE-2024-12345","message":{"text":"Package: a\nInstalled Version: 1"},"properties":{"purl":"pkg:npm/a@1"}}`),
 		located(`{"uri":"../x","uriBaseId":"A"}`, `"originalUriBaseIds":{"A":{"uri":"file:///c:/x","uriBaseId":"A"}},"artifacts":[{"location":{"uri":"x"}}]`),
+		severalAt("pmd", at("/src/a.go", 1), at("../b.go", 2), `{"logicalLocations":[{"index":0}]}`),
 		run(`"tool":{"driver":{"name":"t","rules":[{"id":"r","relationships":[{"target":{"id":"79","toolComponent":{"index":0}}}]}]}},"results":null,"taxonomies":[{"name":"CWE","taxa":[{"id":"79"}]}]`),
+		run(`"threadFlowLocations":[{"kinds":["sink"],"location":{"physicalLocation":{"artifactLocation":{"uri":"a"}}}}],"tool":{"driver":{"name":"t"}},"results":[
+			{"ruleId":"hardcoded-key","message":{"text":"'k3yk3y'"},"taxa":[{"index":0,"toolComponent":{"name":"OWASP"}}],"codeFlows":[{"threadFlows":[{"locations":[{"index":0},7]}]}],
+			"fixes":[{"artifactChanges":[{"replacements":[{"insertedContent":{"text":"x"}}]}]}],"suppressions":[{"properties":{"author":"kim"}}],
+			"properties":{"cvss":{"nvd":{"V3Vector":"CVSS:3.1/AV:N"}},"cwe":[{"id":79}],"owasp":{"2021":"A1"},"package":{"name":"a"}}}]`),
 		"\xEF\xBB\xBF{\"version\":\"2.1.0\",\"runs\":[7,{\"results\":{}}]}", "{", "[]", "", "\xFF\xFE",
 	} {
 		f.Add([]byte(seed))
@@ -28,9 +35,9 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		report, err := sarif.Open(context.Background(), bytes.NewReader(doc), limits)
 		if err != nil {
-			var syntax *sarif.SyntaxError
+			var syntax *jsonstream.SyntaxError
 			var format *sarif.FormatError
-			var limit *sarif.LimitError
+			var limit *jsonstream.LimitError
 			if !errors.As(err, &syntax) && !errors.As(err, &format) && !errors.As(err, &limit) {
 				t.Fatalf("untyped error %v", err)
 			}
@@ -54,9 +61,10 @@ func FuzzRead(f *testing.F) {
 func checkResult(t *testing.T, report *sarif.Report, r *sarif.Result) {
 	t.Helper()
 	texts := strings.Join([]string{
-		r.RuleID, r.Message, r.Path, r.Snippet, r.MatchBasedID, r.ToolFingerprint, r.SuppressionReason, r.HistoricalCommit,
+		r.RuleID, r.Message, r.Path, r.Logical, r.Snippet, r.MatchBasedID, r.ToolFingerprint, r.SuppressionReason, r.HistoricalCommit,
 		r.Rule.ID, r.Rule.Name, r.Rule.Message, r.Rule.Help, r.Rule.HelpURI, r.Rule.Category, strings.Join(r.Rule.Tags, " "),
 		strings.Join(r.Rule.CWENames, " "), strings.Join(r.Rule.OWASPNames, " "), report.Runs[r.Run].Tool.Name, report.Runs[r.Run].Tool.Slug,
+		fmt.Sprint(r.CWENames, r.OWASPNames, r.Flows, r.Related, r.Fixes, r.SuppressionKind, r.SuppressionAuthor, r.Logical),
 	}, " ")
 	if r.Package != nil {
 		texts += r.Package.Name + r.Package.Version + r.Package.FixedVersion

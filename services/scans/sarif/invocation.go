@@ -1,6 +1,12 @@
 package sarif
 
-import "strings"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/palisade/palisade/services/scans/jsonstream"
+)
 
 // invocation is what is kept of one invocation of the tool.
 type invocation struct {
@@ -8,15 +14,18 @@ type invocation struct {
 	overrides        []wireOverride
 
 	successful, unsuccessful bool
+	// notStarted says that the process of the tool could not be started. signal is the name of the signal that ended it.
+	notStarted bool
+	signal     string
+	exitCode   *integer
 	// failedFiles and failedRules are named by error-level notifications about the execution. unplaced counts
 	// notifications that name nothing.
 	failedFiles []wireArtifactLocation
 	failedRules []wireDescriptorRef
 	unplaced    int
 
-	execution      notifications
-	configuration  notifications
-	abnormalEnding bool
+	execution     notifications
+	configuration notifications
 }
 
 // notifications counts what the tool reported about itself. These are not results.
@@ -26,57 +35,83 @@ type notifications struct{ errors, others int }
 const maxInvocations = 1000
 
 func (r *reader) invocations(run *Run) error {
-	ok, err := r.arrayOf(func(i int) error {
+	return r.list(run, true, func(int) error {
 		if len(run.invoked) >= maxInvocations || !r.charge(emptyPart) {
-			run.warn("invocations from index %d on are ignored: the report describes more than fits", len(run.invoked))
-			return r.skip()
+			err := r.Skip()
+			run.notes.add(r.here(), "is ignored: the report describes more than fits", true)
+			return err
 		}
 		inv := &invocation{}
 		run.invoked = append(run.invoked, inv)
-		ok, err := r.objectOf(func(name string) error { return r.invocationMember(run, inv, name) })
-		if !ok && err == nil {
-			run.warn("invocations[%d] is ignored: it is not an object", i)
-		}
-		return err
+		return r.object(run, true, func(name string) error { return r.invocationMember(run, inv, name) })
 	})
-	if !ok && err == nil {
-		run.warn("invocations is ignored: it is not an array")
-	}
-	return err
 }
 
 func (r *reader) invocationMember(run *Run, inv *invocation, name string) error {
 	switch name {
 	case "executionSuccessful":
-		var successful *bool
-		err := r.optional(run, "invocations."+name, &successful)
-		inv.successful = successful != nil && *successful
-		inv.unsuccessful = successful != nil && !*successful
-		return err
-	case "processStartFailureMessage", "exitSignalName":
+		return r.successful(run, inv)
+	case "processStartFailureMessage":
 		var text string
-		err := r.optional(run, "invocations."+name, &text)
-		inv.abnormalEnding = inv.abnormalEnding || text != ""
+		err := r.text(run, &text, true)
+		inv.notStarted = inv.notStarted || text != ""
 		return err
+	case "exitSignalName":
+		return r.text(run, &inv.signal, true)
+	case "exitSignalNumber":
+		var number *integer
+		err := r.optional(run, &number, always)
+		if number != nil && *number > 0 && inv.signal == "" {
+			inv.signal = fmt.Sprint("signal ", int(*number))
+		}
+		return err
+	case "exitCode":
+		return r.optional(run, &inv.exitCode, always)
 	case "workingDirectory":
-		return r.optional(run, "invocations."+name, &inv.workingDirectory)
+		return r.optional(run, &inv.workingDirectory, always)
 	case "ruleConfigurationOverrides":
 		var overrides capped[wireOverride]
-		err := r.optional(run, "invocations."+name, &overrides)
+		err := r.optional(run, &overrides, never)
 		inv.overrides = overrides
 		return err
 	case "toolExecutionNotifications":
-		return r.notifications(&inv.execution, func(n *wireNotification) { r.failure(inv, n) })
+		return r.notifications(run, &inv.execution, func(n *wireNotification) { r.failure(inv, n) })
 	case "toolConfigurationNotifications":
-		return r.notifications(&inv.configuration, nil)
+		return r.notifications(run, &inv.configuration, nil)
 	}
-	return r.skip()
+	return r.Skip()
 }
 
-func (r *reader) notifications(count *notifications, failure func(*wireNotification)) error {
-	_, err := r.arrayOf(func(int) error {
+func (r *reader) successful(run *Run, inv *invocation) error {
+	var text string
+	switch k := r.Kind(); k {
+	case 't', 'f':
+		inv.successful, inv.unsuccessful = k == 't', k == 'f'
+		_, err := r.Token()
+		return err
+	case '"':
+		if err := r.text(run, &text, false); err != nil {
+			return err
+		}
+		b, err := strconv.ParseBool(strings.ToLower(text))
+		inv.successful, inv.unsuccessful = err == nil && b, err == nil && !b
+		what := "converted"
+		if err != nil {
+			what = "ignored"
+		}
+		run.notes.add(r.here(), "is a string, want a boolean: "+what, err != nil)
+		return nil
+	case 'n':
+		return r.Skip()
+	}
+	return r.ignore(run, "a boolean", true)
+}
+
+func (r *reader) notifications(run *Run, count *notifications, failure func(*wireNotification)) error {
+	return r.list(run, true, func(int) error {
 		var n wireNotification
-		if _, err := r.decode(&n); err != nil {
+		problem, err := r.decode(run, &n, func(pointer string) bool { return failure != nil && (pointer == "" || pointer == "/level") })
+		if err != nil || problem != "" {
 			return err
 		}
 		if !strings.EqualFold(n.Level, "error") {
@@ -89,7 +124,6 @@ func (r *reader) notifications(count *notifications, failure func(*wireNotificat
 		}
 		return nil
 	})
-	return err
 }
 
 // failure records what an error-level notification names.
@@ -121,8 +155,8 @@ func (run *Run) confined(inv *invocation) bool {
 	}
 	var files, rules []string
 	for i := range inv.failedFiles {
-		file, err := run.paths.resolve(&inv.failedFiles[i])
-		if err != nil || file == "" {
+		file, fault := run.paths.resolve(&inv.failedFiles[i])
+		if file == "" || fault == pathClimbs || fault == pathTooLong {
 			return false
 		}
 		files = append(files, file)
@@ -145,22 +179,39 @@ func (run *Run) confined(inv *invocation) bool {
 func (run *Run) checkComplete() {
 	for i, inv := range run.invoked {
 		if n := inv.execution.errors + inv.execution.others + inv.configuration.errors + inv.configuration.others; n > 0 {
-			run.warn("invocations[%d] has %d notifications of the tool about itself, %d of them errors; they are not findings", i, n, inv.execution.errors+inv.configuration.errors)
+			run.warn("invocations[%d] has notifications of the tool about itself, which are not findings: %d, of them errors: %d", i, n, inv.execution.errors+inv.configuration.errors)
 		}
-		why := ""
-		switch {
-		case inv.execution.errors > 0 && !run.confined(inv):
-			why = "has error-level notifications about its execution"
-		case inv.abnormalEnding:
-			why = "ended abnormally"
-		case inv.unsuccessful && !run.onlyUnusedDirectives(inv):
-			why = "says executionSuccessful: false"
-		default:
-			continue
+		if why := run.failureOf(inv); why != "" {
+			run.Succeeded = false
+			run.warn("invocations[%d] %s, so that no finding is closed by this run", i, why)
 		}
-		run.Succeeded = false
-		run.warn("invocations[%d] %s, so that no finding is closed by this run", i, why)
 	}
+}
+
+// killed is the first exit code of shells for a program that could not run (126, 127) or was killed (128 and the
+// signal).
+const killed = 126
+
+// failureOf says why results of an invocation may be missing, or is empty.
+func (run *Run) failureOf(inv *invocation) string {
+	documented, known := foundCodes(run.Tool.Slug)
+	switch {
+	case inv.execution.errors > 0 && !run.confined(inv):
+		return "has error-level notifications about its execution"
+	case inv.notStarted:
+		return "could not start the tool"
+	case inv.signal != "" && !isSuccessSignal(inv.signal):
+		return fmt.Sprintf("ended by the signal %q", jsonstream.Cut(inv.signal, 40))
+	case known && inv.exitCode != nil && *inv.exitCode != 0 && !documented(int(*inv.exitCode)):
+		return fmt.Sprintf("ended with the exit code %d, which says that %s failed", *inv.exitCode, run.Tool.Name)
+	case !known && inv.exitCode != nil && *inv.exitCode >= killed:
+		return fmt.Sprintf("ended with the exit code %d, which means that it could not run or was killed", *inv.exitCode)
+	case !inv.unsuccessful, run.onlyUnusedDirectives(inv):
+		return ""
+	case known && inv.exitCode != nil && *inv.exitCode != 0:
+		return "" // the tool calls it a failure that it found something
+	}
+	return "says executionSuccessful: false"
 }
 
 // onlyUnusedDirectives handles ESLint's formatter. It writes executionSuccessful: false even for a warning about an

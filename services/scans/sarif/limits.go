@@ -1,5 +1,7 @@
 package sarif
 
+import "github.com/palisade/palisade/services/scans/jsonstream"
+
 // Limits bounds the cost of a report. A zero field means its default; see [DefaultLimits].
 type Limits struct {
 	// MaxBytes is the size of the whole (decompressed) report in bytes. A larger report is rejected.
@@ -67,5 +69,12 @@ func (l Limits) withDefaults() Limits {
 func fill[T int | int64](field *T, value T) {
 	if *field <= 0 {
 		*field = value
+	}
+}
+
+// Stream returns the limits that concern every JSON document.
+func (l Limits) Stream() jsonstream.Limits {
+	return jsonstream.Limits{
+		MaxBytes: l.MaxBytes, MaxDepth: l.MaxDepth, MaxValues: l.MaxValues, MaxValueBytes: l.MaxResultBytes, MaxTokenBytes: l.MaxTokenBytes,
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/palisade/palisade/services/scans/jsonstream"
 )
 
 var (
@@ -29,7 +31,7 @@ func (run *Run) message(w *wireResult, rule *Rule) string {
 		text = m.Markdown
 	}
 	text = links(arguments(text, m.Arguments), w)
-	text = strings.TrimSpace(clean(text))
+	text = strings.TrimSpace(jsonstream.Clean(text))
 	for _, fallback := range []string{rule.Message, rule.Name, rule.ID} {
 		if text == "" {
 			text = fallback

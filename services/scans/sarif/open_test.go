@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/palisade/palisade/services/findings/vocabulary"
+	"github.com/palisade/palisade/services/scans/jsonstream"
 	"github.com/palisade/palisade/services/scans/sarif"
 )
 
@@ -35,7 +36,7 @@ func TestBrokenJSONIsLocated(t *testing.T) {
 		{`{"version":"2.1.0","runs":[]]`, 28, 1, 29, "invalid character ']'"},
 	} {
 		_, err := open(c.doc, sarif.Limits{})
-		var syntax *sarif.SyntaxError
+		var syntax *jsonstream.SyntaxError
 		if !errors.As(err, &syntax) {
 			t.Errorf("%q gives %v, want a SyntaxError", c.doc, err)
 			continue
@@ -50,7 +51,7 @@ func TestBrokenJSONIsLocated(t *testing.T) {
 	}
 	// A byte order mark counts as bytes of the file.
 	_, err := open("\xEF\xBB\xBF{,}", sarif.Limits{})
-	var syntax *sarif.SyntaxError
+	var syntax *jsonstream.SyntaxError
 	if !errors.As(err, &syntax) || syntax.Offset != 4 {
 		t.Errorf("behind a byte order mark: %v", err)
 	}
@@ -61,19 +62,19 @@ func TestBrokenJSONIsLocated(t *testing.T) {
 
 func TestOtherFormatsAreRefused(t *testing.T) {
 	for doc, want := range map[string]string{
-		"":                                   "the file is empty",
-		"[]":                                 "the top level is an array, want an object",
-		`"x"`:                                "the top level is a string, want an object",
-		"{}":                                 "it has neither version nor runs",
-		`{"runs":[]}`:                        "version is missing, want 2.1.0",
-		`{"version":"2.0.0","runs":[]}`:      "version is 2.0.0, want 2.1.0",
-		`{"version":2.1,"runs":[]}`:          "version is a number, want 2.1.0",
-		`{"version":"2.1.0"}`:                "runs is missing, want an array",
-		`{"version":"2.1.0","runs":null}`:    "runs is null, want an array",
-		`{"runs":{"a":1},"version":"2.1.0"}`: "runs is an object, want an array",
-		"\xFF\xFE{\x00":                      "UTF-16",
-		"\x1F\x8B\x08\x00":                   "gzip",
-		"PK\x03\x04":                         "ZIP",
+		"":                                "the file is empty",
+		"[]":                              "the top level is an array, want an object",
+		`"x"`:                             "the top level is a string, want an object",
+		"{}":                              "it has neither version nor runs",
+		`{"runs":[]}`:                     "version is missing, want 2.1.0",
+		`{"version":"2.0.0","runs":[]}`:   "version is 2.0.0, want 2.1.0",
+		`{"version":2.1,"runs":[]}`:       "version is a number, want 2.1.0",
+		`{"version":"2.1.0"}`:             "runs is missing, want an array",
+		`{"version":"2.1.0","runs":null}`: "runs is null, want an array",
+		`{"runs":7,"version":"2.1.0"}`:    "runs is a number, want an array",
+		"\xFF\xFE{\x00":                   "UTF-16",
+		"\x1F\x8B\x08\x00":                "gzip",
+		"PK\x03\x04":                      "ZIP",
 	} {
 		_, err := open(doc, sarif.Limits{})
 		var format *sarif.FormatError
@@ -108,10 +109,9 @@ func TestABadRunRejectsItselfOnly(t *testing.T) {
 		`{"tool":{},` + results + `}`:            "tool.driver.name is missing",
 		`{"tool":null,` + results + `}`:          "tool is null, want an object",
 		`{"tool":{"driver":[]},` + results + `}`: "tool.driver is an array, want an object",
-		`{"tool":{"driver":{"name":5}},` + results + `}`:      "tool.driver.name is a number, want a string",
-		`{"tool":{"driver":{"name":"  "}},` + results + `}`:   "tool.driver.name is missing",
-		`{"tool":{"driver":{"name":"t"}},"results":{"a":[]}}`: "results is an object, want an array",
-		`{"tool":{"driver":{"name":"t"}},"results":"many"}`:   "results is a string, want an array",
+		`{"tool":{"driver":{"name":[]}},` + results + `}`:   "tool.driver.name is an array, want a string",
+		`{"tool":{"driver":{"name":"  "}},` + results + `}`: "tool.driver.name is missing",
+		`{"tool":{"driver":{"name":"t"}},"results":"many"}`: "results is a string, want an array",
 	} {
 		o := read(t, `{"version":"2.1.0","runs":[`+good+`,`+bad+`,`+good+`]}`)
 		if rejected := o.report.Runs[1].Rejected; !strings.Contains(rejected, want) {
@@ -137,9 +137,11 @@ func TestOddPartsAreWarnings(t *testing.T) {
 	}
 	text := strings.Join(o.report.Runs[0].Warnings, "\n")
 	for _, want := range []string{
-		"rules[0] is ignored: id is a number, want a string", "rules[1] is ignored: it has no id", "rules[3]", "tool.extensions is ignored",
-		"taxonomies is ignored", "artifacts is ignored", "invocations[0] is ignored", "executionSuccessful is ignored", "automationDetails is ignored",
-		"originalUriBaseIds is ignored",
+		"/runs/0/tool/driver/rules/0/id is a number, want a string: converted", "/rules/1 is ignored: it has no id (and 1 more like it)",
+		"/runs/0/tool/extensions is a number, want an array: ignored", "/runs/0/taxonomies is a string, want an array: ignored",
+		"/runs/0/artifacts is an object, want an array: read as its only element", "/runs/0/invocations/0 is a number, want an object: ignored",
+		"/runs/0/invocations/1/executionSuccessful is a string, want a boolean: ignored",
+		"/runs/0/automationDetails is ignored: it is an array, want an object", "/runs/0/originalUriBaseIds is ignored: it is a number, want an object",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no warning has %q:\n%s", want, text)
@@ -148,7 +150,11 @@ func TestOddPartsAreWarnings(t *testing.T) {
 }
 
 func TestWarningsAreBounded(t *testing.T) {
-	o := read(t, run(`"tool":{"driver":{"name":"t","rules":[`+strings.Repeat(`{},`, 999)+`{}]}},"results":[]`))
+	var results strings.Builder
+	for i := range 999 {
+		fmt.Fprintf(&results, `{"ruleId":"r","fingerprints":{"f%dx":{}}},`, i)
+	}
+	o := read(t, driver("t", results.String()+`{"ruleId":"r"}`))
 	if w := o.report.Runs[0].Warnings; len(w) != 51 || w[50] != "further warnings are left out" {
 		t.Errorf("%d warnings, the last %q", len(w), w[len(w)-1])
 	}
@@ -184,6 +190,22 @@ func TestSucceeded(t *testing.T) {
 		{"t", `"invocations":[{"executionSuccessful":true,"toolExecutionNotifications":[{"level":"error","message":{"text":"m"}}]}],"results":[]`, false},
 		{"t", `"invocations":[{"executionSuccessful":true,"toolExecutionNotifications":[{"level":"warning"},{}]}],"results":[]`, true},
 		{"t", `"invocations":[{"executionSuccessful":true,"exitSignalName":"SIGKILL"}],"results":[]`, false},
+		{"t", `"invocations":[{"executionSuccessful":true,"processStartFailureMessage":"no such file"}],"results":[]`, false},
+		{"t", `"invocations":[{"executionSuccessful":"TRUE"}],"results":[]`, true},
+		{"t", `"invocations":[{"executionSuccessful":"false"}],"results":[]`, false},
+		// Some tools call it a failure that they found something.
+		{"SpotBugs", `"results":[],"invocations":[{"exitCode":1,"exitSignalName":"BUGS FOUND","executionSuccessful":false}]`, true},
+		{"SpotBugs", `"results":[],"invocations":[{"exitCode":3,"exitSignalName":"MISSING CLASS,BUGS FOUND","executionSuccessful":false}]`, true},
+		{"SpotBugs", `"results":[],"invocations":[{"exitCode":5,"exitSignalName":"ERROR,BUGS FOUND","executionSuccessful":false}]`, false},
+		{"Psalm", `"results":[],"invocations":[{"exitCode":2,"executionSuccessful":false}]`, true},
+		{"Psalm", `"results":[],"invocations":[{"exitCode":1,"executionSuccessful":false}]`, false},
+		{"pylint", `"results":[],"invocations":[{"exitCode":28,"executionSuccessful":false}]`, true},
+		{"pylint", `"results":[],"invocations":[{"exitCode":29,"executionSuccessful":false}]`, false},
+		{"Snyk Open Source", `"results":[],"invocations":[{"exitCode":1,"executionSuccessful":false}]`, true},
+		{"semgrep", `"results":[],"invocations":[{"exitCode":2,"executionSuccessful":true}]`, false},
+		{"semgrep", `"results":[],"invocations":[{"exitCode":1,"executionSuccessful":false,"toolExecutionNotifications":[{"level":"error"}]}]`, false},
+		{"unknown tool", `"results":[],"invocations":[{"exitCode":1,"executionSuccessful":false}]`, false},
+		{"unknown tool", `"results":[],"invocations":[{"exitCode":1,"executionSuccessful":true}]`, true},
 		{"t", `"other":1`, false},
 		{"t", `"results":[],"externalPropertyFileReferences":{"results":[{"location":{"uri":"more.sarif"}}]}`, false},
 		// ESLint writes false for an unused directive. A file that it cannot parse is an error.
@@ -215,7 +237,7 @@ func TestProducts(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	var limit *sarif.LimitError
+	var limit *jsonstream.LimitError
 	for name, c := range map[string]struct {
 		doc    string
 		limits sarif.Limits
@@ -224,7 +246,6 @@ func TestLimits(t *testing.T) {
 		"depth":         {`{"version":"2.1.0","x":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`, sarif.Limits{}},
 		"empty objects": {`{"version":"2.1.0","runs":[{"results":[` + strings.Repeat("{},", 200) + `{}]}]}`, sarif.Limits{MaxValues: 100}},
 		"runs":          {`{"version":"2.1.0","runs":[{},{},{}]}`, sarif.Limits{MaxRuns: 2}},
-		"token":         {driver(strings.Repeat("x", 200), ""), sarif.Limits{MaxTokenBytes: 100}},
 	} {
 		if _, err := open(c.doc, c.limits); !errors.As(err, &limit) || !strings.Contains(err.Error(), fmt.Sprint(limit.Max)) {
 			t.Errorf("%s: %v, want a LimitError", name, err)

@@ -1,10 +1,14 @@
 package sarif
 
 import (
-	"net/url"
+	"cmp"
 	"path"
 	"regexp"
 	"strings"
+
+	packageurl "github.com/package-url/packageurl-go"
+
+	"github.com/palisade/palisade/services/scans/jsonstream"
 )
 
 // Package is the dependency of a result, according to a dependency scanner. Each field may be empty.
@@ -19,113 +23,242 @@ type Package struct {
 	AdvisoryID string
 }
 
-var (
-	// Trivy: one fact per line.
-	trivyPackage   = regexp.MustCompile(`(?m)^Package:[ \t]*(\S.*?)[ \t]*$`)
-	trivyInstalled = regexp.MustCompile(`(?m)^Installed Version:[ \t]*(\S.*?)[ \t]*$`)
-	trivyFixed     = regexp.MustCompile(`(?m)^Fixed Version:[ \t]*(\S.*?)[ \t]*$`)
-	// Grype: "A high vulnerability in npm package: lodash, version 4.17.4 was found at: …".
-	grypeMessage = regexp.MustCompile(`(?i)vulnerability in (\S+) package: (\S+?), version (\S+?),? was found`)
-	// OSV-Scanner: "Package 'lodash@4.17.4' is vulnerable to 'CVE-…'".
-	osvMessage = regexp.MustCompile(`(?i)package '([^'\s]+)@([^'@\s]+)' is vulnerable`)
-	// Snyk: "This file introduces a vulnerable lodash package …".
-	snykMessage = regexp.MustCompile(`(?i)introduces a vulnerable (\S+) package`)
-	// A package URL in any text.
-	purlPattern = regexp.MustCompile(`\bpkg:[a-z.+-]+/[^\s"'<>)\]}?#]+`)
-	fixedIn     = regexp.MustCompile(`(?i)\bfixed in:? (?:version |versions )?v?(\d[\w.+-]*[\w])`)
-
-	cveID      = regexp.MustCompile(`(?i)\bCVE-\d{4}-\d{4,}\b`)
-	advisoryID = regexp.MustCompile(`(?i)\b(?:GHSA(?:-[0-9a-z]{4}){3}|(?:GO|PYSEC|RUSTSEC|OSV|SNYK|MAL|DSA|DLA|USN|ALAS|TEMP|GMS|NSWG|SNYK-[A-Z]+)-[0-9A-Z][0-9A-Z.-]*\d)\b`)
-)
-
-// packageOf reads the dependency from properties first, then from message formats of known tools. It returns nil if
-// none is named.
+// packageOf reads the dependency of a result: its properties first, then what its rule says, package URLs anywhere, the
+// message formats of known tools, the id of the rule, and the file. It returns nil if nothing names a package or an
+// advisory.
 func packageOf(w *wireResult, rule *Rule, message, file string) *Package {
-	p := &Package{
-		Name:         first(w.Properties.PackageName),
-		Version:      first(w.Properties.InstalledVersion, w.Properties.PackageVersion),
-		FixedVersion: first(w.Properties.FixedVersion),
-		Ecosystem:    ecosystem(first(w.Properties.Ecosystem, w.Properties.PackageManager)),
+	p := &Package{}
+	p.fromBag(&w.Properties)
+	for _, location := range w.Locations {
+		if location.Properties != nil {
+			p.fromBag(location.Properties)
+		}
 	}
+	p.fromLogical(w.Locations)
 	p.fromText(message)
-	p.fromPURL(first(w.Properties.PURL, w.Properties.PURLs, rule.purls))
 	p.fromPURL(purlPattern.FindString(message))
-	if p.Name == "" {
-		return nil
+	for _, fix := range w.Fixes {
+		if fix.Description != nil {
+			p.fromFix(fix.Description.Text)
+		}
 	}
+	p.fromRule(rule.about)
+	p.fromPURL(file)
+	p.fromNames(w.Locations)
+	p.fromFile(file)
 	if p.Ecosystem == "" {
 		p.Ecosystem = lockfiles[strings.ToLower(path.Base(file))]
 	}
-	p.AdvisoryID = advisory(rule.ID, message)
+	p.AdvisoryID = advisory(append([]string{rule.ID, p.AdvisoryID, message}, rule.Tags...)...)
+	if p.Name == "" && p.AdvisoryID == "" {
+		return nil
+	}
 	return p
 }
 
-// fromText fills empty fields from the message.
-func (p *Package) fromText(message string) {
-	set(&p.Name, submatch(trivyPackage, message))
-	set(&p.Version, submatch(trivyInstalled, message))
-	set(&p.FixedVersion, submatch(trivyFixed, message))
-	if m := grypeMessage.FindStringSubmatch(message); m != nil {
-		set(&p.Ecosystem, ecosystem(m[1]))
-		set(&p.Name, m[2])
-		set(&p.Version, m[3])
+// packageOfRule reads what a rule says about a dependency. Most dependency scanners make a rule of each pair of an
+// advisory and a package.
+func packageOfRule(w *wireRule) *Package {
+	p := &Package{}
+	p.fromBag(&w.Properties)
+	for _, text := range [...]*wireText{w.Help, w.FullDescription, w.ShortDescription} {
+		if text == nil || len(w.Properties.texts[factPURL])+len(w.Properties.texts[factPackage]) == 0 && !namesAdvisory(w.ID) {
+			continue
+		}
+		for _, form := range [...]string{text.Text, text.Markdown} {
+			form = jsonstream.Cut(jsonstream.Clean(form), maxHelp)
+			p.fromFactSheet(form)
+			p.fromText(form)
+		}
 	}
-	if m := osvMessage.FindStringSubmatch(message); m != nil {
-		set(&p.Name, m[1])
-		set(&p.Version, m[2])
+	p.fromRule(packageOfID(w.ID))
+	if *p == (Package{}) {
+		return nil
 	}
-	set(&p.Name, submatch(snykMessage, message))
-	set(&p.FixedVersion, submatch(fixedIn, message))
+	return p
+}
+
+// packageOfID reads ids that join an advisory and a package: "CVE-2008-0732-geronimo-javamail" (Grype),
+// "CVE-2022-1234_lodash_4.17.0" (Xray).
+func packageOfID(id string) *Package {
+	if strings.IndexByte(id, '-') < 0 {
+		return nil
+	}
+	p := &Package{AdvisoryID: advisory(id)}
+	if m := joinedID.FindStringSubmatch(id); m != nil {
+		p.Name = m[1]
+		if m[2] != "" {
+			p.Name, p.Version = m[2], m[3]
+		}
+	}
+	if *p == (Package{}) {
+		return nil
+	}
+	return p
+}
+
+func namesAdvisory(id string) bool {
+	return strings.IndexByte(id, '-') > 0 && (cveID.MatchString(id) || advisoryID.MatchString(id))
+}
+
+// isDependency reports whether a result is about a known vulnerability of a dependency, whatever the tool is: it has a
+// package URL, and the id of an advisory.
+func isDependency(w *wireResult, rule *Rule) bool {
+	named := len(w.Properties.texts[factPURL]) > 0
+	for _, location := range w.Locations {
+		for _, logical := range location.LogicalLocations {
+			named = named || strings.HasPrefix(logical.FullyQualifiedName, "pkg:")
+		}
+	}
+	return named && namesAdvisory(rule.ID)
+}
+
+// fromBag fills empty fields from properties.
+func (p *Package) fromBag(b *bag) {
+	for _, purl := range b.texts[factPURL] {
+		p.fromPURL(purl)
+	}
+	for _, name := range b.texts[factPackage] {
+		if strings.HasPrefix(name, "pkg:") {
+			p.fromPURL(name)
+		} else if !strings.ContainsAny(name, " \t\n") {
+			set(&p.Name, name)
+		}
+	}
+	set(&p.Version, first(b.texts[factVersion]))
+	set(&p.FixedVersion, versions(b.texts[factFixed]))
+	set(&p.Ecosystem, ecosystem(first(b.texts[factEcosystem])))
+	set(&p.AdvisoryID, advisory(b.texts[factAdvisory]...))
+}
+
+// fromLogical fills empty fields from names of logical locations, where dependency-check has the package URL.
+func (p *Package) fromLogical(locations []wireLocation) {
+	for _, location := range locations {
+		for _, logical := range location.LogicalLocations {
+			p.fromPURL(logical.FullyQualifiedName)
+			p.fromPURL(logical.Name)
+		}
+	}
+}
+
+// fromRule fills empty fields from what the rule says, unless that is about another package.
+func (p *Package) fromRule(rule *Package) {
+	if rule == nil {
+		return
+	}
+	if p.AdvisoryID == "" {
+		p.AdvisoryID = rule.AdvisoryID
+	}
+	if p.Name != "" && rule.Name != "" && p.Name != rule.Name && !strings.HasSuffix(p.Name, rule.Name) && !strings.HasSuffix(rule.Name, p.Name) {
+		return
+	}
+	p.Name, p.Version = cmp.Or(p.Name, rule.Name), cmp.Or(p.Version, rule.Version)
+	p.FixedVersion, p.Ecosystem = cmp.Or(p.FixedVersion, rule.FixedVersion), cmp.Or(p.Ecosystem, rule.Ecosystem)
 }
 
 // fromPURL fills empty fields from a package URL: pkg:type/namespace/name@version.
-func (p *Package) fromPURL(purl string) {
-	rest, ok := strings.CutPrefix(purl, "pkg:")
-	if !ok {
+func (p *Package) fromPURL(text string) {
+	if !strings.HasPrefix(text, "pkg:") {
 		return
 	}
-	if end := strings.IndexAny(rest, "?#"); end >= 0 {
-		rest = rest[:end]
-	}
-	kind, name, ok := strings.Cut(rest, "/")
-	if !ok || name == "" {
+	purl, err := packageurl.FromString(strings.TrimRight(text, ".,;"))
+	if err != nil {
 		return
 	}
-	name, version, _ := cutLast(strings.TrimRight(name, ".,"), "@")
-	if decoded, err := url.PathUnescape(name); err == nil {
-		name = decoded
+	name := jsonstream.Clean(purl.Name)
+	switch purl.Type {
+	case packageurl.TypeDebian, packageurl.TypeRPM, packageurl.TypeApk, packageurl.TypeAlpm: // the namespace is the distribution
+	case packageurl.TypeMaven:
+		name = joined(purl.Namespace, ":", name)
+	default:
+		name = joined(purl.Namespace, "/", name)
 	}
-	if decoded, err := url.PathUnescape(version); err == nil {
-		version = decoded
-	}
-	if kind == "maven" {
-		name = strings.Replace(name, "/", ":", 1)
-	}
-	name = clean(name)
 	if p.Name != "" && !strings.HasSuffix(name, p.Name) {
 		return // another package
 	}
 	set(&p.Name, name)
-	set(&p.Version, clean(version))
-	set(&p.Ecosystem, ecosystem(kind))
+	set(&p.Version, jsonstream.Clean(purl.Version))
+	set(&p.Ecosystem, ecosystem(purl.Type))
 }
 
-// cutLast cuts around the last separator, unless it is the first character ("@scope/name").
+func joined(namespace, separator, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return jsonstream.Clean(namespace) + separator + name
+}
+
+// versionLike is one version. versionAlone is one that no words are around.
+var (
+	versionLike  = regexp.MustCompile(`^[vV]?\d[\w.+~:-]*$`)
+	versionAlone = regexp.MustCompile(`^[\w.+~:-]*\d[\w.+~:-]*$`)
+)
+
+// versions joins the versions of a list, and of texts such as "4.17.12, 5.0.0".
+func versions(texts []string) string {
+	var list []string
+	for _, text := range texts {
+		if versionAlone.MatchString(text) {
+			list = append(list, text)
+			continue
+		}
+		for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(", ;|[]\"'`", r) }) {
+			if word = strings.TrimLeft(word, ">=^~"); versionLike.MatchString(word) {
+				list = append(list, word)
+			}
+		}
+	}
+	return strings.Join(distinct(list), ", ")
+}
+
+// fromNames reads names of logical locations: "lodash:4.17.4", "app.jar: log4j-core-2.14.1.jar".
+func (p *Package) fromNames(locations []wireLocation) {
+	for _, location := range locations {
+		for _, logical := range location.LogicalLocations {
+			name := cmp.Or(logical.FullyQualifiedName, logical.Name)
+			if m := nameVersion.FindStringSubmatch(name); m != nil && p.Name == "" {
+				set(&p.Name, m[1])
+				set(&p.Version, m[2])
+			}
+			_, last, _ := cutLast(name, ": ")
+			p.fromFile(cmp.Or(last, name))
+		}
+	}
+}
+
+// cutLast cuts around the last separator.
 func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i > 0 {
+	if i := strings.LastIndex(s, sep); i >= 0 {
 		return s[:i], s[i+len(sep):], true
 	}
 	return s, "", false
 }
 
-// advisory prefers a CVE, which every source knows, to other identifiers, and the rule's id to the message.
+// fromFile reads "lib/handlebars-1.0.0.js": a bundled library has its version in the name of its file.
+func (p *Package) fromFile(file string) {
+	if p.Name != "" {
+		return
+	}
+	if m := bundled.FindStringSubmatch(path.Base(file)); m != nil {
+		set(&p.Name, m[1])
+		set(&p.Version, m[2])
+		set(&p.Ecosystem, ecosystem(m[3]))
+	}
+}
+
+// cveFirst prefers a CVE, which every source knows, to other identifiers.
+var cveFirst = [...]*regexp.Regexp{cveID, advisoryID}
+
+// advisory returns the first CVE of the texts, else the first other identifier.
 func advisory(texts ...string) string {
-	for _, pattern := range []*regexp.Regexp{cveID, advisoryID} {
+	for _, pattern := range cveFirst {
 		for _, text := range texts {
-			if id := pattern.FindString(text); id != "" {
-				if strings.HasPrefix(strings.ToUpper(id), "GHSA") {
-					return "GHSA" + strings.ToLower(id[len("GHSA"):])
-				}
+			id := pattern.FindString(text)
+			switch {
+			case id == "":
+			case strings.HasPrefix(strings.ToUpper(id), "GHSA"):
+				return "GHSA" + strings.ToLower(id[len("GHSA"):])
+			default:
 				return strings.ToUpper(id)
 			}
 		}
@@ -133,34 +266,9 @@ func advisory(texts ...string) string {
 	return ""
 }
 
-// ecosystems maps the ecosystems of package URLs and tools to the API's.
-var ecosystems = map[string]string{
-	"npm": "npm", "javascript": "npm", "node": "npm", "node-pkg": "npm", "yarn": "npm", "pnpm": "npm",
-	"pypi": "pypi", "python": "pypi", "pip": "pypi", "python-pkg": "pypi", "poetry": "pypi", "pipenv": "pypi",
-	"golang": "gomod", "go": "gomod", "gomod": "gomod", "go-module": "gomod", "gobinary": "gomod",
-	"cargo": "cargo", "rust": "cargo", "crates.io": "cargo", "rust-crate": "cargo",
-	"maven": "maven", "java": "maven", "java-archive": "maven", "gradle": "maven", "pom": "maven", "jar": "maven",
-	"gem": "gem", "rubygems": "gem", "ruby": "gem", "bundler": "gem",
-	"composer": "composer", "packagist": "composer", "php": "composer", "php-composer": "composer",
-	"nuget": "nuget", "dotnet": "nuget", "pub": "pub", "dart": "pub", "dart-pub": "pub",
-	"swift": "swiftpm", "swiftpm": "swiftpm", "hex": "hex", "mix": "hex", "erlang": "hex",
-}
-
-func ecosystem(word string) string { return ecosystems[strings.ToLower(strings.TrimSpace(word))] }
-
-// lockfiles maps file names to ecosystems.
-var lockfiles = map[string]string{
-	"package-lock.json": "npm", "npm-shrinkwrap.json": "npm", "yarn.lock": "npm", "pnpm-lock.yaml": "npm", "package.json": "npm",
-	"requirements.txt": "pypi", "poetry.lock": "pypi", "pipfile.lock": "pypi", "uv.lock": "pypi", "pyproject.toml": "pypi",
-	"go.mod": "gomod", "go.sum": "gomod", "cargo.lock": "cargo", "cargo.toml": "cargo",
-	"pom.xml": "maven", "gradle.lockfile": "maven", "build.gradle": "maven", "build.gradle.kts": "maven",
-	"gemfile.lock": "gem", "composer.lock": "composer", "packages.lock.json": "nuget", "pubspec.lock": "pub",
-	"package.resolved": "swiftpm", "mix.lock": "hex",
-}
-
 func set(field *string, value string) {
 	if *field == "" {
-		*field = cut(value, 255)
+		*field = jsonstream.Cut(strings.TrimSpace(value), 255)
 	}
 }
 

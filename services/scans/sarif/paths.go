@@ -1,162 +1,170 @@
 package sarif
 
 import (
-	"errors"
 	"maps"
-	"net/url"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/palisade/palisade/services/scans/places"
+
+	"github.com/palisade/palisade/services/scans/jsonstream"
 )
 
-// pathResolver makes artifact locations relative to the checkout (SARIF 3.4, 3.14.14).
+// pathResolver makes artifact locations relative to the repository (SARIF 3.4, 3.14.14).
 type pathResolver struct {
+	*places.Resolver
 	bases     map[string]wireArtifactLocation
 	artifacts []wireArtifactLocation
-	// roots are the absolute directories that may be the checkout, the most reliable first.
-	roots []string
+	last      resolved // results of one file follow each other
 }
 
-var (
-	errEscapes  = errors.New("its path leaves the repository by \"..\"")
-	errLongPath = errors.New("its path has more than 4096 bytes")
+// resolved is a location with its path.
+type resolved struct {
+	uri, base string
+	path      string
+	fault     pathFault
+	rebased   bool // written with another root
+}
+
+// pathFault is what is wrong with a path that is kept nevertheless; 0 if nothing is.
+type pathFault int
+
+const (
+	// pathClimbs says that leading "../" are removed.
+	pathClimbs = pathFault(places.Climbs)
+	// pathAbsolute says that the root is unknown.
+	pathAbsolute = pathFault(places.Absolute)
+	// pathTooLong says that it is cut.
+	pathTooLong = pathAbsolute + 1
+	pathFaults  = pathTooLong + 1
 )
 
 const maxPath = 4096
 
 var (
 	otherScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+://`)
-	// rootBase matches the base ids that mean the checkout by convention.
-	rootBase = regexp.MustCompile(`(?i)^%?(?:src_?root|project_?root|repo_?root|root_?path|checkout_?root|srcdir|root)%?$`)
+	// rootBase matches the base ids that mean the checkout by convention. A run with several checkouts numbers them.
+	rootBase = regexp.MustCompile(`(?i)^%?(?:src_?root|project_?root|repo_?root|root_?path|checkout_?root|srcdir|root)(\d*)%?$`)
 )
 
-func newPathResolver(run *Run) *pathResolver {
-	p := &pathResolver{bases: run.bases, artifacts: run.artifacts}
-	var others []string
+// newPathResolver knows the roots that the caller and the run declare, the most reliable first: the caller's, the
+// directories of the repositories, the usual base ids, the working directories, and the outermost other bases.
+func newPathResolver(run *Run, given places.Given) *pathResolver {
+	p := &pathResolver{Resolver: places.New(given), bases: run.bases, artifacts: run.artifacts}
+	var named, numbered, others []string
 	for _, id := range slices.Sorted(maps.Keys(run.bases)) {
-		dir, _ := p.base(id, 0)
-		if rootBase.MatchString(id) {
-			p.addRoot(dir)
-		} else {
+		dir := p.base(id, 0)
+		switch number := rootBase.FindStringSubmatch(id); {
+		case number == nil:
 			others = append(others, dir)
+		case number[1] == "":
+			named = append(named, dir)
+		default:
+			numbered = append(numbered, dir)
 		}
 	}
-	for _, inv := range run.invoked {
-		dir, _ := p.join(inv.workingDirectory)
-		p.addRoot(dir)
+	var repositories, started []string
+	for _, location := range run.mappedTo {
+		repositories = append(repositories, p.directory(location))
 	}
-	// Other bases may contain the root only if they are the outermost.
-	slices.SortFunc(others, func(a, b string) int {
+	for _, inv := range run.invoked {
+		dir := p.directory(inv.workingDirectory)
+		started = append(started, dir)
+		p.AddStart(dir)
+	}
+	for _, dir := range slices.Concat(outermost(repositories), named, outermost(numbered), started, outermost(others)) {
+		p.AddRoot(dir)
+	}
+	return p
+}
+
+// outermost sorts directories so that those that may contain others come first.
+func outermost(dirs []string) []string {
+	slices.SortFunc(dirs, func(a, b string) int {
 		if len(a) != len(b) {
 			return len(a) - len(b)
 		}
 		return strings.Compare(a, b)
 	})
-	for _, dir := range others {
-		p.addRoot(dir)
-	}
-	return p
-}
-
-// addRoot accepts absolute directories only. The root of the file system would make every absolute path look relative.
-func (p *pathResolver) addRoot(dir string) {
-	if dir == "" {
-		return
-	}
-	dir = strings.TrimSuffix(normalise(dir), "/")
-	if isAbsolute(dir) && !slices.Contains(p.roots, dir) {
-		p.roots = append(p.roots, dir)
-	}
+	return dirs
 }
 
 // resolve returns the path of a location: relative if possible, with forward slashes, percent-decoded. It is empty if
 // the result names no file.
-func (p *pathResolver) resolve(loc *wireArtifactLocation) (string, error) {
-	if loc == nil {
-		return "", nil
+func (p *pathResolver) resolve(loc *wireArtifactLocation) (string, pathFault) {
+	uri, base := p.written(loc)
+	if uri == "" {
+		return "", 0
 	}
-	at := *loc
-	if at.URI == "" && at.Index != nil && *at.Index >= 0 && int(*at.Index) < len(p.artifacts) {
-		at = p.artifacts[*at.Index]
+	if p.last.uri != uri || p.last.base != base {
+		p.last = resolved{uri: uri, base: base}
+		p.last.path, p.last.fault = p.place(uri, base)
 	}
-	if at.URI == "" {
-		return "", nil
-	}
-	if uri, ok := nonFile(at.URI); ok {
-		return p.checked(uri)
-	}
-	climbs := slices.Contains(strings.Split(normaliseRaw(at.URI), "/"), "..")
-	joined, _ := p.join(at)
-	full := normalise(joined)
-	switch {
-	case full == "..", strings.HasPrefix(full, "../"):
-		return "", errEscapes
-	case !isAbsolute(full):
-		return p.checked(strings.TrimPrefix(full, "./"))
-	}
-	for _, root := range p.roots {
-		if rest, ok := under(full, root); ok {
-			return p.checked(rest)
-		}
-	}
-	if climbs {
-		return "", errEscapes
-	}
-	if own := normaliseRaw(at.URI); !isAbsolute(own) {
-		// The base is the root of the file system or unknown, so the path as written is better.
-		return p.checked(strings.TrimPrefix(normalise(own), "./"))
-	}
-	return p.checked(full)
+	return p.last.path, p.last.fault
 }
 
-func (p *pathResolver) checked(s string) (string, error) {
-	s = clean(s)
-	if len(s) > maxPath {
-		return "", errLongPath
+// written is a location as the report has it. It may be an index into the artifacts.
+func (p *pathResolver) written(loc *wireArtifactLocation) (uri, base string) {
+	if loc == nil {
+		return "", ""
 	}
-	if s == "." {
-		return "", nil
+	if loc.URI == "" && loc.Index != nil && *loc.Index >= 0 && int(*loc.Index) < len(p.artifacts) {
+		loc = &p.artifacts[*loc.Index]
 	}
-	return s, nil
+	return loc.URI, loc.URIBaseID
+}
+
+func (p *pathResolver) place(uri, base string) (string, pathFault) {
+	file, isOther := nonFile(uri)
+	fault := places.Fault(0)
+	if !isOther {
+		own := places.Decode(uri)
+		file, fault = p.Resolve(own, p.join(own, base, 0))
+		p.last.rebased = places.IsAbsolute(own) || fault != 0
+	}
+	file = jsonstream.Clean(file)
+	if len(file) > maxPath {
+		return jsonstream.Cut(file, maxPath), pathTooLong
+	}
+	return file, pathFault(fault)
 }
 
 // maxChain bounds how far base ids may refer to each other. It ends cycles.
 const maxChain = 16
 
-// join appends a location to its base, if that is known. The result is not normalised yet.
-func (p *pathResolver) join(loc wireArtifactLocation) (string, bool) {
-	return p.joinDepth(loc, 0)
+// join appends a decoded path to its base, if that is known. The result is not normalised yet.
+func (p *pathResolver) join(own, base string, depth int) string {
+	if places.IsAbsolute(own) || base == "" {
+		return own
+	}
+	dir := p.base(base, depth)
+	if dir == "" {
+		return own
+	}
+	return strings.TrimSuffix(dir, "/") + "/" + own
 }
 
-func (p *pathResolver) joinDepth(loc wireArtifactLocation, depth int) (string, bool) {
-	own := normaliseRaw(loc.URI)
-	if isAbsolute(own) || loc.URIBaseID == "" {
-		return own, own != ""
-	}
-	dir, known := p.base(loc.URIBaseID, depth)
-	if !known || dir == "" {
-		return own, own != ""
-	}
-	return strings.TrimSuffix(dir, "/") + "/" + own, true
+// directory is the decoded directory at a location.
+func (p *pathResolver) directory(loc wireArtifactLocation) string {
+	return p.join(places.Decode(loc.URI), loc.URIBaseID, 0)
 }
 
-// base is the directory of a base id. Unknown ids, and ids without a URI, stand for the checkout.
-func (p *pathResolver) base(id string, depth int) (string, bool) {
+// base is the decoded directory of a base id. It is empty for unknown ids and for ids without a URI, which stand for
+// the checkout.
+func (p *pathResolver) base(id string, depth int) string {
 	def, ok := p.bases[id]
-	if !ok || depth >= maxChain {
-		return "", false
+	if _, other := nonFile(def.URI); !ok || other || depth >= maxChain {
+		return ""
 	}
-	if _, other := nonFile(def.URI); other {
-		return "", false
-	}
-	return p.joinDepth(def, depth+1)
+	return p.join(places.Decode(def.URI), def.URIBaseID, depth+1)
 }
 
 // nonFile reports whether a URI is not a file, and removes user name and password from it.
 func nonFile(uri string) (string, bool) {
 	uri = strings.TrimSpace(uri)
-	if !strings.Contains(uri, "://") || hasFileScheme(uri) || !otherScheme.MatchString(uri) {
+	if !strings.Contains(uri, "://") || places.HasFileScheme(uri) || !otherScheme.MatchString(uri) {
 		return "", false
 	}
 	scheme, rest, _ := strings.Cut(uri, "://")
@@ -167,55 +175,18 @@ func nonFile(uri string) (string, bool) {
 	if at := strings.LastIndexByte(rest[:end], '@'); at >= 0 {
 		rest = rest[at+1:]
 	}
+	if strings.Contains(rest, "/..") {
+		rest = withoutClimbs(rest)
+	}
 	return scheme + "://" + rest, true
 }
 
-// normaliseRaw strips the file scheme, decodes, and replaces backslashes, but does not resolve "." and "..".
-func normaliseRaw(uri string) string {
-	s := strings.TrimSpace(uri)
-	if hasFileScheme(s) {
-		s = s[len("file:"):]
-		if rest, ok := strings.CutPrefix(s, "//"); ok {
-			s = strings.TrimPrefix(rest, "localhost")
-		}
+// withoutClimbs resolves the ".." of a URL's path; the query stays.
+func withoutClimbs(rest string) string {
+	end := strings.IndexAny(rest, "?#")
+	if end < 0 {
+		end = len(rest)
 	}
-	if decoded, err := url.PathUnescape(s); err == nil {
-		s = decoded
-	}
-	s = strings.ReplaceAll(s, `\`, "/")
-	if bare := strings.TrimPrefix(s, "/"); hasDrive(bare) {
-		s = bare
-		s = strings.ToUpper(s[:1]) + s[1:]
-	}
-	return s
-}
-
-// normalise resolves "." and ".." in a decoded path.
-func normalise(s string) string {
-	if s == "" {
-		return ""
-	}
-	if hasDrive(s) {
-		return s[:2] + path.Clean("/"+strings.TrimLeft(s[2:], "/"))
-	}
-	return path.Clean(s)
-}
-
-func hasFileScheme(s string) bool { return len(s) >= 5 && strings.EqualFold(s[:5], "file:") }
-
-// hasDrive reports whether a path starts with a Windows drive letter.
-func hasDrive(s string) bool {
-	if len(s) < 2 || s[1] != ':' || (len(s) > 2 && s[2] != '/') {
-		return false
-	}
-	return 'a' <= s[0]|0x20 && s[0]|0x20 <= 'z'
-}
-
-func isAbsolute(s string) bool { return strings.HasPrefix(s, "/") || hasDrive(s) }
-
-func under(full, root string) (string, bool) {
-	if full == root {
-		return "", true
-	}
-	return strings.CutPrefix(full, root+"/")
+	host, file, _ := strings.Cut(rest[:end], "/")
+	return host + path.Clean("/"+file) + rest[end:]
 }

@@ -65,20 +65,31 @@ func TestPaths(t *testing.T) {
 	only(t, read(t, located(`{"uri":"x.go","uriBaseId":"A"}`, bases)))
 }
 
-func TestPathsThatEscapeAreSkipped(t *testing.T) {
+// A path that leaves the checkout is kept, and the run says how many there are.
+func TestPathsThatClimbAreKept(t *testing.T) {
 	const base = `"originalUriBaseIds":{"SRCROOT":{"uri":"file:///w/repo/"}}`
-	for _, uri := range []string{
-		"../a.go", "a/../../b.go", "%2e%2e/a.go", "..%2fa.go", `..\\a.go`, "..%5ca.go", "..", "file:///w/repo/../../etc/passwd",
+	for _, c := range []struct{ location, members, want, warning string }{
+		{`{"uri":"../../path/ec2.tf"}`, "", "path/ec2.tf", `1 paths leave the repository by ".."`},
+		{`{"uri":"a/../../b.go"}`, base, "b.go", `".."`},
+		{`{"uri":"%2e%2e/a.go"}`, base, "a.go", `".."`},
+		{`{"uri":"..%2fa.go"}`, base, "a.go", `".."`},
+		{`{"uri":"..\\a.go"}`, base, "a.go", `".."`},
+		{`{"uri":"..%5ca.go"}`, base, "a.go", `".."`},
+		{`{"uri":".."}`, base, "", `".."`},
+		{`{"uri":"../../etc/passwd","uriBaseId":"SRCROOT"}`, base, "etc/passwd", `".."`},
+		{`{"uri":"file:///w/repo/../../etc/passwd"}`, base, "/etc/passwd", "1 paths are absolute, such as /etc/passwd"},
+		{`{"uri":"../lib/x.go"}`, base + `,"invocations":[{"workingDirectory":{"uri":"file:///w/repo/a/b/"}}]`, "a/lib/x.go", ""},
+		{`{"uri":"https://git.acme.test/a/../../x?y=../z"}`, base, "https://git.acme.test/x?y=../z", ""},
+		{`{"uri":"` + strings.Repeat("x", 5000) + `"}`, "", strings.Repeat("x", 4093) + "…", "1 paths are cut after 4096 bytes"},
 	} {
-		if reason := skipped(t, read(t, located(`{"uri":"`+uri+`"}`, base))); !strings.Contains(reason, `".."`) {
-			t.Errorf("%s: reason is %q", uri, reason)
+		o := read(t, located(c.location, c.members))
+		if r := only(t, o); r.Path != c.want {
+			t.Errorf("%.60s: path is %q, want %q", c.location, r.Path, c.want)
 		}
-	}
-	if reason := skipped(t, read(t, located(`{"uri":"../../etc/passwd","uriBaseId":"SRCROOT"}`, base))); !strings.Contains(reason, `".."`) {
-		t.Errorf("reason is %q", reason)
-	}
-	if reason := skipped(t, read(t, located(`{"uri":"`+strings.Repeat("x", 5000)+`"}`, ""))); !strings.Contains(reason, "4096") {
-		t.Errorf("reason is %q", reason)
+		warnings := strings.Join(o.report.Runs[0].Warnings, "; ")
+		if !strings.Contains(warnings, c.warning) || c.warning == "" && warnings != "" {
+			t.Errorf("%.60s: warnings %q, want %q", c.location, warnings, c.warning)
+		}
 	}
 }
 

@@ -7,46 +7,41 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Redacted replaces a secret. With [WithRedactionKey] a snippet is "[redacted 0123456789abcdef]" instead.
 const Redacted = "[redacted]"
 
-// wellKnown matches tokens with a recognisable form, for messages of tools without a snippet to compare with.
-var wellKnown = regexp.MustCompile(strings.Join([]string{
-	`\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`,
-	`\bgh[pousr]_[0-9A-Za-z]{30,}`,
-	`\bgithub_pat_[0-9A-Za-z_]{40,}`,
-	`\bglpat-[0-9A-Za-z_-]{20,}`,
-	`\bxox[abeoprs]-[0-9A-Za-z-]{10,}`,
-	`\b[sr]k_(?:live|test)_[0-9A-Za-z]{16,}`,
-	`\bAIza[0-9A-Za-z_-]{30,}`,
-	`\beyJ[0-9A-Za-z_-]{10,}\.[0-9A-Za-z_-]{10,}\.[0-9A-Za-z_-]*`,
-	`-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|$)`,
-	`://[^/\s:@]+:[^/\s@]+@`,
-}, "|"))
-
-// redactor removes secrets from what is kept of one result.
+// redactor removes secrets from what is kept of one result. The zero value removes only well-known tokens.
 type redactor struct {
+	// hides says that the result is about a secret, so its code is hidden completely.
+	hides   bool
 	key     []byte
 	secrets []string // the longest first, so that a part never hides the whole
 	unsure  bool     // there are more candidates than are compared
 }
 
 func newRedactor(key []byte, snippets ...string) redactor {
-	r := redactor{key: key}
+	r := redactor{hides: true, key: key}
 	for _, snippet := range snippets {
-		found := candidates(snippet)
-		r.unsure = r.unsure || len(found) >= maxCandidates
-		r.secrets = append(r.secrets, found...)
+		r.add(candidates(snippet))
 	}
-	slices.SortFunc(r.secrets, func(a, b string) int { return len(b) - len(a) })
-	r.secrets = slices.Compact(r.secrets)
 	return r
 }
 
-// snippet replaces the whole snippet, because only the tool knows where the secret is in it.
+func (r *redactor) add(found []string) {
+	r.unsure = r.unsure || len(found) >= maxCandidates
+	r.secrets = append(r.secrets, found...)
+	slices.SortFunc(r.secrets, func(a, b string) int { return len(b) - len(a) })
+	r.secrets = slices.Compact(r.secrets)
+}
+
+// snippet hides the code of a secret, because only the tool knows where the secret is in it.
 func (r redactor) snippet(text string) string {
+	if !r.hides {
+		return redactTokens(text)
+	}
 	text = strings.TrimSpace(text)
 	switch {
 	case text == "":
@@ -67,7 +62,45 @@ func (r redactor) text(s string) string {
 	for _, secret := range r.secrets {
 		s = strings.ReplaceAll(s, secret, Redacted)
 	}
-	return wellKnown.ReplaceAllString(s, Redacted)
+	return redactTokens(s)
+}
+
+// quotedText is like quoted, of any length, so that it pairs the right quotes.
+var quotedText = regexp.MustCompile("[\"'`]([^\"'`]*)[\"'`]")
+
+// quotedIn returns the quoted parts of a message, except the name of the file: without code to compare with, each may
+// be the secret.
+func quotedIn(message, file string) (found []string) {
+	for _, m := range quotedText.FindAllStringSubmatch(message, maxCandidates-1) {
+		if len(m[1]) >= minSecret && !strings.HasSuffix(file, m[1]) {
+			found = append(found, m[1])
+		}
+	}
+	if _, value, ok := strings.Cut(message, "="); ok {
+		found = append(found, assigned(value)...)
+	}
+	if _, value, ok := strings.Cut(message, ": "); ok {
+		found = append(found, assigned(value)...)
+	}
+	for _, word := range strings.FieldsFunc(message, isSeparator) {
+		word = strings.Trim(word, ".!?")
+		mixes := strings.ContainsAny(word, "0123456789") && strings.IndexFunc(word, unicode.IsLetter) >= 0
+		if len(word) >= 6 && mixes && !strings.HasSuffix(file, word) && !identifier.MatchString(word) && len(found) < maxCandidates-1 {
+			found = append(found, word)
+		}
+	}
+	return found
+}
+
+// identifier matches words with digits that are no secrets.
+var identifier = regexp.MustCompile(`(?i)^(?:cwe|cve|ghsa|owasp)[-_:]`)
+
+// assigned is a value after a colon or an equals sign, if it is one word.
+func assigned(value string) []string {
+	if value = strings.Trim(value, " \t\r\n\"'`;,.()[]{}"); len(value) < minSecret || strings.ContainsAny(value, " \t\n") {
+		return nil
+	}
+	return []string{value}
 }
 
 // leaks reports whether a text contains the secret.
@@ -126,5 +159,10 @@ func NewRedactor(key []byte, code ...string) Redactor { return Redactor{newRedac
 // Text removes the secret, and everything that looks like a well-known kind of token.
 func (r Redactor) Text(s string) string { return r.redactor.text(s) }
 
-// Sensitive reports by id and tags whether results of a rule may contain a secret, regardless of their product.
-func Sensitive(ruleID string, tags []string) bool { return sensitiveRule(ruleID, tags) }
+// Sensitive reports by id, tags and CWEs whether results of a rule may contain a secret, regardless of their product.
+func Sensitive(ruleID string, tags, cwes []string) bool {
+	return sensitiveRule(ruleID, tags) || isSecretCWE(cweNames(cwes))
+}
+
+// RedactTokens replaces well-known tokens. Texts of findings in any format pass it.
+func RedactTokens(s string) string { return redactTokens(s) }

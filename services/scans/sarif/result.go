@@ -1,12 +1,14 @@
 package sarif
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/palisade/palisade/services/findings/vocabulary"
+	"github.com/palisade/palisade/services/scans/jsonstream"
 )
 
 // Result is one finding of a tool. Its texts are valid UTF-8 without NUL.
@@ -17,6 +19,8 @@ type Result struct {
 	RuleID string
 	// Rule is never nil. An unknown id has a stub.
 	Rule *Rule
+	// Unnamed says that the result names no rule, and has the rule [Run.UnnamedRule].
+	Unnamed bool
 	// Product is the run's, unless the rule of a tool with several products says otherwise.
 	Product string
 	// Message is plain text, with arguments and links resolved; never empty.
@@ -27,6 +31,8 @@ type Result struct {
 	Confidence string
 	// Path is relative to the checkout if possible, with forward slashes. It is empty if the result names no file.
 	Path string
+	// Rebased says that the report has the path as absolute, or out of the repository by "..".
+	Rebased bool
 	// Line to EndColumn are 1-based and never 0. The end column is exclusive. The package comment has the defaults.
 	Line, Column, EndLine, EndColumn int
 	// Snippet is the code of the region or around it. It is redacted if it may contain a secret, and may be empty.
@@ -35,15 +41,27 @@ type Result struct {
 	MatchBasedID string
 	// ToolFingerprint is "name:value" of the best other fingerprint, or empty. It need not be unique.
 	ToolFingerprint string
-	// Suppressed says that the tool or the code suppresses the result. SuppressionReason may be empty.
-	Suppressed        bool
-	SuppressionReason string
+	// Fingerprints are further fingerprints that identify the result, each as "name:value".
+	Fingerprints []string
+	// Suppressed says that the tool or the code suppresses the result. SuppressionReason may be empty, and so may the
+	// kind (inSource or external) and the person.
+	Suppressed                                            bool
+	SuppressionReason, SuppressionKind, SuppressionAuthor string
 	// BaselineState is new, unchanged, updated, or empty. Absent results are skipped.
 	BaselineState string
 	// HistoricalCommit is the commit of a secret that was found in the history. The file may no longer exist.
 	HistoricalCommit string
 	// Package is the dependency of a dependency scanner's result, or nil.
 	Package *Package
+	// CWENames and OWASPNames are the ones that the result names itself, beside those of its rule.
+	CWENames, OWASPNames []string
+	// Logical is the name of the place inside the program or resource (logicalLocations), or empty.
+	Logical string
+	// Related are further places, in the order of the report.
+	Related []RelatedLocation
+	// Flows are paths through the code to the result, and Fixes are changes that the tool proposes.
+	Flows []Flow
+	Fixes []Fix
 }
 
 // Skip is a result that is not used, and the reason. It never has text of the result that could be a secret.
@@ -60,24 +78,31 @@ func (run *Run) convert(raw jsontext.Value, index int, rep *Report) (*Result, *S
 	w := run.wire
 	*w = wireResult{}
 	var id, file string
+	var fault pathFault
 	skip := func(reason string) (*Result, *Skip) {
 		return nil, &Skip{Run: run.Index, Index: index, RuleID: id, Path: file, Reason: reason}
 	}
-	if err := json.Unmarshal(raw, w, decodeOptions); err != nil {
+	unreadable := func(reason string) (*Result, *Skip) {
+		return nil, run.unreadable(Skip{Run: run.Index, Index: index, RuleID: id, Path: file, Reason: reason})
+	}
+	if err := jsonstream.Unmarshal(raw, w, run.fixed); err != nil {
 		id = salvageRuleID(raw)
-		return skip(describe(err))
+		return unreadable(jsonstream.Describe(err))
 	}
 	id = ruleID(w.RuleID)
-	location := w.location()
-	var err error
-	file, err = run.paths.resolve(location.ArtifactLocation)
-	if err != nil {
-		file = ""
-		return skip(err.Error())
+	if !w.saysSomething() {
+		return unreadable("it has neither a message, nor a rule, nor a location")
 	}
+	location := w.location()
+	file, fault = run.paths.resolve(location.ArtifactLocation)
+	file = redactTokens(file)
+	run.lostPlace(location.ArtifactLocation, file)
+	run.lostRegion(location.Region)
 	rule, name := run.rule(w)
-	if rule == nil {
-		return skip("it names no rule: it has neither ruleId nor rule.id nor the index of a known rule")
+	nameless := rule == nil
+	if nameless {
+		rule = run.ruleOfMessage(w)
+		name = rule.ID
 	}
 	id = name
 	severity := run.severityOf(w, rule)
@@ -85,12 +110,17 @@ func (run *Run) convert(raw jsontext.Value, index int, rep *Report) (*Result, *S
 		return skip(reason)
 	}
 	res := &Result{
-		Run: run.Index, Index: index, RuleID: id, Rule: rule, Severity: severity, Path: file,
-		Confidence:    confidence(first(w.Properties.Confidence), first(w.Properties.IssueConfidence), rule.Confidence),
+		Unnamed: nameless && run.unnamed.count(run, rule),
+		Run:     run.Index, Index: index, RuleID: id, Rule: rule, Severity: severity, Path: file,
+		Confidence:    confidence(first(w.Properties.texts[factConfidence]), first(w.Properties.texts[factPrecision]), rule.Confidence),
 		BaselineState: baseline(w.BaselineState),
-		Product:       run.productFor(rule, rep.options),
+		Product:       run.productFor(w, rule, rep.options),
 	}
+	res.CWENames, res.OWASPNames = run.ownWeaknesses(w)
+	res.Rebased = file != "" && run.paths.last.rebased
 	res.region(location.Region)
+	run.told.path(file, fault)
+	run.addLocations(res, w)
 	res.suppression(w.Suppressions)
 	run.texts(res, w, location, rep)
 	if res.Product == vocabulary.SCA {
@@ -99,38 +129,33 @@ func (run *Run) convert(raw jsontext.Value, index int, rep *Report) (*Result, *S
 	return res, nil
 }
 
-// texts sets all fields that may contain a secret, redacted if necessary.
+// texts sets all fields that may contain a secret, redacted.
 func (run *Run) texts(res *Result, w *wireResult, location wirePhysicalLocation, rep *Report) {
 	res.Message = run.message(w, res.Rule)
-	res.MatchBasedID, res.ToolFingerprint = fingerprints(w)
+	found := fingerprintsOf(w)
 	own, around := snippetOf(location.Region), snippetOf(location.ContextRegion)
-	snippet := own
-	if snippet == "" {
-		snippet = around
+	var r redactor
+	if run.isSensitive(res) {
+		res.HistoricalCommit = historicalCommit(w)
+		if r = newRedactor(rep.options.redactionKey, own, around); own == "" && around == "" {
+			r.add(quotedIn(res.Message, res.Path))
+		}
 	}
-	if !run.Secrets && res.Product != vocabulary.Secrets && !res.Rule.sensitive {
-		res.Snippet = cut(clean(snippet), rep.limits.MaxSnippetBytes)
-		res.trim(rep.limits)
-		return
-	}
-	res.HistoricalCommit = historicalCommit(w)
-	r := newRedactor(rep.options.redactionKey, own, around)
-	res.Snippet = r.snippet(snippet)
+	res.Snippet = r.snippet(jsonstream.Clean(cmp.Or(own, around)))
 	res.Message = r.text(res.Message)
-	res.SuppressionReason = r.text(res.SuppressionReason)
-	if r.leaks(res.MatchBasedID) {
-		res.MatchBasedID = ""
-	}
-	if r.leaks(res.ToolFingerprint) {
-		res.ToolFingerprint = ""
-	}
+	res.redactPlaces(r)
+	run.addContext(res, w, r)
+	res.SuppressionReason, res.SuppressionAuthor = r.text(res.SuppressionReason), r.text(res.SuppressionAuthor)
+	found.drop(r.leaks)
+	res.MatchBasedID, res.ToolFingerprint, res.Fingerprints = found.matchBased, found.best, found.others
 	res.trim(rep.limits) // after redaction, because a cut could leave a part of a secret
 }
 
 // trim cuts the free texts to their maximal lengths.
 func (res *Result) trim(limits Limits) {
-	res.Message = cut(res.Message, limits.MaxMessageBytes)
-	res.SuppressionReason = cut(res.SuppressionReason, 2048)
+	res.Message = jsonstream.Cut(res.Message, limits.MaxMessageBytes)
+	res.Snippet = jsonstream.Cut(res.Snippet, limits.MaxSnippetBytes)
+	res.SuppressionReason = jsonstream.Cut(res.SuppressionReason, 2048)
 }
 
 // noFinding returns why a result is not a finding of this commit, or "".
@@ -154,17 +179,23 @@ func baseline(state string) string {
 	return ""
 }
 
-// productFor returns the product of the rule if the tool has several products. A product set by the caller takes
-// precedence.
-func (run *Run) productFor(rule *Rule, o options) string {
-	if run.rulesSayProduct(o) && rule.product != "" {
-		return rule.product
+// productFor returns the product that the result or its rule names if the tool has several products. A product set by
+// the caller takes precedence. A known vulnerability of a package is one of a dependency, whatever the tool is.
+func (run *Run) productFor(w *wireResult, rule *Rule, o options) string {
+	if named := strings.ToLower(first(w.Properties.texts[factProduct])); o.product == "" && isProduct[named] {
+		return named
+	}
+	if run.rulesSayProduct(o) {
+		return cmp.Or(productWord(w.Properties.texts[factProduct]), rule.product, run.Product)
+	}
+	if o.product == "" && run.Product == vocabulary.SAST && isDependency(w, rule) {
+		return vocabulary.SCA
 	}
 	return run.Product
 }
 
 func (run *Run) rulesSayProduct(o options) bool {
-	return run.Product == vocabulary.SCA && o.product == ""
+	return o.product == "" && run.ownProduct == "" && (run.Product == vocabulary.SCA || contains(severalProducts, run.Tool.Slug))
 }
 
 // rule finds the rule of a result and its id as written. It returns nil if the result names none.
@@ -178,6 +209,9 @@ func (run *Run) rule(w *wireResult) (*Rule, string) {
 		id = ruleID(ref.ID)
 	}
 	if id == "" {
+		if rule := run.ruleByGUID(ref.GUID); rule != nil {
+			return rule, rule.ID
+		}
 		if ref.Index == nil {
 			ref.Index = w.RuleIndex
 		}
@@ -189,6 +223,11 @@ func (run *Run) rule(w *wireResult) (*Rule, string) {
 	if rule := run.ruleByID(id, ref.ToolComponent); rule != nil {
 		return rule, id
 	}
+	return run.stub(id), id
+}
+
+// stub returns the rule of an id that the run does not declare.
+func (run *Run) stub(id string) *Rule {
 	stub := run.stubs[id]
 	if stub == nil {
 		stub = stubRule(id)
@@ -197,10 +236,24 @@ func (run *Run) rule(w *wireResult) (*Rule, string) {
 			run.stubs[id] = stub
 		}
 	}
-	return stub, id
+	return stub
 }
 
 const maxStubs = 10_000
+
+// ruleByGUID returns the rule with a GUID, or nil.
+func (run *Run) ruleByGUID(guid string) *Rule {
+	if guid == "" {
+		return nil
+	}
+	if run.byGUID == nil {
+		run.byGUID = map[string]*Rule{}
+		for _, rule := range run.Rules() {
+			run.byGUID[strings.ToLower(rule.guid)] = rule
+		}
+	}
+	return run.byGUID[strings.ToLower(guid)]
+}
 
 // ruleByID looks in the named component first, then in all. Then it looks for hierarchical prefixes of the id (SARIF
 // 3.27.5).
@@ -222,28 +275,13 @@ func (run *Run) ruleByID(id string, ref *wireComponentRef) *Rule {
 	return nil
 }
 
-// location is the first location that names a file, or else the analysis target.
-func (w *wireResult) location() wirePhysicalLocation {
-	for _, location := range w.Locations {
-		if p := location.PhysicalLocation; p != nil && p.ArtifactLocation != nil {
-			return *p
-		}
-	}
-	for _, location := range w.Locations {
-		if p := location.PhysicalLocation; p != nil {
-			return *p
-		}
-	}
-	return wirePhysicalLocation{ArtifactLocation: w.AnalysisTarget}
-}
-
 // region applies the defaults of SARIF 3.30.
 func (res *Result) region(r *wireRegion) {
 	res.Line, res.Column, res.EndLine, res.EndColumn = 1, 1, 1, 1
-	if r == nil || r.StartLine < 1 {
+	if r == nil || r.StartLine == nil || *r.StartLine < 1 {
 		return
 	}
-	res.Line = int(r.StartLine)
+	res.Line = int(*r.StartLine)
 	res.Column = max(int(r.StartColumn), 1)
 	res.EndLine = max(int(r.EndLine), res.Line)
 	switch {
@@ -258,15 +296,25 @@ func (res *Result) region(r *wireRegion) {
 }
 
 // suppression applies suppressions: one that is accepted or has no status suppresses; rejected or under review ones do
-// not.
+// not. The first one with a reason is kept, else the first. The specification has no author; tools use properties.
 func (res *Result) suppression(all []wireSuppression) {
 	for _, s := range all {
 		if s.Status != "" && !strings.EqualFold(s.Status, "accepted") {
 			continue
 		}
-		reason := strings.TrimSpace(clean(s.Justification))
-		if !res.Suppressed || res.SuppressionReason == "" {
-			res.SuppressionReason = reason
+		author, reason := "", s.Justification
+		if s.Properties != nil {
+			author, reason = first(s.Properties.texts[factPerson]), cmp.Or(reason, first(s.Properties.texts[factReason]))
+		}
+		reason = strings.TrimSpace(jsonstream.Clean(reason))
+		if !res.Suppressed || res.SuppressionReason == "" && reason != "" {
+			res.SuppressionReason, res.SuppressionAuthor = reason, author
+			switch strings.ToLower(s.Kind) {
+			case "insource":
+				res.SuppressionKind = "inSource"
+			case "external":
+				res.SuppressionKind = "external"
+			}
 		}
 		res.Suppressed = true
 	}
@@ -284,7 +332,7 @@ func salvageRuleID(raw jsontext.Value) string {
 	var w struct {
 		RuleID loose `json:"ruleId"`
 	}
-	if json.Unmarshal(raw, &w, decodeOptions) != nil {
+	if json.Unmarshal(raw, &w, jsonstream.Options) != nil {
 		return ""
 	}
 	return ruleID(first(w.RuleID))

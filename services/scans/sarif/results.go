@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+
+	"github.com/palisade/palisade/services/scans/jsonstream"
 )
 
 // Results streams all results in file order. It calls exactly one of yield and skip for each result. An error of either
@@ -14,14 +17,13 @@ import (
 func (r *Report) Results(ctx context.Context, yield func(*Result) error, skip func(Skip) error) error {
 	for _, run := range r.Runs {
 		index := 0
-		run.stubs = map[string]*Rule{}
-		for _, start := range run.segments {
-			if err := r.segment(ctx, run, start, &index, yield, skip); err != nil {
+		run.begin()
+		for i := range run.segments {
+			if err := r.segment(ctx, run, &run.segments[i], &index, yield, skip); err != nil {
 				return err
 			}
 		}
-		run.wire = nil
-		run.stubs = nil // stubs that are in use stay alive with their results
+		run.end()
 		if index != run.Results {
 			return fmt.Errorf("the report changed while it was read: runs[%d] had %d results, then %d", run.Index, run.Results, index)
 		}
@@ -29,20 +31,55 @@ func (r *Report) Results(ctx context.Context, yield func(*Result) error, skip fu
 	return nil
 }
 
-// segment streams one results array, which starts at a known offset.
-func (r *Report) segment(ctx context.Context, run *Run, start int64, index *int, yield func(*Result) error, skip func(Skip) error) error {
-	if _, err := r.src.Seek(start, io.SeekStart); err != nil {
-		return fmt.Errorf("go to the results of the report: %w", err)
+// begin prepares a run for its results, which may have been read before.
+func (run *Run) begin() {
+	run.stubs, run.told, run.unnamed, run.resultNotes = map[string]*Rule{}, placesTold{}, unnamed{}, notes{}
+	if !run.begun {
+		run.begun, run.opened = true, run.Warnings
 	}
-	values, err := newElements(r.src, r.limits)
+	run.Warnings = slices.Clone(run.opened)
+	run.fixed = func(f jsonstream.Fix) {
+		run.resultNotes.add(run.at.String()+f.Pointer, f.Problem, identifies(f))
+	}
+}
+
+func (run *Run) end() {
+	run.wire, run.named, run.fixed = nil, nil, nil
+	run.stubs = nil // stubs that are in use stay alive with their results
+	run.tellPlaces()
+	run.tell(&run.resultNotes)
+	run.unnamed.tell(run)
+}
+
+// elements starts to read a segment.
+func (r *Report) elements(s *segment) (*jsonstream.Elements, error) {
+	if _, err := r.src.Seek(s.offset, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("go to the results of the report: %w", err)
+	}
+	if s.member {
+		return jsonstream.NewMember(r.src, r.limits.MaxResultBytes), nil
+	}
+	values, err := jsonstream.NewElements(r.src, r.limits.MaxResultBytes)
 	if err != nil {
-		return fmt.Errorf("read the results of the report: %w", err)
+		return nil, fmt.Errorf("read the results of the report: %w", err)
 	}
-	for {
+	return values, nil
+}
+
+// segment streams the results of one segment.
+func (r *Report) segment(ctx context.Context, run *Run, s *segment, index *int, yield func(*Result) error, skip func(Skip) error) error {
+	values, err := r.elements(s)
+	if err != nil {
+		return err
+	}
+	for run.at = (place{s, 0}); ; run.at.index++ {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		raw, ok, err := values.next()
+		if s.member && run.at.index == 1 {
+			return nil
+		}
+		raw, ok, err := values.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -57,14 +94,14 @@ func (r *Report) segment(ctx context.Context, run *Run, start int64, index *int,
 		case run.Rejected != "":
 			skipped = &Skip{Run: run.Index, Index: at, Reason: "its run is rejected: " + run.Rejected}
 		case !ok:
-			skipped = &Skip{Run: run.Index, Index: at, Reason: overSize(r.limits)}
+			skipped = run.unreadable(Skip{Run: run.Index, Index: at, Reason: jsonstream.OverSize(r.limits.MaxResultBytes)})
 		default:
 			result, skipped = run.convert(raw, at, r)
 		}
 		if skipped != nil {
 			err = skip(*skipped)
 		} else {
-			err = yield(result)
+			err = run.yieldPlaces(raw, result, r, yield)
 		}
 		if err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,7 +40,7 @@ func TestSeverity(t *testing.T) {
 		{`"defaultConfiguration":{"level":"none"}`, ``, "skip level none"},
 		{``, `"kind":"pass"`, "skip kind pass"},
 		{``, `"kind":"notApplicable","level":"error"`, "skip kind notapplicable"},
-		{``, `"kind":"informational"`, "skip kind informational"},
+		{``, `"kind":"informational"`, "low"},
 		{``, `"baselineState":"absent"`, "skip baselineState absent"},
 	} {
 		comma := func(s string) string {
@@ -110,8 +111,8 @@ func TestRuleLookup(t *testing.T) {
 		}
 	}
 	for _, none := range []string{`"level":"error"`, `"ruleIndex":2`, `"ruleIndex":99`, `"ruleIndex":-1`, `"rule":{"index":0,"toolComponent":{"index":7}}`} {
-		if reason := skipped(t, read(t, run(tool+`,"results":[{`+none+`,"message":{"text":"m"}}]`))); !strings.Contains(reason, "names no rule") {
-			t.Errorf("{%s}: reason %q", none, reason)
+		if r := only(t, read(t, run(tool+`,"results":[{`+none+`,"message":{"text":"m"}}]`))); r.RuleID != "t/unnamed" || !r.Unnamed || !r.Rule.Stub {
+			t.Errorf("{%s} is %+v", none, r)
 		}
 	}
 }
@@ -152,27 +153,22 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-func TestResultsOfWrongTypesAreSkippedAlone(t *testing.T) {
+func TestUnreadableResultsAreSkippedAlone(t *testing.T) {
 	for result, want := range map[string]string{
-		`{"ruleId":7,"message":{"text":"m"}}`:                                                 "ruleId is a number, want a string",
-		`{"ruleId":"r","message":"m"}`:                                                        "message is a string, want an object",
-		`{"ruleId":"r","message":{"text":["m"]}}`:                                             "message.text is an array, want a string",
-		`{"ruleId":"r","message":{"text":"m"},"locations":{}}`:                                "locations is an object, want an array",
-		`{"ruleId":"r","locations":[{"physicalLocation":{"region":{"startLine":"secret"}}}]}`: "locations.0.physicalLocation.region.startLine is a string, want an integer",
-		`{"ruleId":"r","locations":[{"physicalLocation":{"region":{"startLine":1e30}}}]}`:     "locations.0.physicalLocation.region.startLine is out of range, want an integer of at most 2147483647",
-		`{"ruleId":"r","locations":[{"physicalLocation":{"region":{"startLine":1.5}}}]}`:      "locations.0.physicalLocation.region.startLine is out of range, want an integer of at most 2147483647",
-		`{"ruleId":"r","fingerprints":{"a":1}}`:                                               "fingerprints.a is a number, want a string",
-		`7`:                                                                                   "it is a number, want an object",
-		`"text"`:                                                                              "it is a string, want an object",
+		`7`:                   "it is a number, want an object",
+		`"text"`:              "it is a string, want an object",
+		`null`:                "it has neither a message, nor a rule, nor a location",
+		`{"level":"error"}`:   "it has neither a message, nor a rule, nor a location",
+		`{"message":{"x":7}}`: "it has neither a message, nor a rule, nor a location",
 	} {
 		o := read(t, driver("t", `{"ruleId":"ok","message":{"text":"m"}},`+result+`,{"ruleId":"ok","message":{"text":"m"}}`))
 		if len(o.results) != 2 || len(o.skips) != 1 || o.skips[0].Index != 1 || o.skips[0].Reason != want {
 			t.Errorf("%s: %d results, skips %+v, want %q", result, len(o.results), o.skips, want)
 		}
-	}
-	// null is an empty result.
-	if reason := skipped(t, read(t, driver("t", `null`))); !strings.Contains(reason, "names no rule") {
-		t.Errorf("null: %q", reason)
+		one := o.report.Runs[0]
+		if warning := "/runs/0/results/1 cannot be read: " + want; one.Partial() != warning || !slices.Contains(one.Warnings, warning) {
+			t.Errorf("%s: partial %q, warnings %q, want %q", result, one.Partial(), one.Warnings, warning)
+		}
 	}
 }
 

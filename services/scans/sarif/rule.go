@@ -1,9 +1,12 @@
 package sarif
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/palisade/palisade/services/findings/vocabulary"
+	"github.com/palisade/palisade/services/scans/jsonstream"
 )
 
 // Rule is what a report says about one rule of a tool. Its lists are never nil and may be shared: do not change them.
@@ -37,14 +40,14 @@ type Rule struct {
 	// Stub says that the report does not declare this rule, so only its id is known.
 	Stub bool
 
-	guid             string
-	securitySeverity string
-	defaultLevel     string // a severity or levelNone, or empty
-	messages         map[string]string
-	relationships    []wireDescriptorRef
-	sensitive        bool
-	product          string
-	purls            []string
+	guid          string
+	score, word   string // severities by a score and by a word, or empty
+	defaultLevel  string // a severity or levelNone, or empty
+	messages      map[string]string
+	relationships []wireDescriptorRef
+	sensitive     bool
+	product       string
+	about         *Package // what the rule says about a dependency, or nil
 }
 
 const (
@@ -56,23 +59,25 @@ const (
 
 // stubRule is the rule of an id that the run does not declare.
 func stubRule(id string) *Rule {
-	return &Rule{
+	rule := &Rule{
 		ID: id, Name: id, Severity: vocabulary.SeverityMedium, Category: defaultCategory, Stub: true,
-		Subcategories: []string{}, VulnerabilityClasses: []string{}, CWENames: []string{}, OWASPNames: []string{}, Tags: []string{},
-		sensitive: sensitiveRule(id, nil),
+		Subcategories: []string{}, CWENames: distinctCWE(cweOfTexts(id)), OWASPNames: []string{}, Tags: []string{},
+		about: packageOfID(id),
 	}
+	rule.sensitive = sensitiveRule(id, nil) || isSecretCWE(rule.CWENames)
+	rule.VulnerabilityClasses = VulnerabilityClasses(rule.CWENames)
+	return rule
 }
 
 func newRule(w *wireRule) *Rule {
 	id := ruleID(w.ID)
 	rule := &Rule{
 		ID:            id,
-		Name:          cut(oneLine(clean(w.Name)), maxName),
+		Name:          jsonstream.Cut(redactTokens(jsonstream.OneLine(jsonstream.Clean(w.Name))), maxName),
 		Message:       ruleMessage(w, id),
-		HelpURI:       cut(clean(w.HelpURI), 2048),
+		HelpURI:       jsonstream.Cut(redactTokens(jsonstream.Clean(w.HelpURI)), 2048),
 		guid:          w.GUID,
 		relationships: make([]wireDescriptorRef, 0, len(w.Relationships)),
-		purls:         w.Properties.PURLs,
 	}
 	if rule.Name == "" {
 		rule.Name = id
@@ -86,25 +91,29 @@ func newRule(w *wireRule) *Rule {
 		if rule.Help = w.Help.Markdown; rule.Help == "" {
 			rule.Help = w.Help.Text
 		}
-		rule.Help = cut(clean(rule.Help), maxHelp)
+		rule.Help = jsonstream.Cut(redactTokens(jsonstream.Clean(rule.Help)), maxHelp)
 	}
 	for _, r := range w.Relationships {
 		rule.relationships = append(rule.relationships, r.Target)
 	}
 	rule.severities(w)
 	rule.classify(&w.Properties)
+	rule.about = packageOfRule(w)
 	return rule
 }
 
 // severities reads the rule's defaults for its results.
 func (rule *Rule) severities(w *wireRule) {
-	rule.securitySeverity = w.Properties.securitySeverity()
+	rule.score = w.Properties.scored()
+	rule.word = cmp.Or(w.Properties.worded(), tagSeverity(w.Properties.texts[factTags]))
 	if w.DefaultConfiguration != nil {
 		rule.defaultLevel = fromLevel(w.DefaultConfiguration.Level)
 	}
 	switch {
-	case rule.securitySeverity != "":
-		rule.Severity = rule.securitySeverity
+	case rule.score != "":
+		rule.Severity = rule.score
+	case rule.word != "":
+		rule.Severity = rule.word
 	case rule.defaultLevel == levelNone:
 	case rule.defaultLevel != "":
 		rule.Severity = rule.defaultLevel
@@ -115,43 +124,47 @@ func (rule *Rule) severities(w *wireRule) {
 
 // classify reads the property bag and its tags.
 func (rule *Rule) classify(p *bag) {
-	rule.Tags = head(p.Tags, maxTags)
-	rule.Confidence = confidence(first(p.Precision), first(p.Confidence))
+	rule.Tags = head(p.texts[factTags], maxTags)
+	rule.Confidence = confidence(first(p.texts[factPrecision]), first(p.texts[factConfidence]))
 	if rule.Confidence == "" {
 		rule.Confidence = tagConfidence(rule.Tags)
 	}
-	rule.Category = category(first(p.Category), rule.Tags)
-	rule.Subcategories = subcategories(append(append([]string{}, p.Subcategory...), p.Subcategories...), rule.Tags)
-	rule.VulnerabilityClasses = distinct(append(append([]string{}, p.VulnerabilityClass...), p.VulnerabilityClasses...))
-	rule.CWENames = append(cweProperty(p.CWE, p.CWEs), cweNames(rule.Tags)...)
-	rule.OWASPNames = owaspNames(p.OWASP, rule.Tags)
-	rule.sensitive = sensitiveRule(rule.ID, rule.Tags)
-	rule.product = ruleProduct(rule.Tags)
+	rule.Category = category(first(p.texts[factCategory]), rule.Tags)
+	rule.Subcategories = subcategories(slices.Clone(p.texts[factSubcategory]), rule.Tags)
+	rule.VulnerabilityClasses = distinct(p.texts[factClass])
+	rule.CWENames = append(p.cweProperties(), cweNames(rule.Tags)...)
+	rule.OWASPNames = distinct(p.owaspNames())
+	rule.sensitive = sensitiveRule(rule.ID, rule.Tags, rule.Name, rule.Message)
+	rule.product = cmp.Or(productWord(p.texts[factProduct]), productWord(rule.Tags))
 }
 
 // link adds what relationships and taxonomies of the run say about the rule. gosec and flawfinder name CWEs only there.
-func (rule *Rule) link(titles map[string]string, taxonomies []*component) {
-	for _, ref := range rule.relationships {
-		if id, ok := cweOf(ref, taxonomies); ok {
+// Without any, the id of the rule may name one ("CWE-89_sql"), or its texts, if they name only one.
+func (rule *Rule) link(run *Run) {
+	for i := range rule.relationships {
+		id, entry := run.taxon(&rule.relationships[i])
+		if id != "" {
 			rule.CWENames = append(rule.CWENames, id)
+		}
+		if entry != "" {
+			rule.OWASPNames = distinct(append(rule.OWASPNames, entry))
 		}
 	}
 	rule.relationships = nil
-	for i, name := range rule.CWENames {
-		if title := titles[name]; title != "" {
-			rule.CWENames[i] = name + ": " + title
-		}
+	if len(rule.CWENames) == 0 {
+		rule.CWENames = cweOfTexts(rule.ID, rule.Name, rule.Message, rule.Help, rule.HelpURI)
 	}
-	rule.CWENames = distinctCWE(rule.CWENames)
+	rule.CWENames = run.titled(rule.CWENames)
+	rule.sensitive = rule.sensitive || isSecretCWE(rule.CWENames)
 	if len(rule.VulnerabilityClasses) == 0 {
-		rule.VulnerabilityClasses = vulnerabilityClasses(rule.CWENames)
+		rule.VulnerabilityClasses = VulnerabilityClasses(rule.CWENames)
 	}
 }
 
 // size is the approximate memory of a rule in bytes.
 func (rule *Rule) size() int {
 	n := 700 + len(rule.ID) + len(rule.Name) + len(rule.Message) + len(rule.Help) + len(rule.HelpURI) + len(rule.guid)
-	for _, list := range [][]string{rule.Tags, rule.Subcategories, rule.VulnerabilityClasses, rule.CWENames, rule.OWASPNames, rule.purls, rule.FormerIDs} {
+	for _, list := range [][]string{rule.Tags, rule.Subcategories, rule.VulnerabilityClasses, rule.CWENames, rule.OWASPNames, rule.FormerIDs} {
 		for _, s := range list {
 			n += len(s) + 16
 		}
@@ -169,24 +182,24 @@ func ruleMessage(w *wireRule, id string) string {
 		case t == nil:
 			return ""
 		case t.Text != "":
-			return oneLine(clean(t.Text))
+			return jsonstream.OneLine(jsonstream.Clean(t.Text))
 		}
-		return oneLine(clean(t.Markdown))
+		return jsonstream.OneLine(jsonstream.Clean(t.Markdown))
 	}
 	short, full := text(w.ShortDescription), text(w.FullDescription)
 	if full != "" && (short == "" || strings.Contains(short, id)) {
 		short = full
 	}
-	return cut(short, maxDescription)
+	return jsonstream.Cut(redactTokens(short), maxDescription)
 }
 
 // ruleID normalises ids of rules and results, so that they can be compared.
 func ruleID(id string) string {
-	trimmed := strings.TrimSpace(clean(id))
+	trimmed := strings.TrimSpace(jsonstream.Clean(id))
 	if len(trimmed) != len(id) {
 		trimmed = strings.Clone(trimmed)
 	}
-	return cut(trimmed, maxName)
+	return jsonstream.Cut(redactTokens(trimmed), maxName)
 }
 
 // distinct removes duplicates and keeps the order. It never returns nil.

@@ -1,13 +1,14 @@
 package sarif
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/go-json-experiment/json"
+	"time"
 
 	"github.com/palisade/palisade/services/findings/vocabulary"
+	"github.com/palisade/palisade/services/scans/jsonstream"
 )
 
 // Tool is the tool of a run.
@@ -29,8 +30,13 @@ type Run struct {
 	// AutomationCategory is automationDetails.id up to its last slash, or empty (GitHub's rule). An upload replaces the
 	// earlier one of the same tool and category.
 	AutomationCategory string
-	// Revision and Branch are what was scanned according to the report (versionControlProvenance), or empty.
-	Revision, Branch string
+	// ImageCategory is the name of the container image that was scanned, without tag and digest, or empty.
+	ImageCategory string
+	// RepositoryURI, Revision and Branch are what was scanned according to the report (versionControlProvenance), or
+	// empty.
+	RepositoryURI, Revision, Branch string
+	// AsOf is the time of that state; zero if the report has none.
+	AsOf time.Time
 	// Succeeded is false if missing results may still be in the code: an invocation failed or has an error-level
 	// notification about its execution, or the run has no results property (SARIF 3.14.23).
 	Succeeded bool
@@ -40,9 +46,11 @@ type Run struct {
 	Rejected string
 	// Warnings are warnings for people about the run. [Report.Results] may add to them.
 	Warnings []string
+	// CategoryUnknown says that automationDetails could not be read, so that the results may belong to any category.
+	CategoryUnknown bool
 	// Secrets says that the tool looks for secrets, so snippets are redacted.
 	Secrets bool
-	// Product is one of [vocabulary.SAST], [vocabulary.SCA] and [vocabulary.Secrets].
+	// Product is one of [vocabulary.Products].
 	Product string
 	// Products are the possible products of results: Product, or all if rules may say otherwise.
 	Products []string
@@ -52,17 +60,34 @@ type Run struct {
 	taxonomies []*component
 	artifacts  []wireArtifactLocation
 	bases      map[string]wireArtifactLocation
+	mappedTo   []wireArtifactLocation // directories of the repositories
+	logical    []logicalLocation
+	sampled    []wireArtifactLocation
 	invoked    []*invocation
-	segments   []int64
+	segments   []segment
 	hasResults bool
-	external   bool
+	references []reference // to external property files
+	guid       string      // automationDetails.guid
 	paths      *pathResolver
+	told       placesTold
 	stubs      map[string]*Rule
 	wire       *wireResult // of the current result
+	at         place       // of the current result
+	fixed      func(jsonstream.Fix)
 	ruleCount  int
+	cweTitles  map[string]string // by "CWE-n"
+	flowTable  []wireStep
+
+	notes, resultNotes notes            // of the first and the second pass
+	opened             []string         // warnings before the second pass
+	begun              bool             // the second pass
+	unnamed            unnamed          // results that name no rule
+	named, byGUID      map[string]*Rule // see ruleOfMessage and ruleByGUID
 
 	artifactFacts            []artifactFacts // of artifacts
 	artifactsLost            bool
+	image                    imageNames
+	ownProduct               string // of its properties
 	failedFiles, failedRules []string
 }
 
@@ -105,20 +130,19 @@ func (run *Run) components() []*component {
 	return append([]*component{run.driver}, run.extensions...)
 }
 
+func newRun(index int) *Run {
+	return &Run{Index: index, Succeeded: true, driver: newComponent(), stubs: map[string]*Rule{}}
+}
+
 // run reads one element of runs.
 func (r *reader) run(index int) error {
-	run := &Run{Index: index, Succeeded: true, driver: newComponent(), stubs: map[string]*Rule{}}
+	run := newRun(index)
 	r.report.Runs = append(r.report.Runs, run)
-	if k := r.kind(); k != '{' {
-		run.reject("it is %s, want an object", kindName(k))
-		return r.skip()
+	if k := r.Kind(); k != '{' {
+		run.reject("it is %s, want an object", jsonstream.KindName(k))
+		return r.Skip()
 	}
-	err := r.object(func(name string) error { return r.runMember(run, name) })
-	if err != nil {
-		return err
-	}
-	run.finish(r.report.options)
-	return nil
+	return r.Object(func(name string) error { return r.runMember(run, name) })
 }
 
 func (r *reader) runMember(run *Run, name string) error {
@@ -133,95 +157,40 @@ func (r *reader) runMember(run *Run, name string) error {
 		return r.taxonomyList(run)
 	case "artifacts":
 		return r.artifactList(run)
+	case "threadFlowLocations":
+		return r.flowTable(run)
 	case "automationDetails":
-		var details struct {
-			ID string `json:"id"`
-		}
-		err := r.optional(run, name, &details)
-		if slash := strings.LastIndexByte(details.ID, '/'); slash > 0 {
-			run.AutomationCategory = cut(clean(details.ID[:slash]), 255)
-		}
-		return err
+		return r.automation(run)
 	case "originalUriBaseIds":
 		var bases dict[wireArtifactLocation]
-		err := r.optional(run, name, &bases)
+		err := r.optional(run, &bases, always)
 		run.bases = bases
 		return err
 	case "versionControlProvenance":
 		return r.provenance(run)
+	case "properties":
+		return r.runProperties(run)
+	case "logicalLocations":
+		return r.logicalLocations(run)
 	case "externalPropertyFileReferences":
-		var references struct {
-			Results capped[struct{}] `json:"results"`
-		}
-		err := r.optional(run, name, &references)
-		run.external = run.external || len(references.Results) > 0
-		return err
+		return r.referenceList(run)
 	}
-	return r.skip()
+	return r.Skip()
 }
 
-// optional reads a part that a run can do without. An error in it becomes a warning. Its size is charged.
-func (r *reader) optional(run *Run, name string, out any) error {
-	v, ok, err := r.value()
-	switch {
-	case err != nil:
-		return err
-	case !ok:
-		run.warn("%s is ignored: %s", name, overSize(r.limits))
-	case !r.charge(len(v)):
-		run.warn("%s is ignored: the report describes more than fits", name)
-	default:
-		if err := json.Unmarshal(v, out, decodeOptions); err != nil {
-			run.warn("%s is ignored: %s", name, describe(err))
-		}
+func (r *reader) automation(run *Run) error {
+	var details struct {
+		ID   string `json:"id"`
+		GUID string `json:"guid"`
 	}
-	return nil
-}
-
-func (r *reader) provenance(run *Run) error {
-	var details capped[struct {
-		RevisionID string `json:"revisionId"`
-		Branch     string `json:"branch"`
-	}]
-	err := r.optional(run, "versionControlProvenance", &details)
-	if len(details) > 0 {
-		run.Revision, run.Branch = cut(clean(details[0].RevisionID), 255), cut(clean(details[0].Branch), 255)
-	}
-	return err
-}
-
-// countResults counts and checks the results, and records their offset for the second pass. A repeated key adds to the
-// count: JSON leaves its meaning open, and this way no results are lost.
-func (r *reader) countResults(run *Run) error {
-	switch k := r.kind(); k {
-	case 'n':
-		// Go programs write a nil slice, which means no results, as null.
-		run.hasResults = true
-		return r.skip()
-	case '[':
-	default:
-		run.reject("results is %s, want an array", kindName(k))
-		return r.skip()
-	}
-	run.hasResults = true
-	if len(run.segments) > 0 {
-		run.warn("results appears more than once; all of them are read")
-	}
-	first := true
-	err := r.array(func(int) error {
-		if first {
-			first = false
-			run.segments = append(run.segments, r.base+r.offset()-1)
-		}
-		run.Results++
-		if _, ok, err := r.value(); !ok || err != nil {
-			return err
-		}
-		return nil
+	err := r.optional(run, &details, func(pointer string) bool {
+		run.CategoryUnknown = run.CategoryUnknown || pointer == "" || pointer == "/id"
+		return true
 	})
-	if run.Results > r.limits.MaxResults {
-		run.reject("it has more than %d results, the most that one run may have", r.limits.MaxResults)
+	if slash := strings.LastIndexByte(details.ID, '/'); slash > 0 {
+		run.AutomationCategory = jsonstream.Cut(jsonstream.Clean(details.ID[:slash]), 255)
 	}
+	run.guid = details.GUID
 	return err
 }
 
@@ -231,7 +200,8 @@ func (run *Run) finish(o options) {
 		run.reject("tool.driver.name is missing, so that its findings cannot be told from those of other tools")
 	}
 	run.Tool.Slug = toolSlug(run.Tool.Name)
-	run.Product = o.product
+	run.ImageCategory = run.image.category(run.Tool.Slug)
+	run.Product = cmp.Or(o.product, run.ownProduct)
 	if run.Product == "" {
 		run.Product = productOf(run.Tool.Slug)
 	}
@@ -239,23 +209,22 @@ func (run *Run) finish(o options) {
 	if run.rulesSayProduct(o) {
 		run.Products = []string{vocabulary.SAST, vocabulary.SCA, vocabulary.Secrets}
 	}
-	run.Secrets = run.Product == vocabulary.Secrets || productOf(run.Tool.Slug) == vocabulary.Secrets
-	run.paths = newPathResolver(run)
+	run.Secrets = run.Product == vocabulary.Secrets || productOf(run.Tool.Slug) == vocabulary.Secrets ||
+		contains(sensitiveTools, run.Tool.Slug)
+	run.paths = newPathResolver(run, o.places)
+	run.guessRoot()
 	run.checkComplete()
-	switch {
-	case run.external:
-		run.Succeeded = false
-		run.warn("results in external files are not read, so that no finding is closed by this run")
-	case !run.hasResults && run.Rejected == "":
+	if !run.hasResults && run.Rejected == "" && run.Succeeded {
 		run.Succeeded = false
 		run.warn("the run has no results property, so that no finding is closed by it (an empty array would say that nothing was found)")
 	}
-	titles := run.taxonomyTitles()
+	run.cweTitles = run.taxonomyTitles()
 	for _, c := range run.components() {
 		for _, rule := range c.rules {
 			if rule != nil {
-				rule.link(titles, run.taxonomies)
+				rule.link(run)
 			}
 		}
 	}
+	run.tell(&run.notes)
 }

@@ -200,13 +200,33 @@ func TestOversizedValuesAreSkippedNotBuffered(t *testing.T) {
 	if len(o.results) != 2 || len(o.skips) != 1 || o.skips[0].Index != 1 || !strings.Contains(o.skips[0].Reason, "more than 2000 bytes") {
 		t.Errorf("%d results, skips %+v", len(o.results), o.skips)
 	}
-	if w := report.Runs[0].Warnings; len(w) != 1 || !strings.Contains(w[0], "rules[1]") {
+	w := report.Runs[0].Warnings
+	if len(w) != 2 || !strings.HasPrefix(w[0], "/runs/0/tool/driver/rules/1 is ignored") || !strings.HasPrefix(w[1], "/runs/0/results/1 cannot be read") {
 		t.Errorf("warnings %q", w)
 	}
-	doc = driver("t", `{"ruleId":"r","message":{"text":"`+strings.Repeat("x", 5000)+`"}}`)
-	var limit *sarif.LimitError
-	if _, err := sarif.Open(context.Background(), strings.NewReader(doc), limits); !errors.As(err, &limit) || limit.Max != 1500 {
-		t.Errorf("a text of 5000 bytes gives %v, want a LimitError of 1500", err)
+}
+
+// TestATextOverTheLimitCostsItsResult: the results behind it are found, and no finding is closed.
+func TestATextOverTheLimitCostsItsResult(t *testing.T) {
+	limits := sarif.Limits{MaxResultBytes: 1 << 20, MaxTokenBytes: 1 << 20}
+	long := `"` + strings.Repeat("x", 3<<20) + `"`
+	doc := run(`"tool":{"driver":{"name":"t","rules":[{"id":"a","help":{"text":` + long + `}},{"id":"b","name":"good"}]}},
+		"artifacts":[{"contents":{"text":` + long + `}},{"location":{"uri":"b.go"}}],
+		"results":[{"ruleId":"a","message":{"text":"m"}},{"ruleId":"a","message":{"text":` + long + `}},
+			{"ruleId":"b","message":{"text":"m"},"locations":[{"physicalLocation":{"artifactLocation":{"index":1}}}]}]`)
+	report, err := sarif.Open(context.Background(), strings.NewReader(doc), limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := collect(t, report)
+	if len(o.results) != 2 || len(o.skips) != 1 || o.skips[0].Index != 1 {
+		t.Fatalf("%d results, skips %+v", len(o.results), o.skips)
+	}
+	if r := o.results[1]; r.Rule.Name != "good" || r.Path != "b.go" {
+		t.Errorf("the result behind the long texts is %+v", r)
+	}
+	if report.Runs[0].Partial() == "" {
+		t.Error("the report counts as complete")
 	}
 }
 

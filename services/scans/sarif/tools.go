@@ -1,9 +1,11 @@
 package sarif
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/palisade/palisade/services/findings/vocabulary"
+	"github.com/palisade/palisade/services/scans/jsonstream"
 )
 
 // aliases maps the names of one tool under different licences and versions.
@@ -14,7 +16,7 @@ var aliases = map[string]string{
 
 // toolSlug is the stable name of a tool.
 func toolSlug(name string) string {
-	slug := strings.ToLower(oneLine(name))
+	slug := strings.ToLower(jsonstream.OneLine(name))
 	if known, ok := aliases[slug]; ok {
 		return known
 	}
@@ -30,51 +32,51 @@ var secretsTools = []string{
 
 var scaTools = []string{
 	"grype", "osv-scanner", "osv scanner", "snyk open source", "dependency-check", "dependency check", "trivy", "npm audit", "npm-audit",
-	"yarn audit", "pip-audit", "cargo-audit", "cargo audit", "bundler-audit", "govulncheck", "nancy", "retire.js", "retirejs",
-	"docker scout", "dep-scan", "depscan", "semgrep supply chain", "anchore", "xray", "composer audit",
+	"yarn audit", "pip-audit", "cargo-audit", "cargo-deny", "cargo audit", "bundler-audit", "govulncheck", "nancy", "retire.js", "retirejs",
+	"docker scout", "docker-scout", "dep-scan", "depscan", "semgrep supply chain", "anchore", "xray", "composer audit", "snyk container",
+	"black duck", "blackduck", "whitesource", "mend sca", "mend bolt", "sonatype", "nexus iq", "nexus lifecycle", "dependency-track",
+	"dependency track", "checkmarx sca", "cxsca", "veracode sca", "sourceclear", "fossa", "debricked", "cve-bin-tool", "pnpm audit",
+	"pnpm-audit", "owasp dependency", "safety cli", "pyup",
+}
+
+// severalProducts are parts of names of tools whose reports mix products. Each result or rule says its own.
+var severalProducts = []string{"checkmarx", "horusec", "wiz", "prisma cloud", "aqua"}
+
+func contains(names []string, slug string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(slug, name) })
 }
 
 func productOf(slug string) string {
-	for _, name := range secretsTools {
-		if strings.Contains(slug, name) {
-			return vocabulary.Secrets
-		}
-	}
-	for _, name := range scaTools {
-		if strings.Contains(slug, name) {
-			return vocabulary.SCA
-		}
+	switch {
+	case contains(secretsTools, slug):
+		return vocabulary.Secrets
+	case contains(scaTools, slug), slug == "mend", slug == "clair":
+		return vocabulary.SCA
 	}
 	return vocabulary.SAST
 }
 
-// ruleProduct returns the product of a rule of a tool with several products, from the tags that Trivy uses. It is "" if
-// the rule has none.
-func ruleProduct(tags []string) string {
-	for _, tag := range tags {
-		switch strings.ToLower(tag) {
-		case "secret", "secrets":
-			return vocabulary.Secrets
-		case "misconfiguration":
-			return vocabulary.SAST
-		case "vulnerability":
-			return vocabulary.SCA
+// isProduct has the names of products. As the product of a result they are clear, whatever the tool is; the readers of
+// other formats write them.
+var isProduct = map[string]bool{
+	vocabulary.SAST: true, vocabulary.SCA: true, vocabulary.Secrets: true, vocabulary.AISAST: true,
+}
+
+// productWords are words for products in tags (Trivy) and properties (Checkmarx). Others say nothing.
+var productWords = map[string]string{
+	"secret": vocabulary.Secrets, "secrets": vocabulary.Secrets, "secret detection": vocabulary.Secrets, "secret_detection": vocabulary.Secrets,
+	"misconfiguration": vocabulary.SAST, "sast": vocabulary.SAST, "kics": vocabulary.SAST, "iac": vocabulary.SAST,
+	"vulnerability": vocabulary.SCA, "sca": vocabulary.SCA, "dependency": vocabulary.SCA, "dependency scanning": vocabulary.SCA,
+	"dependency_scanning": vocabulary.SCA, "container": vocabulary.SCA, "container scanning": vocabulary.SCA, "container_scanning": vocabulary.SCA,
+	"oss": vocabulary.SCA, "open source": vocabulary.SCA,
+}
+
+// productWord returns the product that the words name first, or "".
+func productWord(words []string) string {
+	for _, word := range words {
+		if product := productWords[strings.ToLower(word)]; product != "" {
+			return product
 		}
 	}
 	return ""
-}
-
-// sensitiveRule reports whether a rule looks for secrets, although its tool is not a secrets tool. Its snippets contain
-// secrets, too.
-func sensitiveRule(id string, tags []string) bool {
-	id = strings.ToLower(id)
-	if strings.HasPrefix(id, "ckv_secret") {
-		return true
-	}
-	for _, part := range strings.FieldsFunc(id, func(r rune) bool { return r == '.' || r == '/' || r == ':' }) {
-		if part == "secrets" || part == "secret" {
-			return true
-		}
-	}
-	return ruleProduct(tags) == vocabulary.Secrets
 }

@@ -1,8 +1,12 @@
 package sarif
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
+
+	"github.com/palisade/palisade/services/scans/jsonstream"
 )
 
 // The subject of a rule: category, CWE, OWASP and vulnerability class. Tools write them in many places.
@@ -27,7 +31,7 @@ func category(property string, tags []string) string {
 	case word == "best-practices":
 		return "best-practice"
 	case word != "":
-		return cut(word, 100)
+		return jsonstream.Cut(word, 100)
 	}
 	for _, tag := range tags {
 		if tag = strings.ToLower(tag); knownCategories[tag] {
@@ -49,62 +53,132 @@ func subcategories(property, tags []string) []string {
 }
 
 var (
-	cwePattern   = regexp.MustCompile(`(?i)\bcwe[-_:/ ]?0*(\d{1,5})\b(?:\s*[:–-]\s*(\S.*))?`)
-	owaspPattern = regexp.MustCompile(`(?i)^(?:external/)?owasp[-_:/ ]+(?:top[-_ ]?10[-_:/ ]*)?(\S.*)$`)
-	owaspBare    = regexp.MustCompile(`^(?:A|M|API|LLM)\d{1,2}:\d{4}\b`)
-	onlyDigits   = regexp.MustCompile(`^0*(\d{1,5})$`)
+	cwePattern = regexp.MustCompile(`(?i)(?:^|[^a-z0-9])cwe[-_:/ #]{0,3}(?:id)?[-_:/ #]{0,3}0*(\d{1,5})(?:$|[^0-9a-z](?:\s*[:–-]?\s*(\S.*))?)`)
+	cweMention = regexp.MustCompile(`(?i)(?:^|[^a-z0-9])cwe[-_:/ ]{0,2}0*(\d{1,5})`)
+	cweURL     = regexp.MustCompile(`(?i)cwe\.mitre\.org/data/definitions/0*(\d{1,5})\b`)
+	onlyDigits = regexp.MustCompile(`^0*(\d{1,5})$`)
+	// cweTitle is what separates an id from its title: "CWE-79: Cross-site Scripting".
+	cweTitle = regexp.MustCompile(`(?i)cwe[-_:/ ]?\d+\)?\s*[:–-]\s*\S`)
 )
 
-// cweProperty reads properties that only have CWEs, so a bare "79" is a CWE.
-func cweProperty(properties ...loose) []string {
+// cweProperties reads the properties about CWEs. Where a property has nothing but CWEs, a bare "79" is one.
+func (b *bag) cweProperties() []string {
 	var names []string
-	for _, property := range properties {
-		for _, text := range property {
-			if m := onlyDigits.FindStringSubmatch(text); m != nil {
-				text = "CWE-" + m[1]
+	for _, text := range b.texts[factCWE] {
+		for part := range strings.SplitSeq(text, ",") {
+			if m := onlyDigits.FindStringSubmatch(strings.TrimSpace(part)); m != nil {
+				names = append(names, "CWE-"+m[1])
 			}
-			names = append(names, cweNames([]string{text})...)
 		}
 	}
+	names = append(names, cweNames(b.texts[factCWE])...)
+	names = append(names, cweNames(b.texts[factCWEText])...)
 	return names
 }
 
-// cweNames finds CWEs in texts such as "CWE-95: Improper …" and "external/cwe/cwe-079".
+// cweNames finds CWEs in texts such as "CWE-95: Improper …", "external/cwe/cwe-079", "CWE-79, CWE-80" and URLs of their
+// definitions.
 func cweNames(texts []string) []string {
 	var names []string
 	for _, text := range texts {
-		m := cwePattern.FindStringSubmatch(text)
-		switch {
-		case m == nil:
-		case m[2] != "":
-			names = append(names, "CWE-"+m[1]+": "+oneLine(m[2]))
-		default:
-			names = append(names, "CWE-"+m[1])
-		}
+		names = append(names, cwesIn(text)...)
 	}
 	return names
 }
 
-// cweOf reads the target of a relationship: gosec writes id "703" in a component named CWE, flawfinder "CWE-362".
-func cweOf(ref wireDescriptorRef, taxonomies []*component) (string, bool) {
-	if m := cwePattern.FindStringSubmatch(ref.ID); m != nil {
-		return "CWE-" + m[1], true
+func cwesIn(text string) (names []string) {
+	if !mentionsCWE(text) {
+		return nil
 	}
-	digits := onlyDigits.FindStringSubmatch(ref.ID)
-	if digits == nil || ref.ToolComponent == nil {
-		return "", false
-	}
-	name := ref.ToolComponent.Name
-	for i, c := range taxonomies {
-		if name != "" {
-			break
+	if m := cweURL.FindAllStringSubmatch(text, maxTags); m != nil {
+		for _, found := range m {
+			names = append(names, "CWE-"+found[1])
 		}
-		byIndex := ref.ToolComponent.Index != nil && int(*ref.ToolComponent.Index) == i
-		if byIndex || (c.guid != "" && strings.EqualFold(c.guid, ref.ToolComponent.GUID)) {
-			name = c.name
+		return names
+	}
+	m := cwePattern.FindStringSubmatch(text)
+	switch {
+	case m == nil:
+		return nil
+	case m[2] != "" && cwePattern.MatchString(" "+m[2]): // a list
+		return append([]string{"CWE-" + m[1]}, cwesIn(m[2])...)
+	case m[2] != "" && cweTitle.MatchString(text):
+		return []string{"CWE-" + m[1] + ": " + jsonstream.OneLine(m[2])}
+	}
+	return []string{"CWE-" + m[1]}
+}
+
+// mentionsCWE reports whether a text has "cwe" in any case. It saves most texts from the expressions.
+func mentionsCWE(text string) bool {
+	for i := 0; i+3 <= len(text); i++ {
+		if text[i]|0x20 == 'c' && text[i+1]|0x20 == 'w' && text[i+2]|0x20 == 'e' {
+			return true
 		}
 	}
-	return "CWE-" + digits[1], strings.EqualFold(name, "CWE")
+	return false
+}
+
+// isCWE reports whether a name of a taxonomy is one of CWE.
+func isCWE(name string) bool {
+	return mentionsCWE(name) || strings.Contains(strings.ToLower(name), "common weakness")
+}
+
+// taxonomyOf returns the component and the name that a reference to a taxon means. Tools refer by name, by guid or by
+// index, to a taxonomy of the run, to an extension, or to a taxonomy that the driver only says it supports.
+func (run *Run) taxonomyOf(ref *wireComponentRef) (c *component, name string) {
+	if ref == nil {
+		return nil, ""
+	}
+	for _, c := range append(slices.Clone(run.taxonomies), run.extensions...) {
+		if ref.GUID != "" && strings.EqualFold(c.guid, ref.GUID) || ref.GUID == "" && ref.Name != "" && strings.EqualFold(c.name, ref.Name) {
+			return c, c.name
+		}
+	}
+	if ref.Name != "" {
+		return nil, ref.Name
+	}
+	for _, supported := range run.driver.supported {
+		if ref.GUID != "" && strings.EqualFold(supported.GUID, ref.GUID) {
+			return nil, supported.Name
+		}
+	}
+	if ref.Index == nil || *ref.Index < 0 {
+		return nil, ""
+	}
+	// The specification counts the extensions. Many tools count the taxonomies.
+	for _, list := range [][]*component{run.taxonomies, run.extensions} {
+		if n := int(*ref.Index); n < len(list) && (isCWE(list[n].name) || isOWASP(list[n].name)) {
+			return list[n], list[n].name
+		}
+	}
+	return nil, ""
+}
+
+// taxon returns the CWE or the OWASP entry that a reference means. gosec writes id "703" in a component named CWE,
+// flawfinder "CWE-362", others only an index.
+func (run *Run) taxon(ref *wireDescriptorRef) (cwe, owasp string) {
+	if names := cwesIn(ref.ID); len(names) == 1 {
+		id, _, _ := strings.Cut(names[0], ":")
+		return id, ""
+	}
+	c, name := run.taxonomyOf(ref.ToolComponent)
+	id := ref.ID
+	if id == "" && c != nil && ref.Index != nil && *ref.Index >= 0 && int(*ref.Index) < len(c.taxonIDs) {
+		id = c.taxonIDs[*ref.Index]
+	}
+	switch {
+	case isOWASP(name) && owaspEntry.MatchString(id):
+		return "", owaspName(jsonstream.Cut(jsonstream.Clean(id), 255), name)
+	case !isCWE(name):
+		return "", ""
+	}
+	if m := onlyDigits.FindStringSubmatch(id); m != nil {
+		return "CWE-" + m[1], ""
+	}
+	if names := cwesIn(id); len(names) == 1 {
+		return names[0], ""
+	}
+	return "", ""
 }
 
 // taxonomyTitles returns the titles of all CWE taxonomies of the run by "CWE-n".
@@ -114,13 +188,66 @@ func (run *Run) taxonomyTitles() map[string]string {
 		for id, title := range c.titles {
 			if m := cwePattern.FindStringSubmatch(id); m != nil {
 				titles["CWE-"+m[1]] = title
-			} else if m := onlyDigits.FindStringSubmatch(id); m != nil && strings.EqualFold(c.name, "CWE") {
+			} else if m := onlyDigits.FindStringSubmatch(id); m != nil && isCWE(c.name) {
 				titles["CWE-"+m[1]] = title
 			}
 		}
 		c.titles = nil
 	}
 	return titles
+}
+
+// cweOfTexts returns the CWE of the first text that names one. A text that names several is ambiguous.
+func cweOfTexts(texts ...string) []string {
+	for _, text := range texts {
+		if !mentionsCWE(text) {
+			continue
+		}
+		found := map[string]bool{}
+		for _, pattern := range [...]*regexp.Regexp{cweURL, cweMention} {
+			for _, m := range pattern.FindAllStringSubmatch(text, maxTags) {
+				found["CWE-"+m[1]] = true
+			}
+		}
+		if len(found) == 1 {
+			return slices.Collect(maps.Keys(found))
+		}
+	}
+	return nil
+}
+
+// titled adds the titles that the run's taxonomies have, and keeps each CWE once.
+func (run *Run) titled(names []string) []string {
+	for i, name := range names {
+		if title := run.cweTitles[name]; title != "" {
+			names[i] = name + ": " + title
+		}
+	}
+	return distinctCWE(names)
+}
+
+// ownWeaknesses returns the CWEs and the OWASP entries that a result names itself.
+func (run *Run) ownWeaknesses(w *wireResult) (cwes, owasp []string) {
+	p := &w.Properties
+	cwes = append(p.cweProperties(), cweNames(p.texts[factTags])...)
+	for i := range w.Taxa {
+		ref := &w.Taxa[i]
+		if ref.ToolComponent == nil && len(run.taxonomies) == 1 { // some tools leave out the obvious
+			ref.ToolComponent = &wireComponentRef{Name: run.taxonomies[0].name}
+		}
+		id, entry := run.taxon(ref)
+		if id != "" {
+			cwes = append(cwes, id)
+		}
+		if entry != "" {
+			owasp = append(owasp, entry)
+		}
+	}
+	owasp = append(owasp, p.owaspNames()...)
+	if len(cwes) == 0 && len(owasp) == 0 {
+		return nil, nil
+	}
+	return head(run.titled(cwes), maxTags), head(distinct(owasp), maxTags)
 }
 
 // distinctCWE keeps each CWE once, with a title if any source has one.
@@ -139,58 +266,4 @@ func distinctCWE(names []string) []string {
 		}
 	}
 	return kept
-}
-
-// owaspNames converts "OWASP-A03:2021 - Injection" and "A03:2021 - Injection" to the latter form.
-func owaspNames(property, tags []string) []string {
-	var names []string
-	for i, text := range append(append([]string{}, property...), tags...) {
-		if m := owaspPattern.FindStringSubmatch(text); m != nil {
-			names = append(names, m[1])
-		} else if i < len(property) || owaspBare.MatchString(text) {
-			names = append(names, text)
-		}
-	}
-	return distinct(names)
-}
-
-// classes groups CWEs under the names that people filter by.
-var classes = map[string]string{
-	"CWE-22": "Path Traversal", "CWE-23": "Path Traversal", "CWE-35": "Path Traversal", "CWE-73": "Path Traversal",
-	"CWE-77": "Command Injection", "CWE-78": "Command Injection", "CWE-88": "Command Injection",
-	"CWE-79": "Cross-Site-Scripting (XSS)", "CWE-80": "Cross-Site-Scripting (XSS)", "CWE-116": "Improper Encoding",
-	"CWE-89": "SQL Injection", "CWE-564": "SQL Injection", "CWE-943": "NoSQL Injection", "CWE-90": "LDAP Injection",
-	"CWE-643": "XPath Injection", "CWE-91": "XML Injection", "CWE-611": "XML Injection", "CWE-776": "XML Injection",
-	"CWE-94": "Code Injection", "CWE-95": "Code Injection", "CWE-96": "Code Injection", "CWE-1336": "Code Injection",
-	"CWE-20": "Improper Validation", "CWE-295": "Improper Validation", "CWE-345": "Improper Validation",
-	"CWE-119": "Memory Issues", "CWE-120": "Memory Issues", "CWE-121": "Memory Issues", "CWE-122": "Memory Issues",
-	"CWE-125": "Memory Issues", "CWE-190": "Memory Issues", "CWE-415": "Memory Issues", "CWE-416": "Memory Issues",
-	"CWE-476": "Memory Issues", "CWE-787": "Memory Issues", "CWE-134": "Memory Issues",
-	"CWE-200": "Mishandled Sensitive Information", "CWE-209": "Mishandled Sensitive Information",
-	"CWE-312": "Mishandled Sensitive Information", "CWE-319": "Mishandled Sensitive Information",
-	"CWE-532": "Mishandled Sensitive Information", "CWE-311": "Mishandled Sensitive Information",
-	"CWE-259": "Hard-coded Secrets", "CWE-321": "Hard-coded Secrets", "CWE-798": "Hard-coded Secrets",
-	"CWE-284": "Improper Authorization", "CWE-285": "Improper Authorization", "CWE-639": "Improper Authorization",
-	"CWE-862": "Improper Authorization", "CWE-863": "Improper Authorization", "CWE-276": "Improper Authorization",
-	"CWE-269": "Improper Authorization", "CWE-732": "Improper Authorization",
-	"CWE-287": "Improper Authentication", "CWE-306": "Improper Authentication", "CWE-384": "Improper Authentication",
-	"CWE-326": "Cryptographic Issues", "CWE-327": "Cryptographic Issues", "CWE-330": "Cryptographic Issues",
-	"CWE-338": "Cryptographic Issues", "CWE-347": "Cryptographic Issues", "CWE-310": "Cryptographic Issues",
-	"CWE-328": "Insecure Hashing Algorithm", "CWE-916": "Insecure Hashing Algorithm",
-	"CWE-352": "Cross-Site Request Forgery (CSRF)", "CWE-918": "Server-Side Request Forgery (SSRF)", "CWE-601": "Open Redirect",
-	"CWE-502": "Insecure Deserialization", "CWE-915": "Mass Assignment", "CWE-1321": "Mass Assignment",
-	"CWE-400": "Denial-of-Service (DoS)", "CWE-770": "Denial-of-Service (DoS)", "CWE-1333": "Denial-of-Service (DoS)",
-	"CWE-362": "Race Condition", "CWE-367": "Race Condition", "CWE-489": "Active Debug Code",
-	"CWE-614": "Cookie Security", "CWE-1004": "Cookie Security", "CWE-1275": "Cookie Security",
-	"CWE-242": "Dangerous Method or Function", "CWE-676": "Dangerous Method or Function", "CWE-749": "Dangerous Method or Function",
-}
-
-// vulnerabilityClasses derives the classes from the CWEs, because many tools write none.
-func vulnerabilityClasses(cwes []string) []string {
-	var names []string
-	for _, name := range cwes {
-		id, _, _ := strings.Cut(name, ":")
-		names = append(names, classes[id])
-	}
-	return distinct(names)
 }

@@ -1,130 +1,16 @@
 package sarif
 
-import (
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-)
+import "github.com/palisade/palisade/services/scans/jsonstream"
 
 // The wire types have only the parts of the format that are used. The decoder skips the rest.
 
-// keptItems is how many elements of a list inside one value are kept; the rest is skipped. Otherwise a few megabytes of
-// "{}," would become hundreds of megabytes of structs. GitHub keeps 100 locations per result.
-const keptItems = 1000
-
-// capped is a list that keeps only the first keptItems elements. null is an empty list.
-type capped[T any] []T
-
-// UnmarshalJSONFrom implements [json.UnmarshalerFrom].
-func (c *capped[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	switch dec.PeekKind() {
-	case 'n':
-		return dec.SkipValue()
-	case '[':
-	default:
-		return wrongType(dec, "an array")
-	}
-	if _, err := dec.ReadToken(); err != nil {
-		return err
-	}
-	for dec.PeekKind() != ']' {
-		if len(*c) >= keptItems {
-			if err := dec.SkipValue(); err != nil {
-				return err
-			}
-			continue
-		}
-		var item T
-		if err := json.UnmarshalDecode(dec, &item); err != nil {
-			return err
-		}
-		*c = append(*c, item)
-	}
-	_, err := dec.ReadToken()
-	return err
-}
-
-// dict is an object that keeps only the first keptItems members.
-type dict[T any] map[string]T
-
-// UnmarshalJSONFrom implements [json.UnmarshalerFrom].
-func (d *dict[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	switch dec.PeekKind() {
-	case 'n':
-		return dec.SkipValue()
-	case '{':
-	default:
-		return wrongType(dec, "an object")
-	}
-	if _, err := dec.ReadToken(); err != nil {
-		return err
-	}
-	*d = dict[T]{}
-	for dec.PeekKind() != '}' {
-		name, err := dec.ReadToken()
-		if err != nil {
-			return err
-		}
-		key := name.String()
-		if len(*d) >= keptItems {
-			if err := dec.SkipValue(); err != nil {
-				return err
-			}
-			continue
-		}
-		var item T
-		if err := json.UnmarshalDecode(dec, &item); err != nil {
-			return err
-		}
-		(*d)[key] = item
-	}
-	_, err := dec.ReadToken()
-	return err
-}
-
-// maxInt bounds every number that is read, so that it fits any integer column.
-const maxInt = 1<<31 - 1
-
-// integer is a number that some tools write as 12.0.
-type integer int
-
-// UnmarshalJSONFrom implements [json.UnmarshalerFrom].
-func (n *integer) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	switch dec.PeekKind() {
-	case 'n':
-		return dec.SkipValue()
-	case '0':
-	default:
-		return wrongType(dec, "an integer")
-	}
-	token, err := dec.ReadToken()
-	if err != nil {
-		return err
-	}
-	f, err := token.Float()
-	if err != nil || f != float64(int64(f)) || f > maxInt || f < -maxInt {
-		return expectation("an integer of at most 2147483647")
-	}
-	*n = integer(f)
-	return nil
-}
-
-// expectation is an error that names the expected type. [describe] adds the field.
-type expectation string
-
-func (e expectation) Error() string { return "want " + string(e) }
-
-// wrongType reports the type of the next value. It does not keep the value, which may be a secret.
-func wrongType(dec *jsontext.Decoder, want string) error {
-	got := kindName(dec.PeekKind())
-	if _, err := dec.ReadToken(); err != nil {
-		return err
-	}
-	return mismatch{got: got, want: want}
-}
-
-type mismatch struct{ got, want string }
-
-func (m mismatch) Error() string { return "is " + m.got + ", want " + m.want }
+// The types that read lists, tables and numbers of a report within limits.
+type (
+	capped[T any] = jsonstream.List[T]
+	dict[T any]   = jsonstream.Map[T]
+	integer       = jsonstream.Integer
+	loose         = jsonstream.Texts
+)
 
 type wireText struct {
 	Text     string `json:"text"`
@@ -158,10 +44,12 @@ type wireArtifactLocation struct {
 }
 
 type wireRegion struct {
-	StartLine   integer   `json:"startLine"`
+	StartLine   *integer  `json:"startLine"`
 	StartColumn integer   `json:"startColumn"`
 	EndLine     integer   `json:"endLine"`
 	EndColumn   integer   `json:"endColumn"`
+	CharOffset  *integer  `json:"charOffset"`
+	ByteOffset  *integer  `json:"byteOffset"`
 	Snippet     *wireText `json:"snippet"`
 }
 
@@ -172,32 +60,60 @@ type wirePhysicalLocation struct {
 }
 
 type wireLocation struct {
-	ID               *integer              `json:"id"`
-	PhysicalLocation *wirePhysicalLocation `json:"physicalLocation"`
+	ID               *integer                    `json:"id"`
+	Message          *wireMessage                `json:"message"`
+	PhysicalLocation *wirePhysicalLocation       `json:"physicalLocation"`
+	LogicalLocations capped[wireLogicalLocation] `json:"logicalLocations"`
+	Properties       *bag                        `json:"properties"`
+}
+
+type wireLogicalLocation struct {
+	FullyQualifiedName string   `json:"fullyQualifiedName"`
+	DecoratedName      string   `json:"decoratedName"`
+	Name               string   `json:"name"`
+	Index              *integer `json:"index"`
+	ParentIndex        *integer `json:"parentIndex"`
+}
+
+type wireFix struct {
+	Description *wireText              `json:"description"`
+	Changes     capped[wireFileChange] `json:"artifactChanges"`
+}
+
+type wireFileChange struct {
+	ArtifactLocation *wireArtifactLocation   `json:"artifactLocation"`
+	Replacements     capped[wireReplacement] `json:"replacements"`
+}
+
+type wireReplacement struct {
+	Deleted  *wireRegion `json:"deletedRegion"`
+	Inserted *wireText   `json:"insertedContent"`
 }
 
 type wireSuppression struct {
 	Kind          string `json:"kind"`
 	Status        string `json:"status"`
 	Justification string `json:"justification"`
+	Properties    *bag   `json:"properties"`
 }
 
 type wireResult struct {
-	RuleID           string                `json:"ruleId"`
-	RuleIndex        *integer              `json:"ruleIndex"`
-	Rule             *wireDescriptorRef    `json:"rule"`
-	Kind             string                `json:"kind"`
-	Level            string                `json:"level"`
-	BaselineState    string                `json:"baselineState"`
-	Message          *wireMessage          `json:"message"`
-	Locations        capped[wireLocation]  `json:"locations"`
-	AnalysisTarget   *wireArtifactLocation `json:"analysisTarget"`
-	RelatedLocations capped[struct {
-		ID *integer `json:"id"`
-	}] `json:"relatedLocations"`
-	Fingerprints        dict[string]            `json:"fingerprints"`
-	PartialFingerprints dict[string]            `json:"partialFingerprints"`
-	Suppressions        capped[wireSuppression] `json:"suppressions"`
+	RuleID              string                    `json:"ruleId"`
+	RuleIndex           *integer                  `json:"ruleIndex"`
+	Rule                *wireDescriptorRef        `json:"rule"`
+	Kind                string                    `json:"kind"`
+	Level               string                    `json:"level"`
+	BaselineState       string                    `json:"baselineState"`
+	Message             *wireMessage              `json:"message"`
+	Locations           capped[wireLocation]      `json:"locations"`
+	AnalysisTarget      *wireArtifactLocation     `json:"analysisTarget"`
+	RelatedLocations    capped[wireLocation]      `json:"relatedLocations"`
+	CodeFlows           wireCodeFlows             `json:"codeFlows"`
+	Fingerprints        dict[string]              `json:"fingerprints"`
+	PartialFingerprints dict[string]              `json:"partialFingerprints"`
+	Suppressions        capped[wireSuppression]   `json:"suppressions"`
+	Fixes               capped[wireFix]           `json:"fixes"`
+	Taxa                capped[wireDescriptorRef] `json:"taxa"`
 	Provenance          *struct {
 		InvocationIndex *integer `json:"invocationIndex"`
 	} `json:"provenance"`

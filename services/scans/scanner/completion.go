@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/go-json-experiment/json"
+	"google.golang.org/protobuf/proto"
 
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 )
@@ -19,6 +20,10 @@ type Completion struct {
 	Stats map[string]any
 	// Lockfiles is the number of frames of dependencies.
 	Lockfiles int
+	// RuleErrors are the rules that the scanner could not load.
+	RuleErrors []RuleError
+	// Incomplete says what the scan could not look at. It is emitted as a frame, too, unless it is empty.
+	Incomplete *storev1.ScannerCoverage
 }
 
 // maxStats is the size of one kept value of the statistics in bytes.
@@ -30,10 +35,11 @@ var keptStats = map[string]bool{
 	"engine_requested": true, "findings_by_product": true, "supply_chain_stats": true,
 }
 
-// ReadCompletion reads the body of POST …/complete, and passes dependencies to emit. It returns the errors of
-// [ReadResults].
+// ReadCompletion reads the body of POST …/complete, and passes dependencies and what is incomplete to emit. It returns
+// the errors of [ReadResults].
 func ReadCompletion(ctx context.Context, src io.Reader, limits Limits, emit func(*storev1.ScannerFrame) error) (Completion, error) {
-	doc, out := newDocument(ctx, src, limits), Completion{Stats: map[string]any{}}
+	missing := &incomplete{doc: newDocument(ctx, src, limits), coverage: &storev1.ScannerCoverage{}}
+	doc, out := missing.doc, Completion{Stats: map[string]any{}, Incomplete: missing.coverage}
 	err := doc.root(func(name string) error {
 		switch name {
 		case "exit_code":
@@ -47,7 +53,16 @@ func ReadCompletion(ctx context.Context, src io.Reader, limits Limits, emit func
 			out.Final = bool(final)
 			return err
 		case "stats":
-			return doc.object(func(name string) error { return stat(doc, out.Stats, name) })
+			return doc.object(func(name string) error {
+				if name == "errors" {
+					return missing.errors(&out.RuleErrors)
+				}
+				return stat(doc, out.Stats, name, missing)
+			})
+		case "dependency_parser_errors":
+			return missing.parserErrors()
+		case "skipped_subprojects":
+			return missing.subprojects()
 		case "dependencies":
 			return lockfiles(doc, func(frame *storev1.ScannerFrame) error {
 				out.Lockfiles++
@@ -57,17 +72,26 @@ func ReadCompletion(ctx context.Context, src io.Reader, limits Limits, emit func
 			return doc.skip()
 		}
 	})
-	return out, err
+	if err != nil || proto.Size(missing.coverage) == 0 {
+		return out, err
+	}
+	return out, emit(&storev1.ScannerFrame{Kind: &storev1.ScannerFrame_Coverage{Coverage: missing.coverage}})
 }
 
-func stat(doc *document, stats map[string]any, name string) error {
+func stat(doc *document, stats map[string]any, name string, missing *incomplete) error {
 	if !keptStats[name] {
 		return doc.skip()
 	}
 	var value raw
 	problem, err := doc.item(&value)
-	if err != nil || problem != "" || len(value) > maxStats {
+	if err != nil || problem != "" {
 		return err
+	}
+	if name == "parse_rate" {
+		missing.parseRate(value)
+	}
+	if len(value) > maxStats {
+		return nil
 	}
 	var kept any
 	if json.Unmarshal(value, &kept, decodeOptions) == nil && kept != nil {

@@ -113,7 +113,23 @@ func (w *wireFinding) finding(o Options) *storev1.ScannerFinding {
 	if w.sensitive(out, o) {
 		w.redact(out, o)
 	}
+	withoutTokens(out)
 	return out
+}
+
+// withoutTokens removes well-known tokens from all texts, whatever the rule is about.
+func withoutTokens(f *storev1.ScannerFinding) {
+	for _, text := range []*string{&f.CheckId, &f.Message, &f.SyntacticId, &f.MatchBasedId, &f.CodeHash, &f.PatternHash} {
+		*text = sarif.RedactTokens(*text)
+	}
+	for i := range f.GetFixedLines() {
+		f.FixedLines[i] = sarif.RedactTokens(f.FixedLines[i])
+	}
+	for _, encoded := range []*[]byte{&f.DataflowTrace, &f.Metadata} {
+		if len(*encoded) > 0 && sarif.RedactTokens(string(*encoded)) != string(*encoded) {
+			*encoded = redactedJSON(*encoded, sarif.RedactTokens)
+		}
+	}
 }
 
 // sensitive reports whether texts of a finding may contain a secret.
@@ -125,7 +141,7 @@ func (w *wireFinding) sensitive(f *storev1.ScannerFinding, o Options) bool {
 		return true
 	}
 	m := ParseMetadata(w.Metadata)
-	return m.Product == vocabulary.Secrets || sarif.Sensitive(f.GetCheckId(), m.Tags)
+	return m.Product == vocabulary.Secrets || sarif.Sensitive(f.GetCheckId(), m.Tags, m.CWE)
 }
 
 // redact removes secrets. Code is removed completely, because only the tool knows where the secret is in it. The

@@ -45,13 +45,14 @@ func (w *Writer) Write(frame *storev1.ScannerFrame) error {
 // Close ends the stream. Another stream may follow in the same output; both are read as one.
 func (w *Writer) Close() error { return w.zstd.Close() }
 
-// Read calls yield for each frame in r, in their order.
+// Read calls yield for each frame in r, in their order. It writes the paths of coverages as findings have them.
 func Read(r io.Reader, yield func(*storev1.ScannerFrame) error) error {
 	decoder, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {
 		return err
 	}
 	defer decoder.Close()
+	paths := pathResolver{}
 	in := bufio.NewReaderSize(decoder, 64<<10)
 	for {
 		frame := &storev1.ScannerFrame{}
@@ -61,6 +62,9 @@ func Read(r io.Reader, yield func(*storev1.ScannerFrame) error) error {
 		}
 		if err != nil {
 			return fmt.Errorf("read the stored results: %w", err)
+		}
+		if coverage := frame.GetCoverage(); coverage != nil {
+			paths.resolve(coverage)
 		}
 		if err := yield(frame); err != nil {
 			return err

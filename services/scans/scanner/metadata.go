@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -13,7 +14,7 @@ import (
 // Metadata is the part of a rule's metadata that the server uses. The server adds some of it to the rules that it hands
 // out, and the scanner sends all of it back with every finding.
 type Metadata struct {
-	// Product is sast, sca or secrets; empty if the rule does not say.
+	// Product is sast, sca, secrets or ai_sast; empty if the rule does not say.
 	Product string
 	// Category, Confidence (low, medium or high), Subcategories, Classes, CWE and OWASP describe the rule.
 	Category, Confidence               string
@@ -28,6 +29,17 @@ type Metadata struct {
 	// package.
 	SCAKind, Advisory string
 	Fixes             []Fix
+	// ReachableIf is the condition under which a vulnerable version is a problem.
+	ReachableIf string
+	// SecretType is the kind of secret that the rule finds.
+	SecretType string
+	// URL and References are pages about the rule and about the problem.
+	URL        string
+	References []string
+	// PublishedAt is the day of the rule's publication; zero if unknown.
+	PublishedAt time.Time
+	// Origin is custom, community or pro_rules; empty if the rule does not say.
+	Origin string
 }
 
 // Fix is a version of a package without the vulnerability.
@@ -46,6 +58,16 @@ func ParseMetadata(v []byte) Metadata {
 		Subcategories: list(m["subcategory"]), Classes: list(m["vulnerability_class"]), CWE: list(m["cwe"]), OWASP: list(m["owasp"]),
 		Tags: list(m["tags"]), SCAKind: word(m["sca-kind"]), Advisory: word(m["sca-vuln-database-identifier"]), Fixes: fixes(m["sca-fix-versions"]),
 		PreviousScan: word(lookup(m, "semgrep.dev", "src")) == "previous-scan",
+		ReachableIf:  condition(m["sca-reachable-if"]), SecretType: word(m["secret_type"]), PublishedAt: day(word(m["publish-date"])),
+		Origin: origins[word(lookup(m, "semgrep.dev", "rule", "origin"))],
+	}
+	if page := list(lookup(m, "semgrep.dev", "rule", "url")); len(page) == 1 && isPage(page[0]) {
+		out.URL = page[0]
+	}
+	for _, page := range list(m["references"]) {
+		if isPage(page) {
+			out.References = append(out.References, page)
+		}
 	}
 	out.Policy = word(lookup(m, "semgrep.dev", "policy", "slug"))
 	if out.Policy == "" {
@@ -55,6 +77,12 @@ func ParseMetadata(v []byte) Metadata {
 		out.Policy = ""
 	}
 	return out
+}
+
+// origins maps the origins of rules in metadata to stored ones. The server writes starter, import and publish into the
+// rules that it hands out.
+var origins = map[string]string{
+	"starter": "community", "import": "custom", "publish": "custom", "community": "community", "custom": "custom", "pro_rules": "pro_rules",
 }
 
 // lookup returns a value under nested keys, or under keys that are joined by dots.
@@ -74,6 +102,26 @@ func lookup(m map[string]any, path ...string) any {
 		}
 	}
 	return nil
+}
+
+// condition is a text of several sentences.
+func condition(value any) string {
+	s, _ := value.(string)
+	return plain(strings.TrimSpace(s), maxMessage)
+}
+
+// day reads the date of a time or of a date alone.
+func day(text string) time.Time {
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if at, err := time.Parse(layout, text); err == nil && at.Year() >= 1970 && at.Year() <= 9999 {
+			return at.UTC()
+		}
+	}
+	return time.Time{}
+}
+
+func isPage(text string) bool {
+	return strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "http://")
 }
 
 func word(value any) string {
@@ -100,7 +148,7 @@ func list(value any) (words []string) {
 
 func product(w string) string {
 	switch w = strings.ToLower(w); w {
-	case vocabulary.SAST, vocabulary.SCA, vocabulary.Secrets:
+	case vocabulary.SAST, vocabulary.SCA, vocabulary.Secrets, vocabulary.AISAST:
 		return w
 	}
 	return ""

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
+	"time"
 
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 )
@@ -25,6 +27,8 @@ type Options struct {
 	// SecretRules are the rules of the deployment that look for secrets, with their messages as written. The message of
 	// a finding has code filled in.
 	SecretRules map[string]string
+	// Commit is the scanned commit, if it is known.
+	Commit string
 }
 
 // Summary is the outcome of reading results.
@@ -32,19 +36,21 @@ type Summary struct {
 	Findings, Ignored int
 	// Problems describes for people what could not be used. It never quotes the document.
 	Problems []string
+	// CommitTime is when the scanned commit was made; zero if unknown.
+	CommitTime time.Time
 }
 
 // results converts one document to frames.
 type results struct {
-	doc           *document
-	options       Options
-	emit          func(*storev1.ScannerFrame) error
-	coverage      *storev1.ScannerCoverage
-	coverageBytes int64          // bytes of coverage
-	rules         map[string]int // the largest size of each
-	ofRules       int64          // their sum
-	summary       Summary
-	unusable      int
+	doc        *document
+	options    Options
+	emit       func(*storev1.ScannerFrame) error
+	coverage   *storev1.ScannerCoverage
+	incomplete *incomplete    // counts the bytes of the coverage
+	rules      map[string]int // the largest size of each
+	ofRules    int64          // their sum
+	summary    Summary
+	unusable   int
 }
 
 // ReadResults reads the body of POST …/results. It passes findings, dependencies and, at the end, the coverage to emit.
@@ -52,6 +58,7 @@ type results struct {
 // [LimitError], or errors of src and emit.
 func ReadResults(ctx context.Context, src io.Reader, o Options, emit func(*storev1.ScannerFrame) error) (Summary, error) {
 	r := &results{doc: newDocument(ctx, src, o.Limits), options: o, emit: emit, coverage: &storev1.ScannerCoverage{}, rules: map[string]int{}}
+	r.incomplete = &incomplete{doc: r.doc, coverage: r.coverage}
 	if err := r.doc.root(r.member); err != nil {
 		return Summary{}, err
 	}
@@ -72,11 +79,13 @@ func (r *results) member(name string) error {
 	case "renamed_paths":
 		return r.paths(&r.coverage.RenamedPaths)
 	case "skipped_paths":
-		return r.paths(&r.coverage.SkippedPaths)
+		return r.incomplete.skipped()
 	case "rule_ids":
 		return r.paths(&r.coverage.RuleIds)
 	case "skipped_subprojects":
-		return r.subprojects()
+		return r.incomplete.subprojects()
+	case "contributions":
+		return r.contributions()
 	case "dependencies":
 		return lockfiles(r.doc, r.emit)
 	default:
@@ -132,20 +141,33 @@ func (r *results) countRule(f *storev1.ScannerFinding) error {
 	return nil
 }
 
-// subprojects reads the subprojects with unknown dependencies: their names, or the paths that describe them.
-func (r *results) subprojects() error {
+// contributions reads the commits of the last weeks, and keeps the time of the scanned one. It has a zone, unlike the
+// time that opens a scan.
+func (r *results) contributions() error {
 	return r.doc.array(func(int) error {
-		var value raw
-		if problem, err := r.doc.item(&value); err != nil || problem != "" {
+		var w struct {
+			Commit text `json:"commit_hash"`
+			At     text `json:"commit_timestamp"`
+		}
+		if _, err := r.doc.item(&w); err != nil {
 			return err
 		}
-		for _, path := range pathsIn(value) {
-			if err := r.keep(&r.coverage.SkippedSubprojects, path); err != nil {
-				return err
-			}
+		if r.options.Commit != "" && string(w.Commit) == r.options.Commit {
+			r.summary.CommitTime = CommitTime(string(w.At))
 		}
 		return nil
 	})
+}
+
+// CommitTime reads the time of a commit. Without a zone it is taken for UTC, which most CI runners use. The result is
+// zero for anything else.
+func CommitTime(text string) time.Time {
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05"} {
+		if at, err := time.Parse(layout, strings.Replace(text, " ", "T", 1)); err == nil {
+			return at
+		}
+	}
+	return time.Time{}
 }
 
 // paths reads a list of paths or of rule ids. Elements that are not strings are skipped.
@@ -162,13 +184,4 @@ func (r *results) paths(list *[]string) error {
 	})
 }
 
-func (r *results) keep(list *[]string, path string) error {
-	path = plain(path, maxName)
-	if r.coverageBytes += int64(len(path)) + 16; r.coverageBytes > r.doc.limits.MaxPathBytes {
-		return &LimitError{fmt.Sprintf("paths and rule ids have more than %d bytes", r.doc.limits.MaxPathBytes)}
-	}
-	if path != "" {
-		*list = append(*list, path)
-	}
-	return nil
-}
+func (r *results) keep(list *[]string, path string) error { return r.incomplete.keep(list, path) }

@@ -221,8 +221,11 @@ func TestCompletion(t *testing.T) {
 	frames := 0
 	c, err := ReadCompletion(t.Context(), strings.NewReader(`{"stats":{"findings":3,"errors":["x"],"token":"t","total_time":1.5,"parse_rate":{"py":{"num_targets":1}}},"exit_code":"1",
 		"dependencies":{"a.lock":[{"package":"p"}]},"task_id":null,"final_attempt":true}`), DefaultLimits(), func(*storev1.ScannerFrame) error { frames++; return nil })
-	if err != nil || c.ExitCode != 1 || !c.Final || frames != 2 || c.Lockfiles != 2 || len(c.Stats) != 3 || c.Stats["total_time"] != 1.5 {
+	if err != nil || c.ExitCode != 1 || !c.Final || frames != 3 || c.Lockfiles != 2 || len(c.Stats) != 3 || c.Stats["total_time"] != 1.5 {
 		t.Errorf("%+v, %v", c, err)
+	}
+	if c.Incomplete.GetFailure() != failedNameless || len(c.Incomplete.GetPartlyParsed()) != 1 {
+		t.Errorf("%v", c.Incomplete)
 	}
 	if _, err := ReadCompletion(t.Context(), strings.NewReader("{"), DefaultLimits(), nil); err == nil {
 		t.Error("a cut body is taken")
@@ -244,6 +247,13 @@ func TestMetadataForms(t *testing.T) {
 	m := ParseMetadata([]byte(`{"sca-fix-versions":[{"minimist":"0.2.4"},{"minimist":"1.2.6"},"x",{"left-pad":2}],"semgrep.dev.policy.slug":"other"}`))
 	if want := []Fix{{"left-pad", "2"}, {"minimist", "0.2.4"}, {"minimist", "1.2.6"}}; !slices.Equal(m.Fixes, want) || m.Policy != "" {
 		t.Errorf("%+v", m)
+	}
+	for word, want := range map[string]string{
+		"starter": "community", "import": "custom", "publish": "custom", "community": "community", "pro_rules": "pro_rules", "custom": "custom", "other": "",
+	} {
+		if m := ParseMetadata([]byte(`{"semgrep.dev":{"rule":{"origin":"` + word + `"}}}`)); m.Origin != want {
+			t.Errorf("origin %s: %q, want %q", word, m.Origin, want)
+		}
 	}
 	for _, raw := range []string{"", "null", "[]", "{", `{"cwe":{}}`} {
 		if m := ParseMetadata([]byte(raw)); m.CWE != nil {

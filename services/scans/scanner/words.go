@@ -34,6 +34,19 @@ func (n *number) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return err
 }
 
+// count is a number of bytes. It reads the same forms as number.
+type count int64
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (n *count) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	v, err := scalar(dec)
+	*n = 0
+	if f, bad := strconv.ParseFloat(strings.TrimSpace(v), 64); bad == nil && math.Abs(f) < 1<<53 {
+		*n = count(f)
+	}
+	return err
+}
+
 // flag is a boolean, also as a string; anything else is false.
 type flag bool
 

@@ -35,6 +35,7 @@ var forms = []form{
 	{[]string{"/fp"}, lifecycle.Ignored, "false_positive"},
 	{[]string{"/ar"}, lifecycle.Ignored, "acceptable_risk"},
 	{[]string{"/other"}, lifecycle.Ignored, lifecycle.NoTriageReason},
+	{[]string{"/ignore"}, lifecycle.Ignored, lifecycle.NoTriageReason},
 	{[]string{"/open"}, lifecycle.Reopened, ""},
 	{[]string{"/semgrep", "ignore"}, lifecycle.Ignored, lifecycle.NoTriageReason},
 	{[]string{"/semgrep", "open"}, lifecycle.Reopened, ""},

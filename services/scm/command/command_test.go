@@ -13,6 +13,7 @@ func TestParse(t *testing.T) {
 		"  /FP\tinput\r\nis a constant\n":          {"ignored", "false_positive", "input\nis a constant"},
 		"/ar behind the VPN":                       {"ignored", "acceptable_risk", "behind the VPN"},
 		"/other generated code":                    {"ignored", "no_triage_reason", "generated code"},
+		"/ignore generated code":                   {"ignored", "no_triage_reason", "generated code"},
 		"/open":                                    {"reopened", "", ""},
 		"/open it is reachable after all":          {"reopened", "", "it is reachable after all"},
 		"/semgrep ignore test fixture":             {"ignored", "no_triage_reason", "test fixture"},
@@ -25,7 +26,7 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", " ", "/", "/fpx no", "looks like a /fp to me", "> /fp quoted", "/ fp no", "/semgrep", "/semgrep ignored x", "/ignore x", "/openx", "`/fp x`",
+		"", " ", "/", "/fpx no", "looks like a /fp to me", "> /fp quoted", "/ fp no", "/semgrep", "/semgrep ignored x", "/ignored x", "/openx", "`/fp x`",
 	} {
 		if got, ok, err := Parse(text); ok || err != nil {
 			t.Errorf("Parse(%q) = %+v, %t, %v; want no command", text, got, ok, err)

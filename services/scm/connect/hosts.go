@@ -87,9 +87,31 @@ func (c *Hosts) OpenWith(ctx context.Context, with Credentials) (host.Host, erro
 	if err != nil {
 		return nil, err
 	}
-	return acting.InstallationIn(ctx, with.Namespace)
+	found, err := acting.InstalledIn(ctx, with.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.NoteInstallation(ctx, app, with.Namespace, found); err != nil {
+		return nil, err
+	}
+	return acting.OpenInstalled(ctx, found)
 }
 
+// Callable rejects connections that a job could not use: no credential, or an unsupported type of host.
+func Callable(row *ent.ScmConfig) error {
+	if err := host.Callable(TypeOf(row.Type), row.BaseURL); err != nil {
+		return err
+	}
+	if !HasCredential(row) {
+		return ErrNoCredential()
+	}
+	return nil
+}
+
+// HasCredential reports whether a connection has an access token or an application.
+func HasCredential(row *ent.ScmConfig) bool { return len(row.AccessToken) > 0 || row.ScmAppID != nil }
+
+// ErrNoCredential is the error of a connection without a credential.
 func ErrNoCredential() error {
 	return &host.Error{Kind: host.Unauthorized, Text: "no access token is stored for this connection: set accessToken"}
 }

@@ -1,14 +1,18 @@
 package host
 
-import "strings"
+import (
+	"iter"
+	"strings"
+)
 
 // Change is new content for one file, to be proposed in a pull (or merge) request.
 type Change struct {
 	// Base and Branch are short names. Branch is created from Base and belongs to Palisade: if it exists, it is
 	// overwritten.
 	Base, Branch string
-	// Path is the file's path. The file must exist on Base.
+	// Path is the file's path. The file must exist on Base, except at GitHub if Create is true.
 	Path    string
+	Create  bool
 	Content []byte
 	// Title is also the first line of the commit message. Text is the description of the request.
 	Title, Text string
@@ -32,3 +36,30 @@ func checkPath(path string) error {
 func tooLargeFile(path string) error {
 	return &Error{Kind: Unsupported, Text: clip(path) + " is not a text file of at most 1 MiB"}
 }
+
+// maxChangedFiles is how many files of a pull request are read. GitHub lists no more.
+const maxChangedFiles = 3000
+
+// changedPaths collects the paths of a pull request's files. total is how many files it has, as the host counts them.
+func changedPaths[T any](files iter.Seq2[T, error], total int, paths func(T) []string) ([]string, error) {
+	if total > maxChangedFiles {
+		return nil, errManyFiles
+	}
+	var out []string
+	n := 0
+	for file, err := range files {
+		if err != nil {
+			return nil, err
+		}
+		if n++; n > maxChangedFiles {
+			break
+		}
+		out = append(out, paths(file)...)
+	}
+	if n != total {
+		return nil, errManyFiles
+	}
+	return out, nil
+}
+
+var errManyFiles = &Error{Kind: Unsupported, Text: "the host does not list all files of the pull request"}

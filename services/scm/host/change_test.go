@@ -2,6 +2,8 @@ package host_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,6 +68,49 @@ func TestProposeAChange(t *testing.T) {
 			change.Path, change.Branch = "app/none.py", "palisade/fix-2-2"
 			if _, err := h.Propose(ctx, c.repository, change); !host.Is(err, host.NotFound) {
 				t.Errorf("a file that there is not: %v", err)
+			}
+		})
+	}
+}
+
+// TestChangedFiles: all files of a request, over several pages and with former names, or an error.
+func TestChangedFiles(t *testing.T) {
+	hub, lab := hosttest.NewGitHub(t), hosttest.NewGitLab(t)
+	requests := map[int64]hosttest.Request{
+		7: {State: "open", Files: []string{"app/db.py", "old.py => new.py"}}, 8: {State: "open"}, 9: {State: "open", Files: []string{"a"}, Uncounted: true},
+		10: {State: "open"},
+	}
+	many := requests[10]
+	for n := range 250 {
+		many.Files = append(many.Files, fmt.Sprintf("f%d", n))
+	}
+	requests[10] = many
+	hub.PullRequests, lab.MergeRequests = requests, requests
+	for name, c := range map[string]struct {
+		h          host.Host
+		repository string
+	}{
+		"github": {open(t, enterprise, hub.URL, hub.Token), "acme/web"}, "gitlab": {open(t, selfManaged, lab.URL, lab.Token), "acme/platform/api"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files, err := c.h.ChangedFiles(t.Context(), c.repository, 7)
+			slices.Sort(files)
+			if files = slices.DeleteFunc(slices.Compact(files), func(f string) bool { return f == "" }); err != nil || !slices.Equal(files, []string{"app/db.py", "new.py", "old.py"}) {
+				t.Errorf("%q %v", files, err)
+			}
+			if files, err := c.h.ChangedFiles(t.Context(), c.repository, 8); err != nil || len(files) != 0 {
+				t.Errorf("no files: %q %v", files, err)
+			}
+			if files, err := c.h.ChangedFiles(t.Context(), c.repository, 9); !host.Is(err, host.Unsupported) {
+				t.Errorf("an incomplete list: %q %v", files, err)
+			}
+			if files, err := c.h.ChangedFiles(t.Context(), c.repository, 10); err != nil || !slices.Contains(files, "f0") || !slices.Contains(files, "f249") {
+				t.Errorf("several pages: %d files, %v", len(files), err)
+			}
+			for number, want := range map[int64]bool{7: true, 1: false} {
+				if pull, err := c.h.PullRequest(t.Context(), c.repository, number); err != nil || pull.Open != want || pull.Merged == want {
+					t.Errorf("request %d: %+v %v", number, pull, err)
+				}
 			}
 		})
 	}

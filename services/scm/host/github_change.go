@@ -37,6 +37,27 @@ func (h *gitHub) content(ctx context.Context, repository, path, ref string) ([]b
 	return []byte(text), file.GetSHA(), nil
 }
 
+// ChangedFiles lists the files of a pull request, and their former names.
+func (h *gitHub) ChangedFiles(ctx context.Context, repository string, number int64) ([]string, error) {
+	owner, name, err := splitRepository(repository)
+	if err != nil {
+		return nil, err
+	}
+	pull, _, err := h.client.PullRequests.Get(ctx, owner, name, int(number))
+	if err != nil {
+		return nil, gitHubError(err)
+	}
+	if pull.ChangedFiles == nil {
+		return nil, malformed("the host's answer is not a pull request of GitHub", nil)
+	}
+	files := paged(gitHubPages(func(n int) ([]*github.CommitFile, *github.Response, error) {
+		return h.client.PullRequests.ListFiles(ctx, owner, name, int(number), &github.ListOptions{Page: n, PerPage: pageSize})
+	}))
+	return changedPaths(files, pull.GetChangedFiles(), func(f *github.CommitFile) []string {
+		return []string{f.GetFilename(), f.GetPreviousFilename()}
+	})
+}
+
 // Propose creates the branch, the commit and the pull request, each unless it exists.
 func (h *gitHub) Propose(ctx context.Context, repository string, change Change) (PullRequest, error) {
 	owner, name, err := splitRepository(repository)
@@ -74,12 +95,16 @@ func (h *gitHub) commit(ctx context.Context, owner, name string, change Change) 
 		return err
 	}
 	old, sha, err := h.content(ctx, owner+"/"+name, change.Path, change.Branch)
+	file := &github.RepositoryContentFileOptions{Message: &change.Title, Content: change.Content, SHA: &sha, Branch: &change.Branch}
+	if Is(err, NotFound) && change.Create {
+		file.SHA = nil
+		_, _, err = h.client.Repositories.CreateFile(ctx, owner, name, change.Path, file)
+		return gitHubError(err)
+	}
 	if err != nil || bytes.Equal(old, change.Content) {
 		return err
 	}
-	_, _, err = h.client.Repositories.UpdateFile(ctx, owner, name, change.Path, &github.RepositoryContentFileOptions{
-		Message: &change.Title, Content: change.Content, SHA: &sha, Branch: &change.Branch,
-	})
+	_, _, err = h.client.Repositories.UpdateFile(ctx, owner, name, change.Path, file)
 	return gitHubError(err)
 }
 

@@ -108,6 +108,23 @@ func (h *gitLab) Repositories(ctx context.Context, namespace string) iter.Seq2[R
 	}
 }
 
+// Repository reads one project.
+func (h *gitLab) Repository(ctx context.Context, repository string) (Repository, error) {
+	project, _, err := h.client.Projects.GetProject(repository, nil, gitlab.WithContext(ctx))
+	if err != nil {
+		return Repository{}, gitLabError(err)
+	}
+	if project.ID == 0 || project.PathWithNamespace == "" {
+		return Repository{}, malformed("the host's answer is not a project of GitLab", nil)
+	}
+	return convertGitLabProject(project), nil
+}
+
+// SetActionsSecret is not for GitLab.
+func (h *gitLab) SetActionsSecret(context.Context, string, string, string) error {
+	return &Error{Kind: Unsupported, Text: "secrets for GitHub Actions exist only at GitHub: add the token to the CI variables of the project"}
+}
+
 // gitLabPages adapts a list of the client to paged. X-Next-Page has the page number.
 func gitLabPages[T any](list func(gitlab.ListOptions) ([]T, *gitlab.Response, error)) func(int) ([]T, int, error) {
 	return func(page int) ([]T, int, error) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"strconv"
 
 	gitlab "gitlab.com/gitlab-org/api/client-go"
 )
@@ -31,6 +32,23 @@ func (h *gitLab) content(ctx context.Context, repository, path, ref string) ([]b
 		return nil, "", malformed("the host's answer is not a file of GitLab", err)
 	}
 	return content, file.LastCommitID, nil
+}
+
+// ChangedFiles lists the files of a merge request, with their former names. GitLab counts them as text, with a plus
+// sign if there are too many.
+func (h *gitLab) ChangedFiles(ctx context.Context, repository string, number int64) ([]string, error) {
+	request, _, err := h.client.MergeRequests.GetMergeRequest(repository, number, nil, gitlab.WithContext(ctx))
+	if err != nil {
+		return nil, gitLabError(err)
+	}
+	total, err := strconv.Atoi(request.ChangesCount)
+	if err != nil {
+		return nil, errManyFiles
+	}
+	files := paged(gitLabPages(func(options gitlab.ListOptions) ([]*gitlab.MergeRequestDiff, *gitlab.Response, error) {
+		return h.client.MergeRequests.ListMergeRequestDiffs(repository, number, &gitlab.ListMergeRequestDiffsOptions{ListOptions: options}, gitlab.WithContext(ctx))
+	}))
+	return changedPaths(files, total, func(f *gitlab.MergeRequestDiff) []string { return []string{f.OldPath, f.NewPath} })
 }
 
 // Propose creates the branch with the commit, and the merge request, each unless it exists.

@@ -17,6 +17,8 @@ type Host interface {
 	Check(ctx context.Context, namespace string) (Account, error)
 	// Repositories lists all repositories of a namespace, including subgroups. It ends after an error.
 	Repositories(ctx context.Context, namespace string) iter.Seq2[Repository, error]
+	// Repository reads one repository ("acme/web"). A renamed one is returned with its new name.
+	Repository(ctx context.Context, repository string) (Repository, error)
 	// Subscriptions lists all webhooks of a namespace, including other people's: compare Callback.
 	Subscriptions(ctx context.Context, namespace string) ([]Subscription, error)
 	// Subscribe creates a webhook. Namespaces without webhooks (users) give an error of the kind Unsupported.
@@ -34,12 +36,18 @@ type Host interface {
 	ReplyToReviewComment(ctx context.Context, repository string, number int64, thread, text string) error
 	// PullRequest returns a pull (or merge) request.
 	PullRequest(ctx context.Context, repository string, number int64) (PullRequest, error)
+	// ChangedFiles lists the paths that a pull (or merge) request changes, before and after. It returns all of them or an
+	// error: of the kind Unsupported if the host does not list all.
+	ChangedFiles(ctx context.Context, repository string, number int64) ([]string, error)
 	// File reads a file at a branch, tag or commit. A directory or a file above one megabyte is an error of the kind
 	// Unsupported.
 	File(ctx context.Context, repository, path, ref string) ([]byte, error)
 	// Propose commits a change to a branch and opens a pull request for it. If the branch exists, it updates the branch
 	// and returns the existing pull request.
 	Propose(ctx context.Context, repository string, change Change) (PullRequest, error)
+	// SetActionsSecret creates or replaces a secret of a repository for GitHub Actions. It is an error of the kind
+	// Unsupported at other hosts.
+	SetActionsSecret(ctx context.Context, repository, name, value string) error
 }
 
 // Entity is the kind of a namespace.

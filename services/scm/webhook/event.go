@@ -65,6 +65,8 @@ type Installation struct {
 	// Present is false after deletion.
 	Present   bool
 	Suspended bool
+	// ReadsCode reports whether the application may read code there; nil if the body does not say.
+	ReadsCode *bool `json:",omitempty"`
 	// UpdatedAt is when the host last changed the installation, to the second; zero if the body has no time. It orders
 	// states of an installation, but is not the time of an event: a deletion has the time of the previous change.
 	UpdatedAt time.Time

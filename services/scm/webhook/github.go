@@ -105,6 +105,8 @@ func gitHubInstallation(body []byte) (Event, error) {
 			ID        int64           `json:"id"`
 			Account   gitHubUser      `json:"account"`
 			UpdatedAt json.RawMessage `json:"updated_at"`
+			// Permissions are absent, or have a word for each permission.
+			Permissions map[string]string `json:"permissions"`
 		} `json:"installation"`
 	}](body)
 	if err != nil {
@@ -113,6 +115,10 @@ func gitHubInstallation(body []byte) (Event, error) {
 	e := Event{Kind: Installed, Installation: Installation{
 		ID: p.Installation.ID, Namespace: p.Installation.Account.Login, Present: true, UpdatedAt: gitHubTime(p.Installation.UpdatedAt),
 	}}
+	if p.Installation.Permissions != nil {
+		readsCode := p.Installation.Permissions["contents"] != ""
+		e.Installation.ReadsCode = &readsCode
+	}
 	switch p.Action {
 	case "created", "unsuspend", "new_permissions_accepted":
 	case "suspend":

@@ -148,7 +148,7 @@ func TestParse(t *testing.T) {
 	bot.Comment.Bot, fromApp.Installation.ID = true, 8801
 	cleaned.Comment.Body = "/fp zero"
 	installed := Event{Kind: Installed, Installation: Installation{
-		ID: 8801, Namespace: "acme", Present: true, UpdatedAt: time.Date(2026, 5, 4, 10, 20, 30, 0, time.UTC),
+		ID: 8801, Namespace: "acme", Present: true, UpdatedAt: time.Date(2026, 5, 4, 10, 20, 30, 0, time.UTC), ReadsCode: new(true),
 	}}
 	suspended, deleted, timeless := installed, installed, installed
 	timeless.Installation.UpdatedAt = time.Time{}

@@ -74,7 +74,7 @@ type entry struct {
 
 // entries converts a scan's dependencies to rows, sorted by key. A package that occurs several times in a lockfile with
 // one version becomes one row with the merged data, independent of the order.
-func entries(byLockfile map[string][]Dependency) ([]entry, error) {
+func entries(byLockfile map[string][]Dependency, source string) ([]entry, error) {
 	merged := map[rowKey]*Dependency{}
 	for lockfile, list := range byLockfile {
 		lockfile = clean(lockfile, maxLockfile)
@@ -94,7 +94,7 @@ func entries(byLockfile map[string][]Dependency) ([]entry, error) {
 	}
 	rows := make([]entry, 0, len(merged))
 	for at, d := range merged {
-		row, err := newEntry(at, d)
+		row, err := newEntry(at, d, source)
 		if err != nil {
 			return nil, err
 		}
@@ -118,10 +118,10 @@ func merge(into *Dependency, d Dependency) {
 	into.Children = append(into.Children, d.Children...)
 }
 
-func newEntry(at rowKey, d *Dependency) (entry, error) {
+func newEntry(at rowKey, d *Dependency, source string) (entry, error) {
 	licenses, children := cleanAll(d.Licenses, maxText), cleanAll(d.Children, maxText)
 	content, err := proto.MarshalOptions{Deterministic: true}.Marshal(&storev1.DependencyContent{
-		ManifestPath: d.ManifestPath, Line: int32(min(d.Line, 1<<30)), ResolvedUrl: d.ResolvedURL, Licenses: licenses, Children: children,
+		ManifestPath: d.ManifestPath, Line: int32(min(d.Line, 1<<30)), ResolvedUrl: d.ResolvedURL, Licenses: licenses, Children: children, Source: source,
 	})
 	if err != nil {
 		return entry{}, err

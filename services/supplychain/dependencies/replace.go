@@ -8,10 +8,12 @@ import (
 	"strings"
 
 	entsql "entgo.io/ent/dialect/sql"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/dependency"
 	"github.com/palisade/palisade/ent/tenant"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -28,7 +30,9 @@ type Scan struct {
 	DeploymentID, ProjectID, ScanID int64
 	// At is the time of the report, in microseconds since 1970.
 	At int64
-	// Complete: the scan looked for all lockfiles, so lockfiles that it does not name are gone.
+	// Source is the tool and category of a bill of materials; empty for scanners that read lockfiles.
+	Source string
+	// Complete: the scan looked for all lockfiles, so those of its source that it does not name are gone.
 	Complete bool
 	// Skipped lists subprojects with dependencies that the scan could not resolve, each by its directory, lockfile or
 	// manifest. Their lockfiles stay unchanged if the scan does not name them.
@@ -43,7 +47,7 @@ func Replace(ctx context.Context, st *store.Store, tx *ent.Tx, scan Scan, byLock
 		return nil
 	}
 	ctx = tenant.NewContext(ctx, scan.DeploymentID)
-	wanted, err := entries(byLockfile)
+	wanted, err := entries(byLockfile, scan.Source)
 	if err != nil {
 		return err
 	}
@@ -67,7 +71,7 @@ func Replace(ctx context.Context, st *store.Store, tx *ent.Tx, scan Scan, byLock
 	})
 	gone := make([]int64, 0, len(known))
 	for at, row := range known {
-		if named[at.lockfile] || scan.Complete && !unresolved(at.lockfile, scan.Skipped) {
+		if named[at.lockfile] || scan.Complete && sourceOf(row) == scan.Source && !unresolved(at.lockfile, scan.Skipped) {
 			gone = append(gone, row.ID)
 		}
 	}
@@ -82,6 +86,15 @@ func Replace(ctx context.Context, st *store.Store, tx *ent.Tx, scan Scan, byLock
 		return err
 	}
 	return write(ctx, st, tx, scan, changed)
+}
+
+// sourceOf is the source of a stored dependency. What cannot be read belongs to scanners, which replace it.
+func sourceOf(row *ent.Dependency) string {
+	var content storev1.DependencyContent
+	if err := proto.Unmarshal(row.Content, &content); err != nil {
+		return ""
+	}
+	return content.GetSource()
 }
 
 func (e entry) equals(row *ent.Dependency) bool {

@@ -24,11 +24,20 @@ func (e *Engine) Begin(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs, run *e
 	if err != nil {
 		return err
 	}
-	if err := e.ready(p); err != nil {
+	if err := e.ready(ctx, tx, p); err != nil {
 		return err
 	}
 	w := &transition{engine: e, tx: tx, queue: queueOf(ctx, queue), leasedAttempt: &leasedAttempt{program: p}, run: run}
 	return w.begin(ctx, []newTask{{step: p.graph.Start()}})
+}
+
+// Ready returns an error that a caller understands if a run of the version could not begin now.
+func (e *Engine) Ready(ctx context.Context, tx *ent.Tx, versionID int64) error {
+	p, err := e.program(ctx, versionID)
+	if err != nil {
+		return err
+	}
+	return e.ready(ctx, tx, p)
 }
 
 // Needs is the minimum number of tasks of a run of a version: the initial plan of a new run. It is an error if that
@@ -47,10 +56,10 @@ func (e *Engine) Needs(ctx context.Context, versionID int64) (int64, error) {
 }
 
 // ready rejects a plan with steps that this server cannot run.
-func (e *Engine) ready(p *program) error {
+func (e *Engine) ready(ctx context.Context, tx *ent.Tx, p *program) error {
 	for _, name := range p.graph.Names() {
 		if kind := e.kinds[p.graph.Step(name).GetUses()]; kind.Ready != nil {
-			if err := kind.Ready(); err != nil {
+			if err := kind.Ready(ctx, tx.Client()); err != nil {
 				return err
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/workflowattempt"
 	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/internal/llm"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/workflows/expression"
 	"github.com/palisade/palisade/services/workflows/schedule"
@@ -253,7 +254,7 @@ func (w *transition) settle(ctx context.Context, done outcome, cost float64) err
 func (w *transition) exhausted() string {
 	budget := w.run.BudgetCredits
 	switch {
-	case budget > 0 && w.run.CostCredits > budget:
+	case budget > 0 && llm.Money(w.run.CostCredits) > budget:
 		return fmt.Sprintf("the budget of %g credits is used up", budget)
 	case w.run.Revision > 2*maxAttempts: // an attempt's start and its end each increment it
 		return fmt.Sprintf("the run has made more than %d attempts", maxAttempts)

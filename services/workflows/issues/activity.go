@@ -46,7 +46,7 @@ func Activity(before, after *ent.AgenticIssue) *workflowsv1.IssueActivity {
 		old.TriageReason, out.NewValues.TriageReason = TriageReason(before.TriageReason), TriageReason(after.TriageReason)
 	}
 	if note("triaged_at", value(before.TriagedAt) != value(after.TriagedAt)) {
-		old.TriagedAt, out.NewValues.TriagedAt = timestamp(before.TriagedAt), timestamp(after.TriagedAt)
+		old.TriagedAt, out.NewValues.TriagedAt = store.Timestamp(before.TriagedAt), store.Timestamp(after.TriagedAt)
 	}
 	if len(out.ChangedFields.Paths) == 0 {
 		return nil
@@ -59,13 +59,6 @@ func value(micros *int64) int64 {
 		return 0
 	}
 	return *micros
-}
-
-func timestamp(micros *int64) *timestamppb.Timestamp {
-	if micros == nil {
-		return nil
-	}
-	return timestamppb.New(store.Time(*micros))
 }
 
 // Record stores one activity for each of the issues.

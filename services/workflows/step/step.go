@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/palisade/palisade/ent"
 )
 
 // Kind is a kind of step (its "uses").
@@ -18,9 +20,9 @@ type Kind struct {
 	Doc string
 	// Check rejects parameters with which the step can never work. Texts may still contain ${{ expressions }}.
 	Check func(with map[string]any) error
-	// Ready returns the error for starting a run with such a step if the server lacks a dependency. Nil means no
-	// dependencies.
-	Ready func() error
+	// Ready returns the error for starting a run with such a step if the server or the context's deployment lacks
+	// something. Nil means that it needs nothing.
+	Ready func(ctx context.Context, db *ent.Client) error
 	// Run runs the step. It is nil for external steps: an internal service claims them.
 	Run func(ctx context.Context, call Call) (Result, error)
 }

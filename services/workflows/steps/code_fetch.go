@@ -13,6 +13,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/scm/clone"
 	"github.com/palisade/palisade/services/workflows/codeunit"
 	"github.com/palisade/palisade/services/workflows/step"
@@ -104,6 +105,7 @@ func fetch(n Needs) step.Kind {
 	return step.Kind{
 		Name: "code.fetch", Doc: "Fetches the project's code at a ref and divides it into units: {commit, ref, files, skipped, units: [{index, taskId, artifact, files, bytes}]}.",
 		Check: checked[fetchParameters](),
+		Ready: connected,
 		Run: func(ctx context.Context, call step.Call) (step.Result, error) {
 			p, err := decodeParameters[fetchParameters](call)
 			if err != nil {
@@ -125,6 +127,15 @@ func fetch(n Needs) step.Kind {
 			return result, err
 		},
 	}
+}
+
+// connected refuses runs in a deployment without any connection: code is read through connections only.
+func connected(ctx context.Context, db *ent.Client) error {
+	any, err := db.ScmConfig.Query().Exist(ctx)
+	if err == nil && !any {
+		err = apierr.FailedPrecondition("no source-code host is connected, so no code can be read: connect one")
+	}
+	return err
 }
 
 func (n Needs) fetch(ctx context.Context, call step.Call, p fetchParameters) (step.Result, error) {

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc/status"
 
+	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/services/internal/llm"
 	"github.com/palisade/palisade/services/workflows/step"
 )
@@ -68,7 +69,7 @@ func ask(model *llm.Provider) step.Kind {
 	return step.Kind{
 		Name: "llm", Doc: "Asks the language model; with a schema, the output is an answer that fits it, else the text.",
 		Check: checked[askParameters](),
-		Ready: func() error {
+		Ready: func(context.Context, *ent.Client) error {
 			if !model.Configured() {
 				return llm.ErrNotConfigured
 			}

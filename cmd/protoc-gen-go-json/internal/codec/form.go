@@ -29,7 +29,14 @@ func (f formed) check(variantBy protoreflect.FieldDescriptor) error {
 	if f.form.Raw && (f.Desc.Kind() != protoreflect.BytesKind || f.Desc.IsList() || f.form.Unset != annotations.UnsetDefault) {
 		return fmt.Errorf("%s: json.raw is for single bytes without json.unset, got %s", name, describe(f.Desc))
 	}
-	if len(f.form.Variants) == 0 {
+	if len(f.form.NumberVariants) > 0 && (!holds64Bit(f.Desc) || f.form.Number || len(f.form.Variants) > 0) {
+		return fmt.Errorf("%s: json.number_variants is for 64-bit integers without number and variants, got %s",
+			name, describe(f.Desc))
+	}
+	if len(f.form.VariantsIfSet) > 0 && len(f.form.Variants) == 0 {
+		return fmt.Errorf("%s: json.variants_if_set needs json.variants", name)
+	}
+	if len(f.form.Variants) == 0 && len(f.form.NumberVariants) == 0 {
 		return nil
 	}
 	if variantBy == nil {

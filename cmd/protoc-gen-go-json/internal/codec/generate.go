@@ -2,6 +2,7 @@ package codec
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -136,20 +137,37 @@ func (g *generator) fields(m *protogen.Message) ([]formed, *protogen.Field, erro
 	return shown, variantBy, nil
 }
 
-// variantField writes a field inside the condition that the value has one of the field's variants.
+// variantField writes a field for the variants that have it, and as a number for those in which it is one.
 func (g *generator) variantField(f formed, variantBy *protogen.Field) {
-	if len(f.form.Variants) == 0 {
+	variants := slices.Concat(f.form.Variants, f.form.NumberVariants) // a field has one of them
+	if len(variants) == 0 {
 		g.field(f)
 		return
 	}
-	quoted := make([]string, len(f.form.Variants))
-	for i, variant := range f.form.Variants {
-		quoted[i] = strconv.Quote(variant)
-	}
 	g.P("switch x.", variantBy.GoName, " {")
-	g.P("case ", strings.Join(quoted, ", "), ":")
+	g.P("case ", quoted(variants), ":")
+	if len(f.form.NumberVariants) > 0 {
+		number := f
+		number.form.Number = true
+		g.field(number)
+		g.P("default:")
+	}
 	g.field(f)
+	if len(f.form.VariantsIfSet) > 0 {
+		g.P("case ", quoted(f.form.VariantsIfSet), ":")
+		f.form.Unset = annotations.UnsetOmit
+		g.field(f)
+	}
 	g.P("}")
+}
+
+// quoted returns a list of Go literals.
+func quoted(texts []string) string {
+	list := make([]string, len(texts))
+	for i, text := range texts {
+		list[i] = strconv.Quote(text)
+	}
+	return strings.Join(list, ", ")
 }
 
 // key returns the Go literal of `,"name":` plus the rest: the start of every member.

@@ -38,6 +38,12 @@ func TestGenerateRefuses(t *testing.T) {
 		"variants on the variant": {
 			`message M { option (palisade.options.v1.variant_by) = "f"; string f = 1 [(palisade.options.v1.json).variants = "a"]; }`,
 			"palisade.bad.v1.M.f: the field that holds the variant cannot itself have json.variants"},
+		"number variants of a text": {
+			`message M { option (palisade.options.v1.variant_by) = "k"; string k = 1; string f = 2 [(palisade.options.v1.json).number_variants = "a"]; }`,
+			"palisade.bad.v1.M.f: json.number_variants is for 64-bit integers without number and variants, got string"},
+		"number variants without variant_by": {
+			`message M { int64 f = 1 [(palisade.options.v1.json).number_variants = "a"]; }`,
+			"palisade.bad.v1.M.f: json.variants needs variant_by on message palisade.bad.v1.M"},
 		"nested message": {
 			`message Outer { message M { string f = 1 [(palisade.options.v1.json).number = true]; } }`,
 			"palisade.bad.v1.Outer.M.f"},

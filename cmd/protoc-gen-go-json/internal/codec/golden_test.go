@@ -186,12 +186,12 @@ func optionCases() cases {
 			`,"nullString":"n","nullBytes":"Yg==","nullColor":"COLOR_RED","nullList":["COLOR_UNSPECIFIED"],"nullMap":{"":""},` +
 			`"nullMessage":{"more":[]},"nullTime":"2026-05-04T10:20:30.123456Z","nullOptional":0,"nullOptionalColor":null,` +
 			`"objectMessage":{"more":[]},"objectStruct":{},"objectMap":{"a":"b"},"objectForeign":{}}`},
-		"variant none":    {&testpb.Animal{Name: "n", Legs: 4, Wings: "w", Tricks: []string{"t"}}, `{"name":"n"}`},
-		"variant unknown": {&testpb.Animal{Species: "fish", Legs: 4}, `{"name":""}`},
-		"variant cat":     {&testpb.Animal{Species: "cat", Tricks: []string{"t"}}, `{"name":"","legs":0}`},
-		"variant dog":     {&testpb.Animal{Species: "dog", Legs: 4, Wings: "w"}, `{"name":"","legs":4,"tricks":[],"friend":{}}`},
-		"variant bird": {&testpb.Animal{Species: "bird", Legs: 2, Friend: &testpb.Animal{Species: "cat"}},
-			`{"name":"","wings":null,"friend":{"name":"","legs":0}}`},
+		"variant none":    {&testpb.Animal{Name: "n", Legs: 4, Wings: "w", Tricks: []string{"t"}, Ages: []int64{1}}, `{"name":"n","ages":["1"]}`},
+		"variant unknown": {&testpb.Animal{Species: "fish", Legs: 4}, `{"name":"","ages":[]}`},
+		"variant cat":     {&testpb.Animal{Species: "cat", Tricks: []string{"t"}}, `{"name":"","legs":0,"ages":[]}`},
+		"variant dog":     {&testpb.Animal{Species: "dog", Legs: 4, Wings: "w"}, `{"name":"","legs":4,"tricks":[],"friend":{},"ages":[]}`},
+		"variant bird": {&testpb.Animal{Species: "bird", Legs: 2, Friend: &testpb.Animal{Species: "cat", Ages: []int64{2}}, Ages: []int64{7}},
+			`{"name":"","wings":null,"friend":{"name":"","legs":0,"ages":["2"]},"ages":[7]}`},
 	}
 }
 

@@ -1408,6 +1408,7 @@ type Animal struct {
 	Wings         string                 `protobuf:"bytes,4,opt,name=wings,proto3" json:"wings,omitempty"`
 	Tricks        []string               `protobuf:"bytes,5,rep,name=tricks,proto3" json:"tricks,omitempty"`
 	Friend        *Animal                `protobuf:"bytes,6,opt,name=friend,proto3" json:"friend,omitempty"`
+	Ages          []int64                `protobuf:"varint,7,rep,packed,name=ages,proto3" json:"ages,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1480,6 +1481,13 @@ func (x *Animal) GetTricks() []string {
 func (x *Animal) GetFriend() *Animal {
 	if x != nil {
 		return x.Friend
+	}
+	return nil
+}
+
+func (x *Animal) GetAges() []int64 {
+	if x != nil {
+		return x.Ages
 	}
 	return nil
 }
@@ -1991,7 +1999,7 @@ const file_codectest_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x10\n" +
 	"\x0e_null_optionalB\x16\n" +
-	"\x14_null_optional_color\"\xf8\x01\n" +
+	"\x14_null_optional_color\"\x98\x02\n" +
 	"\x06Animal\x12\x18\n" +
 	"\aspecies\x18\x01 \x01(\tR\aspecies\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\"\n" +
@@ -1999,7 +2007,9 @@ const file_codectest_proto_rawDesc = "" +
 	"\x1a\x03cat\x1a\x03dogR\x04legs\x12\"\n" +
 	"\x05wings\x18\x04 \x01(\tB\f\x92\xb5\x18\b\x10\x02\x1a\x04birdR\x05wings\x12!\n" +
 	"\x06tricks\x18\x05 \x03(\tB\t\x92\xb5\x18\x05\x1a\x03dogR\x06tricks\x12H\n" +
-	"\x06friend\x18\x06 \x01(\v2\x1d.palisade.codectest.v1.AnimalB\x11\x92\xb5\x18\r\x10\x03\x1a\x03dog\x1a\x04birdR\x06friend:\v\xa2\xb5\x18\aspecies\"\xb5\x01\n" +
+	"\x06friend\x18\x06 \x01(\v2\x1d.palisade.codectest.v1.AnimalB\x11\x92\xb5\x18\r\x10\x03\x1a\x03dog\x1a\x04birdR\x06friend\x12\x1e\n" +
+	"\x04ages\x18\a \x03(\x03B\n" +
+	"\x92\xb5\x18\x06*\x04birdR\x04ages:\v\xa2\xb5\x18\aspecies\"\xb5\x01\n" +
 	"\x05Names\x12(\n" +
 	"\x0fsnake_case_kept\x18\x01 \x01(\tR\x0fsnake_case_kept\x12\x1d\n" +
 	"\n" +

@@ -499,6 +499,14 @@ func (x *Animal) AppendJSON(b []byte) []byte {
 			b = append(b, `,"friend":{}`...)
 		}
 	}
+	switch x.Species {
+	case "bird":
+		b = append(b, `,"ages":`...)
+		b = jsonappend.List(b, x.Ages, jsonappend.Int64)
+	default:
+		b = append(b, `,"ages":`...)
+		b = jsonappend.List(b, x.Ages, jsonappend.QuotedInt64)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 

@@ -24,6 +24,7 @@ type binding struct {
 	body         string // as in google.api.http: "", "*" or a field
 	responseBody string
 	upload       bool
+	events       bool // answers with server-sent events too
 	bodyToo      bool // another binding has the whole request as its body
 }
 
@@ -35,7 +36,7 @@ func (b *builder) bindings(method *protogen.Method) ([]binding, error) {
 		return nil, err
 	}
 	mapping, _ := proto.GetExtension(method.Desc.Options(), httpannotations.E_Http).(*httpannotations.HttpRule)
-	if mapping == nil && rule.UploadPath == "" {
+	if mapping == nil && rule.UploadPath == "" && rule.EventsPath == "" {
 		return nil, nil
 	}
 	if !found {
@@ -47,6 +48,13 @@ func (b *builder) bindings(method *protogen.Method) ([]binding, error) {
 			return nil, fmt.Errorf("%s: upload_path is for client-streaming RPCs without google.api.http", name)
 		}
 		first.verb, first.template, first.upload = http.MethodPost, rule.UploadPath, true
+		return []binding{first}, nil
+	}
+	if rule.EventsPath != "" {
+		if mapping != nil || !method.Desc.IsStreamingServer() || method.Desc.IsStreamingClient() {
+			return nil, fmt.Errorf("%s: events_path is for server-streaming RPCs without google.api.http", name)
+		}
+		first.verb, first.template, first.events = http.MethodGet, rule.EventsPath, true
 		return []binding{first}, nil
 	}
 	if method.Desc.IsStreamingClient() || method.Desc.IsStreamingServer() {

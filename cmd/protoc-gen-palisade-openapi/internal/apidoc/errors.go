@@ -1,7 +1,9 @@
 package apidoc
 
 import (
+	_ "embed"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -23,34 +25,78 @@ const (
 var errorTexts = map[int]string{
 	http.StatusBadRequest:            "A parameter or the body is not valid. The text names the field, the value and what is allowed.",
 	http.StatusUnauthorized:          "The credential is missing, malformed, unknown, expired or revoked.",
-	http.StatusForbidden:             "The credential is valid, but its role or its kind does not allow the operation.",
-	http.StatusNotFound:              "The resource does not exist, or the credential may not see it.",
-	http.StatusConflict:              "The change conflicts with the stored state.",
+	http.StatusForbidden:             "The credential is valid, but its role, its kind or a decision of the operation does not allow it.",
+	http.StatusNotFound:              "The resource does not exist, the credential may not see it, or the API token lacks a scope (code SCOPE_MISSING).",
+	http.StatusRequestTimeout:        "The body arrived too slowly.",
+	http.StatusConflict:              "The change conflicts with the stored state, or the name is taken.",
+	http.StatusGone:                  "The deployment uses a newer service for this (code DEPLOYMENT_MIGRATED).",
 	http.StatusRequestEntityTooLarge: "The body is larger than allowed.",
+	http.StatusPreconditionRequired:  "The operation needs the header If-Match.",
 	http.StatusTooManyRequests:       "Too many requests; Retry-After says when to retry.",
 	http.StatusInternalServerError:   "The server failed. Search the log for the request id.",
+	http.StatusNotImplemented:        "The operation is declared, but not implemented. The text says why.",
 	http.StatusServiceUnavailable:    "The server is starting, stopping or overloaded; retry.",
 	http.StatusGatewayTimeout:        "The request took longer than allowed.",
+	http.StatusInsufficientStorage:   "The disk of the server, or of its database, is full; Retry-After says when to retry.",
 }
 
-// errorStatuses returns the errors of an operation.
+// handlerReasons are the reasons of errors that the handler of each RPC can return: the output of .ci/tools/apierrors.
+//
+//go:embed reasons.tsv
+var handlerReasons string
+
+// reasonStatuses are the statuses of reasons. Any other reason means an invalid request.
+var reasonStatuses = map[string]int{
+	"UNAUTHENTICATED": http.StatusUnauthorized, "SCHEME_NOT_ACCEPTED": http.StatusForbidden, "PERMISSION_DENIED": http.StatusForbidden,
+	"NOT_FOUND": http.StatusNotFound, "SCOPE_MISSING": http.StatusNotFound, "NOT_IMPLEMENTED": http.StatusNotImplemented,
+	"CONFLICT": http.StatusConflict, "ALREADY_EXISTS": http.StatusConflict, "RESERVED_SLUG": http.StatusConflict,
+	"DEPLOYMENT_MIGRATED": http.StatusGone, "BODY_TOO_LARGE": http.StatusRequestEntityTooLarge,
+	"PRECONDITION_REQUIRED": http.StatusPreconditionRequired, "RATE_LIMITED": http.StatusTooManyRequests,
+	"DEADLINE_EXCEEDED": http.StatusGatewayTimeout, "UNAVAILABLE": http.StatusServiceUnavailable,
+	"STORAGE_FULL": http.StatusInsufficientStorage, "INTERNAL": http.StatusInternalServerError,
+}
+
+// forEveryRole are the permissions that no role lacks.
+var forEveryRole = []string{permissionPublic, "PERMISSION_AUTHENTICATED", "PERMISSION_READ", "PERMISSION_JOIN"}
+
+// handlerStatuses returns the errors of an RPC's handler.
+func handlerStatuses(rpc string) (statuses []int) {
+	for line := range strings.Lines(handlerReasons) {
+		fields := strings.Split(strings.TrimSpace(line), "\t")
+		if fields[0] != rpc {
+			continue
+		}
+		for _, reason := range fields[1:] {
+			status := reasonStatuses[reason]
+			if status == 0 {
+				status = http.StatusBadRequest
+			}
+			statuses = append(statuses, status)
+		}
+	}
+	return statuses
+}
+
+// errorStatuses returns the errors that an operation can answer: from the server in front of every handler, from the
+// access rule and the request, and from the handler.
 func errorStatuses(bound binding, operation *openapi3.Operation, hasPath bool) []int {
 	statuses := []int{http.StatusTooManyRequests, http.StatusInternalServerError,
 		http.StatusServiceUnavailable, http.StatusGatewayTimeout}
+	statuses = append(statuses, handlerStatuses(string(bound.method.Desc.FullName()))...)
 	if len(operation.Parameters) > 0 || operation.RequestBody != nil {
 		statuses = append(statuses, http.StatusBadRequest)
 	}
 	if bound.rule.Permission != permissionPublic {
-		statuses = append(statuses, http.StatusUnauthorized, http.StatusForbidden)
+		statuses = append(statuses, http.StatusUnauthorized)
 	}
-	if hasPath {
+	if !slices.Contains(forEveryRole, bound.rule.Permission) || len(bound.rule.Schemes) == 1 {
+		statuses = append(statuses, http.StatusForbidden)
+	}
+	if hasPath || slices.Contains(bound.rule.Schemes, "SCHEME_WEB_TOKEN") { // a token without the scope is 404
 		statuses = append(statuses, http.StatusNotFound)
 	}
-	if bound.verb != http.MethodGet {
-		statuses = append(statuses, http.StatusConflict)
-	}
 	if operation.RequestBody != nil {
-		statuses = append(statuses, http.StatusRequestEntityTooLarge)
+		statuses = append(statuses, http.StatusRequestEntityTooLarge, http.StatusRequestTimeout)
 	}
 	return statuses
 }
@@ -74,7 +120,7 @@ func (b *builder) errorComponents(files []*protogen.File) {
 	for status, text := range errorTexts {
 		response := openapi3.NewResponse().WithDescription(text).WithJSONSchemaRef(refTo(errorSchema))
 		switch status {
-		case http.StatusTooManyRequests:
+		case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusInsufficientStorage:
 			response.Headers = openapi3.Headers{retryHeader: {Ref: "#/components/headers/" + retryHeader}}
 		case http.StatusUnauthorized:
 			response.Headers = openapi3.Headers{challenge: {Ref: "#/components/headers/" + challenge}}

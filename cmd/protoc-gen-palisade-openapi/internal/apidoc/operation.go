@@ -91,7 +91,7 @@ func security(bound binding) (*openapi3.SecurityRequirements, error) {
 	return requirements, nil
 }
 
-// request describes the parameters and the body.
+// request describes the parameters and the body. A DELETE with a body has the same fields in the query.
 func (b *builder) request(operation *openapi3.Operation, bound binding, variables []variable) error {
 	for _, v := range variables {
 		parameter, err := b.pathParameter(v)
@@ -104,13 +104,20 @@ func (b *builder) request(operation *openapi3.Operation, bound binding, variable
 		return b.upload(operation, bound, variables)
 	}
 	if bound.body == "*" {
-		return b.body(operation, bound.method.Input, nil)
+		if err := b.body(operation, bound.method.Input, nil); err != nil || bound.verb != http.MethodDelete {
+			return err
+		}
+	}
+	if bound.events {
+		if err := b.headerParameters(operation, bound.method.Input, nil); err != nil {
+			return err
+		}
 	}
 	skip := make(map[*protogen.Field]bool)
 	for _, v := range variables {
 		skip[v.field()] = true
 	}
-	if bound.body != "" {
+	if bound.body != "" && bound.body != "*" {
 		field := fieldNamed(bound.method.Input, bound.body)
 		if field == nil {
 			return fmt.Errorf("%s: body names %q, which is not a field of the request",
@@ -179,6 +186,9 @@ func (b *builder) responses(operation *openapi3.Operation, bound binding, hasPat
 	}
 	if code != http.StatusNoContent {
 		success.Content = openapi3.NewContentWithJSONSchemaRef(schema)
+	}
+	if bound.events {
+		success.Content["text/event-stream"] = openapi3.NewMediaType().WithSchemaRef(schema)
 	}
 	operation.Responses = openapi3.NewResponses(openapi3.WithStatus(code, &openapi3.ResponseRef{Value: success}))
 	for _, status := range errorStatuses(bound, operation, hasPath) {

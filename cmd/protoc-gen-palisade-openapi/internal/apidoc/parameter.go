@@ -10,10 +10,11 @@ import (
 
 func (b *builder) pathParameter(v variable) (*openapi3.Parameter, error) {
 	field := v.field()
-	schema, err := b.parameterSchema(field)
+	schema, err := b.valueSchema(field, false) // 64-bit integers are strings, as in the contract
 	if err != nil {
 		return nil, err
 	}
+	applyRules(schema, field, false)
 	text := comment(field.Comments)
 	if v.slashes {
 		text = sentences(text, "May contain slashes, literally or as %2F.")
@@ -90,5 +91,5 @@ func (b *builder) parameterSchema(field *protogen.Field) (*openapi3.SchemaRef, e
 		schema = array.NewRef()
 	}
 	applyRules(schema, field, false)
-	return schema, nil
+	return withDefault(schema, field), nil
 }

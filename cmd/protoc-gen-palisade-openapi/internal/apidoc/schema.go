@@ -99,12 +99,22 @@ func (b *builder) fieldSchema(field *protogen.Field) (*openapi3.SchemaRef, error
 	if err != nil {
 		return nil, err
 	}
+	if len(form.NumberVariants) > 0 { // a number or a string, as the caller prefers
+		number, err := b.collectionSchema(field, true)
+		if err != nil {
+			return nil, err
+		}
+		schema = openapi3.NewSchemaRef("", &openapi3.Schema{AnyOf: openapi3.SchemaRefs{schema, number}})
+	}
 	if form.Raw { // JSON text of any shape
 		schema = openapi3.NewSchema().NewRef()
 	}
 	text := comment(field.Comments)
 	if len(form.Variants) > 0 {
 		text = sentences(text, "Only in the variants "+strings.Join(form.Variants, ", ")+".")
+		if len(form.VariantsIfSet) > 0 {
+			text = sentences(text, "If it is set, also in "+strings.Join(form.VariantsIfSet, ", ")+".")
+		}
 	}
 	nullable := form.Unset == annotations.UnsetNull
 	if schema.Ref != "" {
@@ -126,7 +136,7 @@ func (b *builder) fieldSchema(field *protogen.Field) (*openapi3.SchemaRef, error
 	if nullable && len(schema.Value.Enum) > 0 {
 		schema.Value.Enum = append(schema.Value.Enum, nil)
 	}
-	return schema, nil
+	return withDefault(schema, field), nil
 }
 
 // collectionSchema wraps the schema of a value in the schema of a list or map.

@@ -55,7 +55,15 @@ func (b *builder) uploadTarget(operation *openapi3.Operation, target *protogen.M
 		operation.AddParameter(openapi3.NewHeaderParameter("Content-Encoding").
 			WithDescription("gzip when the body is compressed.").WithSchema(schema))
 	}
-	for _, field := range target.Fields {
+	if err := b.headerParameters(operation, target, skip); err != nil {
+		return err
+	}
+	return b.queryParameters(operation, target, "", skip, false, nil)
+}
+
+// headerParameters adds a parameter for each field that a header fills, and marks the field in skip unless that is nil.
+func (b *builder) headerParameters(operation *openapi3.Operation, message *protogen.Message, skip map[*protogen.Field]bool) error {
+	for _, field := range message.Fields {
 		name, err := b.reader.Header(field.Desc)
 		if err != nil {
 			return err
@@ -63,7 +71,9 @@ func (b *builder) uploadTarget(operation *openapi3.Operation, target *protogen.M
 		if name == "" {
 			continue
 		}
-		skip[field] = true
+		if skip != nil {
+			skip[field] = true
+		}
 		schema, err := b.parameterSchema(field)
 		if err != nil {
 			return err
@@ -72,7 +82,7 @@ func (b *builder) uploadTarget(operation *openapi3.Operation, target *protogen.M
 			Name: name, In: openapi3.ParameterInHeader, Description: comment(field.Comments), Schema: schema, Deprecated: isDeprecated(field),
 		})
 	}
-	return b.queryParameters(operation, target, "", skip, false, nil)
+	return nil
 }
 
 func rawBody() *openapi3.RequestBody {

@@ -13,6 +13,7 @@ import (
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -150,6 +151,63 @@ func (x AnalysisFailureReason) Number() protoreflect.EnumNumber {
 // Deprecated: Use AnalysisFailureReason.Descriptor instead.
 func (AnalysisFailureReason) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{1}
+}
+
+// State of an analysis.
+type AnalysisStatus int32
+
+const (
+	// Not a state.
+	AnalysisStatus_ANALYSIS_STATUS_UNSPECIFIED AnalysisStatus = 0
+	// Waiting or in progress.
+	AnalysisStatus_ANALYSIS_STATUS_PENDING AnalysisStatus = 1
+	// Done.
+	AnalysisStatus_ANALYSIS_STATUS_DONE AnalysisStatus = 2
+	// Failed.
+	AnalysisStatus_ANALYSIS_STATUS_FAILED AnalysisStatus = 3
+)
+
+// Enum value maps for AnalysisStatus.
+var (
+	AnalysisStatus_name = map[int32]string{
+		0: "ANALYSIS_STATUS_UNSPECIFIED",
+		1: "ANALYSIS_STATUS_PENDING",
+		2: "ANALYSIS_STATUS_DONE",
+		3: "ANALYSIS_STATUS_FAILED",
+	}
+	AnalysisStatus_value = map[string]int32{
+		"ANALYSIS_STATUS_UNSPECIFIED": 0,
+		"ANALYSIS_STATUS_PENDING":     1,
+		"ANALYSIS_STATUS_DONE":        2,
+		"ANALYSIS_STATUS_FAILED":      3,
+	}
+)
+
+func (x AnalysisStatus) Enum() *AnalysisStatus {
+	p := new(AnalysisStatus)
+	*p = x
+	return p
+}
+
+func (x AnalysisStatus) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (AnalysisStatus) Descriptor() protoreflect.EnumDescriptor {
+	return file_palisade_ai_v1_ai_tasks_proto_enumTypes[2].Descriptor()
+}
+
+func (AnalysisStatus) Type() protoreflect.EnumType {
+	return &file_palisade_ai_v1_ai_tasks_proto_enumTypes[2]
+}
+
+func (x AnalysisStatus) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use AnalysisStatus.Descriptor instead.
+func (AnalysisStatus) EnumDescriptor() ([]byte, []int) {
+	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{2}
 }
 
 // Request of CreateCombinedTask. At least one of task.issue_ids and filter is required. With both, a finding must match
@@ -441,7 +499,7 @@ func (x *AnalysisFailure) GetMessage() string {
 // A quota.
 type UsageInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Number of analyses that the deployment requested in this calendar month (UTC).
+	// Number of analyses and fixes that the deployment requested in this calendar month (UTC), without failed ones.
 	Used int64 `protobuf:"varint,1,opt,name=used,proto3" json:"used,omitempty"`
 	// Number of analyses that the deployment may request per month.
 	MaxAllowed    int64 `protobuf:"varint,2,opt,name=max_allowed,json=maxAllowed,proto3" json:"max_allowed,omitempty"`
@@ -493,6 +551,635 @@ func (x *UsageInfo) GetMaxAllowed() int64 {
 	return 0
 }
 
+// Request of GetCombinedTask.
+type GetCombinedTaskRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Deployment.
+	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
+	// Id of the task: groupId of CreateCombinedTask.
+	GroupId       int64 `protobuf:"varint,2,opt,name=group_id,json=groupId,proto3" json:"group_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetCombinedTaskRequest) Reset() {
+	*x = GetCombinedTaskRequest{}
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetCombinedTaskRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetCombinedTaskRequest) ProtoMessage() {}
+
+func (x *GetCombinedTaskRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetCombinedTaskRequest.ProtoReflect.Descriptor instead.
+func (*GetCombinedTaskRequest) Descriptor() ([]byte, []int) {
+	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *GetCombinedTaskRequest) GetDeploymentId() int64 {
+	if x != nil {
+		return x.DeploymentId
+	}
+	return 0
+}
+
+func (x *GetCombinedTaskRequest) GetGroupId() int64 {
+	if x != nil {
+		return x.GroupId
+	}
+	return 0
+}
+
+// Response of GetCombinedTask. It has the analyses of findings that the caller may see.
+type GetCombinedTaskResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The task.
+	Task *CombinedTask `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
+	// Its analyses by id, at most 1,000.
+	Analyses      []*Analysis `protobuf:"bytes,2,rep,name=analyses,proto3" json:"analyses,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetCombinedTaskResponse) Reset() {
+	*x = GetCombinedTaskResponse{}
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetCombinedTaskResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetCombinedTaskResponse) ProtoMessage() {}
+
+func (x *GetCombinedTaskResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetCombinedTaskResponse.ProtoReflect.Descriptor instead.
+func (*GetCombinedTaskResponse) Descriptor() ([]byte, []int) {
+	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *GetCombinedTaskResponse) GetTask() *CombinedTask {
+	if x != nil {
+		return x.Task
+	}
+	return nil
+}
+
+func (x *GetCombinedTaskResponse) GetAnalyses() []*Analysis {
+	if x != nil {
+		return x.Analyses
+	}
+	return nil
+}
+
+// A combined task.
+type CombinedTask struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id.
+	GroupId int64 `protobuf:"varint,1,opt,name=group_id,json=groupId,proto3" json:"group_id,omitempty"`
+	// What each analysis consists of.
+	Chains []Chain `protobuf:"varint,2,rep,packed,name=chains,proto3,enum=palisade.ai.v1.Chain" json:"chains,omitempty"`
+	// When it was created.
+	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	// Number of findings of the task.
+	NumAnalyzed int64 `protobuf:"varint,4,opt,name=num_analyzed,json=numAnalyzed,proto3" json:"num_analyzed,omitempty"`
+	// Number of analyses by state.
+	Analyses      *AnalysisCounts `protobuf:"bytes,5,opt,name=analyses,proto3" json:"analyses,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CombinedTask) Reset() {
+	*x = CombinedTask{}
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CombinedTask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CombinedTask) ProtoMessage() {}
+
+func (x *CombinedTask) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CombinedTask.ProtoReflect.Descriptor instead.
+func (*CombinedTask) Descriptor() ([]byte, []int) {
+	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *CombinedTask) GetGroupId() int64 {
+	if x != nil {
+		return x.GroupId
+	}
+	return 0
+}
+
+func (x *CombinedTask) GetChains() []Chain {
+	if x != nil {
+		return x.Chains
+	}
+	return nil
+}
+
+func (x *CombinedTask) GetCreatedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreatedAt
+	}
+	return nil
+}
+
+func (x *CombinedTask) GetNumAnalyzed() int64 {
+	if x != nil {
+		return x.NumAnalyzed
+	}
+	return 0
+}
+
+func (x *CombinedTask) GetAnalyses() *AnalysisCounts {
+	if x != nil {
+		return x.Analyses
+	}
+	return nil
+}
+
+// Number of analyses by state.
+type AnalysisCounts struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Waiting or in progress.
+	Pending int64 `protobuf:"varint,1,opt,name=pending,proto3" json:"pending,omitempty"`
+	// Done.
+	Done int64 `protobuf:"varint,2,opt,name=done,proto3" json:"done,omitempty"`
+	// Failed.
+	Failed        int64 `protobuf:"varint,3,opt,name=failed,proto3" json:"failed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnalysisCounts) Reset() {
+	*x = AnalysisCounts{}
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnalysisCounts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnalysisCounts) ProtoMessage() {}
+
+func (x *AnalysisCounts) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnalysisCounts.ProtoReflect.Descriptor instead.
+func (*AnalysisCounts) Descriptor() ([]byte, []int) {
+	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *AnalysisCounts) GetPending() int64 {
+	if x != nil {
+		return x.Pending
+	}
+	return 0
+}
+
+func (x *AnalysisCounts) GetDone() int64 {
+	if x != nil {
+		return x.Done
+	}
+	return 0
+}
+
+func (x *AnalysisCounts) GetFailed() int64 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+// An analysis of a finding.
+type Analysis struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id.
+	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Id of the finding; 0 if it was deleted with its project.
+	IssueId int64 `protobuf:"varint,2,opt,name=issue_id,json=issueId,proto3" json:"issue_id,omitempty"`
+	// State.
+	Status AnalysisStatus `protobuf:"varint,3,opt,name=status,proto3,enum=palisade.ai.v1.AnalysisStatus" json:"status,omitempty"`
+	// true_positive, false_positive, or empty.
+	Verdict string `protobuf:"bytes,4,opt,name=verdict,proto3" json:"verdict,omitempty"`
+	// Why it failed, or why the last attempt failed if another follows; empty when done.
+	Error string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	// When it ended; absent before.
+	FinishedAt *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=finished_at,json=finishedAt,proto3" json:"finished_at,omitempty"`
+	// The model that answered; empty if none did.
+	Model string `protobuf:"bytes,7,opt,name=model,proto3" json:"model,omitempty"`
+	// Tokens that the model read, in all attempts.
+	InputTokens int64 `protobuf:"varint,8,opt,name=input_tokens,json=inputTokens,proto3" json:"input_tokens,omitempty"`
+	// Tokens that the model wrote, in all attempts.
+	OutputTokens int64 `protobuf:"varint,9,opt,name=output_tokens,json=outputTokens,proto3" json:"output_tokens,omitempty"`
+	// Cost of these tokens in US dollars at the configured prices.
+	CostUsd       float64 `protobuf:"fixed64,10,opt,name=cost_usd,json=costUsd,proto3" json:"cost_usd,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Analysis) Reset() {
+	*x = Analysis{}
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Analysis) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Analysis) ProtoMessage() {}
+
+func (x *Analysis) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Analysis.ProtoReflect.Descriptor instead.
+func (*Analysis) Descriptor() ([]byte, []int) {
+	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Analysis) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *Analysis) GetIssueId() int64 {
+	if x != nil {
+		return x.IssueId
+	}
+	return 0
+}
+
+func (x *Analysis) GetStatus() AnalysisStatus {
+	if x != nil {
+		return x.Status
+	}
+	return AnalysisStatus_ANALYSIS_STATUS_UNSPECIFIED
+}
+
+func (x *Analysis) GetVerdict() string {
+	if x != nil {
+		return x.Verdict
+	}
+	return ""
+}
+
+func (x *Analysis) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *Analysis) GetFinishedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.FinishedAt
+	}
+	return nil
+}
+
+func (x *Analysis) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *Analysis) GetInputTokens() int64 {
+	if x != nil {
+		return x.InputTokens
+	}
+	return 0
+}
+
+func (x *Analysis) GetOutputTokens() int64 {
+	if x != nil {
+		return x.OutputTokens
+	}
+	return 0
+}
+
+func (x *Analysis) GetCostUsd() float64 {
+	if x != nil {
+		return x.CostUsd
+	}
+	return 0
+}
+
+// Request of GetAiStatus.
+type GetAiStatusRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Deployment.
+	DeploymentId  int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetAiStatusRequest) Reset() {
+	*x = GetAiStatusRequest{}
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetAiStatusRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetAiStatusRequest) ProtoMessage() {}
+
+func (x *GetAiStatusRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetAiStatusRequest.ProtoReflect.Descriptor instead.
+func (*GetAiStatusRequest) Descriptor() ([]byte, []int) {
+	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *GetAiStatusRequest) GetDeploymentId() int64 {
+	if x != nil {
+		return x.DeploymentId
+	}
+	return 0
+}
+
+// Response of GetAiStatus. Counts and lists are about findings that the caller may see, the quota is of the deployment.
+type GetAiStatusResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The configured model; empty without one.
+	Model string `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"`
+	// Why nothing can be analyzed: no model is configured, or the deployment switched it off. Empty if it can.
+	DisabledReason string `protobuf:"bytes,2,opt,name=disabled_reason,json=disabledReason,proto3" json:"disabled_reason,omitempty"`
+	// The quota of the month.
+	Month *UsageInfo `protobuf:"bytes,3,opt,name=month,proto3" json:"month,omitempty"`
+	// The quota of the hour.
+	Hour *UsageInfo `protobuf:"bytes,4,opt,name=hour,proto3" json:"hour,omitempty"`
+	// Analyses that were requested this month (UTC).
+	Analyses *AnalysisCounts `protobuf:"bytes,5,opt,name=analyses,proto3" json:"analyses,omitempty"`
+	// Fixes that were requested this month (UTC): pending, done (with a pull request) and failed.
+	Fixes *AnalysisCounts `protobuf:"bytes,6,opt,name=fixes,proto3" json:"fixes,omitempty"`
+	// The latest 20 tasks, newest first.
+	Tasks []*CombinedTask `protobuf:"bytes,7,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	// The latest 20 analyses that will be retried after an error, then the latest 20 that failed; newest first.
+	FailedAnalyses []*Analysis `protobuf:"bytes,8,rep,name=failed_analyses,json=failedAnalyses,proto3" json:"failed_analyses,omitempty"`
+	// The latest 20 fixes that will be retried after an error, then the latest 20 that failed; newest first.
+	FailedFixes []*FailedFix `protobuf:"bytes,9,rep,name=failed_fixes,json=failedFixes,proto3" json:"failed_fixes,omitempty"`
+	// Cost of this month's analyses in US dollars, failed ones included.
+	CostUsd       float64 `protobuf:"fixed64,10,opt,name=cost_usd,json=costUsd,proto3" json:"cost_usd,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetAiStatusResponse) Reset() {
+	*x = GetAiStatusResponse{}
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetAiStatusResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetAiStatusResponse) ProtoMessage() {}
+
+func (x *GetAiStatusResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetAiStatusResponse.ProtoReflect.Descriptor instead.
+func (*GetAiStatusResponse) Descriptor() ([]byte, []int) {
+	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *GetAiStatusResponse) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *GetAiStatusResponse) GetDisabledReason() string {
+	if x != nil {
+		return x.DisabledReason
+	}
+	return ""
+}
+
+func (x *GetAiStatusResponse) GetMonth() *UsageInfo {
+	if x != nil {
+		return x.Month
+	}
+	return nil
+}
+
+func (x *GetAiStatusResponse) GetHour() *UsageInfo {
+	if x != nil {
+		return x.Hour
+	}
+	return nil
+}
+
+func (x *GetAiStatusResponse) GetAnalyses() *AnalysisCounts {
+	if x != nil {
+		return x.Analyses
+	}
+	return nil
+}
+
+func (x *GetAiStatusResponse) GetFixes() *AnalysisCounts {
+	if x != nil {
+		return x.Fixes
+	}
+	return nil
+}
+
+func (x *GetAiStatusResponse) GetTasks() []*CombinedTask {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+func (x *GetAiStatusResponse) GetFailedAnalyses() []*Analysis {
+	if x != nil {
+		return x.FailedAnalyses
+	}
+	return nil
+}
+
+func (x *GetAiStatusResponse) GetFailedFixes() []*FailedFix {
+	if x != nil {
+		return x.FailedFixes
+	}
+	return nil
+}
+
+func (x *GetAiStatusResponse) GetCostUsd() float64 {
+	if x != nil {
+		return x.CostUsd
+	}
+	return 0
+}
+
+// A fix that failed, or whose last attempt failed.
+type FailedFix struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id.
+	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Id of the finding.
+	IssueId int64 `protobuf:"varint,2,opt,name=issue_id,json=issueId,proto3" json:"issue_id,omitempty"`
+	// Why it failed.
+	Error string `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	// When it failed; absent if it will be retried.
+	FinishedAt    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=finished_at,json=finishedAt,proto3" json:"finished_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FailedFix) Reset() {
+	*x = FailedFix{}
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FailedFix) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FailedFix) ProtoMessage() {}
+
+func (x *FailedFix) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FailedFix.ProtoReflect.Descriptor instead.
+func (*FailedFix) Descriptor() ([]byte, []int) {
+	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *FailedFix) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *FailedFix) GetIssueId() int64 {
+	if x != nil {
+		return x.IssueId
+	}
+	return 0
+}
+
+func (x *FailedFix) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *FailedFix) GetFinishedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.FinishedAt
+	}
+	return nil
+}
+
 // Request of GetTaskInfo.
 type GetTaskInfoRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -504,7 +1191,7 @@ type GetTaskInfoRequest struct {
 
 func (x *GetTaskInfoRequest) Reset() {
 	*x = GetTaskInfoRequest{}
-	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[5]
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -516,7 +1203,7 @@ func (x *GetTaskInfoRequest) String() string {
 func (*GetTaskInfoRequest) ProtoMessage() {}
 
 func (x *GetTaskInfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[5]
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -529,7 +1216,7 @@ func (x *GetTaskInfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTaskInfoRequest.ProtoReflect.Descriptor instead.
 func (*GetTaskInfoRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{5}
+	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetTaskInfoRequest) GetDeploymentId() int64 {
@@ -544,7 +1231,7 @@ type GetTaskInfoResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Expected time in the queue for a new analysis, in whole seconds: "0s", "90s".
 	WaitTime string `protobuf:"bytes,1,opt,name=wait_time,json=waitTime,proto3" json:"wait_time,omitempty"`
-	// Number of analyses that remain in this calendar month (UTC).
+	// Number of analyses that remain in this calendar month (UTC); 0 if the deployment has no model that it may use.
 	RunsRemaining int64 `protobuf:"varint,2,opt,name=runs_remaining,json=runsRemaining,proto3" json:"runs_remaining,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -552,7 +1239,7 @@ type GetTaskInfoResponse struct {
 
 func (x *GetTaskInfoResponse) Reset() {
 	*x = GetTaskInfoResponse{}
-	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[6]
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -564,7 +1251,7 @@ func (x *GetTaskInfoResponse) String() string {
 func (*GetTaskInfoResponse) ProtoMessage() {}
 
 func (x *GetTaskInfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[6]
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -577,7 +1264,7 @@ func (x *GetTaskInfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTaskInfoResponse.ProtoReflect.Descriptor instead.
 func (*GetTaskInfoResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{6}
+	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GetTaskInfoResponse) GetWaitTime() string {
@@ -598,7 +1285,7 @@ var File_palisade_ai_v1_ai_tasks_proto protoreflect.FileDescriptor
 
 const file_palisade_ai_v1_ai_tasks_proto_rawDesc = "" +
 	"\n" +
-	"\x1dpalisade/ai/v1/ai_tasks.proto\x12\x0epalisade.ai.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1dpalisade/ai/v1/memories.proto\x1a!palisade/findings/v1/issues.proto\x1a!palisade/options/v1/options.proto\"\xaf\x01\n" +
+	"\x1dpalisade/ai/v1/ai_tasks.proto\x12\x0epalisade.ai.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dpalisade/ai/v1/memories.proto\x1a!palisade/findings/v1/issues.proto\x1a!palisade/options/v1/options.proto\"\xaf\x01\n" +
 	"\x19CreateCombinedTaskRequest\x12,\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03B\a\xbaH\x04\"\x02 \x00R\fdeploymentId\x12(\n" +
 	"\x04task\x18\x02 \x01(\v2\x14.palisade.ai.v1.TaskR\x04task\x12:\n" +
@@ -625,7 +1312,57 @@ const file_palisade_ai_v1_ai_tasks_proto_rawDesc = "" +
 	"\tUsageInfo\x12\x12\n" +
 	"\x04used\x18\x01 \x01(\x03R\x04used\x12\x1f\n" +
 	"\vmax_allowed\x18\x02 \x01(\x03R\n" +
-	"maxAllowed\"B\n" +
+	"maxAllowed\"j\n" +
+	"\x16GetCombinedTaskRequest\x12,\n" +
+	"\rdeployment_id\x18\x01 \x01(\x03B\a\xbaH\x04\"\x02 \x00R\fdeploymentId\x12\"\n" +
+	"\bgroup_id\x18\x02 \x01(\x03B\a\xbaH\x04\"\x02 \x00R\agroupId\"\x81\x01\n" +
+	"\x17GetCombinedTaskResponse\x120\n" +
+	"\x04task\x18\x01 \x01(\v2\x1c.palisade.ai.v1.CombinedTaskR\x04task\x124\n" +
+	"\banalyses\x18\x02 \x03(\v2\x18.palisade.ai.v1.AnalysisR\banalyses\"\xf2\x01\n" +
+	"\fCombinedTask\x12\x19\n" +
+	"\bgroup_id\x18\x01 \x01(\x03R\agroupId\x12-\n" +
+	"\x06chains\x18\x02 \x03(\x0e2\x15.palisade.ai.v1.ChainR\x06chains\x129\n" +
+	"\n" +
+	"created_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x12!\n" +
+	"\fnum_analyzed\x18\x04 \x01(\x03R\vnumAnalyzed\x12:\n" +
+	"\banalyses\x18\x05 \x01(\v2\x1e.palisade.ai.v1.AnalysisCountsR\banalyses\"V\n" +
+	"\x0eAnalysisCounts\x12\x18\n" +
+	"\apending\x18\x01 \x01(\x03R\apending\x12\x12\n" +
+	"\x04done\x18\x02 \x01(\x03R\x04done\x12\x16\n" +
+	"\x06failed\x18\x03 \x01(\x03R\x06failed\"\xd3\x02\n" +
+	"\bAnalysis\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x19\n" +
+	"\bissue_id\x18\x02 \x01(\x03R\aissueId\x126\n" +
+	"\x06status\x18\x03 \x01(\x0e2\x1e.palisade.ai.v1.AnalysisStatusR\x06status\x12\x18\n" +
+	"\averdict\x18\x04 \x01(\tR\averdict\x12\x14\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\x12;\n" +
+	"\vfinished_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"finishedAt\x12\x14\n" +
+	"\x05model\x18\a \x01(\tR\x05model\x12!\n" +
+	"\finput_tokens\x18\b \x01(\x03R\vinputTokens\x12#\n" +
+	"\routput_tokens\x18\t \x01(\x03R\foutputTokens\x12\x19\n" +
+	"\bcost_usd\x18\n" +
+	" \x01(\x01R\acostUsd\"B\n" +
+	"\x12GetAiStatusRequest\x12,\n" +
+	"\rdeployment_id\x18\x01 \x01(\x03B\a\xbaH\x04\"\x02 \x00R\fdeploymentId\"\xf6\x03\n" +
+	"\x13GetAiStatusResponse\x12\x14\n" +
+	"\x05model\x18\x01 \x01(\tR\x05model\x12'\n" +
+	"\x0fdisabled_reason\x18\x02 \x01(\tR\x0edisabledReason\x12/\n" +
+	"\x05month\x18\x03 \x01(\v2\x19.palisade.ai.v1.UsageInfoR\x05month\x12-\n" +
+	"\x04hour\x18\x04 \x01(\v2\x19.palisade.ai.v1.UsageInfoR\x04hour\x12:\n" +
+	"\banalyses\x18\x05 \x01(\v2\x1e.palisade.ai.v1.AnalysisCountsR\banalyses\x124\n" +
+	"\x05fixes\x18\x06 \x01(\v2\x1e.palisade.ai.v1.AnalysisCountsR\x05fixes\x122\n" +
+	"\x05tasks\x18\a \x03(\v2\x1c.palisade.ai.v1.CombinedTaskR\x05tasks\x12A\n" +
+	"\x0ffailed_analyses\x18\b \x03(\v2\x18.palisade.ai.v1.AnalysisR\x0efailedAnalyses\x12<\n" +
+	"\ffailed_fixes\x18\t \x03(\v2\x19.palisade.ai.v1.FailedFixR\vfailedFixes\x12\x19\n" +
+	"\bcost_usd\x18\n" +
+	" \x01(\x01R\acostUsd\"\x89\x01\n" +
+	"\tFailedFix\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x19\n" +
+	"\bissue_id\x18\x02 \x01(\x03R\aissueId\x12\x14\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error\x12;\n" +
+	"\vfinished_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"finishedAt\"B\n" +
 	"\x12GetTaskInfoRequest\x12,\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03B\a\xbaH\x04\"\x02 \x00R\fdeploymentId\"Y\n" +
 	"\x13GetTaskInfoResponse\x12\x1b\n" +
@@ -643,9 +1380,17 @@ const file_palisade_ai_v1_ai_tasks_proto_rawDesc = "" +
 	")ANALYSIS_FAILURE_REASON_SCM_NOT_SUPPORTED\x10\x03\x12*\n" +
 	"&ANALYSIS_FAILURE_REASON_NO_CODE_ACCESS\x10\x04\x12,\n" +
 	"(ANALYSIS_FAILURE_REASON_ALREADY_ANALYZED\x10\x05\x12,\n" +
-	"(ANALYSIS_FAILURE_REASON_SCM_DISCONNECTED\x10\x062\xc7\x02\n" +
+	"(ANALYSIS_FAILURE_REASON_SCM_DISCONNECTED\x10\x06*\x84\x01\n" +
+	"\x0eAnalysisStatus\x12\x1f\n" +
+	"\x1bANALYSIS_STATUS_UNSPECIFIED\x10\x00\x12\x1b\n" +
+	"\x17ANALYSIS_STATUS_PENDING\x10\x01\x12\x18\n" +
+	"\x14ANALYSIS_STATUS_DONE\x10\x02\x12\x1a\n" +
+	"\x16ANALYSIS_STATUS_FAILED\x10\x032\x81\x05\n" +
 	"\x0eAiTasksService\x12\xa9\x01\n" +
-	"\x12CreateCombinedTask\x12).palisade.ai.v1.CreateCombinedTaskRequest\x1a*.palisade.ai.v1.CreateCombinedTaskResponse\"<\x8a\xb5\x18\b\b\x04\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02*:\x01*\"%/api/ai/{deployment_id}/combined_task\x12\x88\x01\n" +
+	"\x12CreateCombinedTask\x12).palisade.ai.v1.CreateCombinedTaskRequest\x1a*.palisade.ai.v1.CreateCombinedTaskResponse\"<\x8a\xb5\x18\b\b\x04\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02*:\x01*\"%/api/ai/{deployment_id}/combined_task\x12\xaa\x01\n" +
+	"\x0fGetCombinedTask\x12&.palisade.ai.v1.GetCombinedTaskRequest\x1a'.palisade.ai.v1.GetCombinedTaskResponse\"F\x8a\xb5\x18\n" +
+	"\b\x04\x12\x02\x01\x02\x18\x018\x02\x82\xd3\xe4\x93\x022\x120/api/ai/{deployment_id}/combined_task/{group_id}\x12\x8a\x01\n" +
+	"\vGetAiStatus\x12\".palisade.ai.v1.GetAiStatusRequest\x1a#.palisade.ai.v1.GetAiStatusResponse\"2\x8a\xb5\x18\b\b\x03\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02 \x12\x1e/api/ai/{deployment_id}/status\x12\x88\x01\n" +
 	"\vGetTaskInfo\x12\".palisade.ai.v1.GetTaskInfoRequest\x1a#.palisade.ai.v1.GetTaskInfoResponse\"0\x8a\xb5\x18\b\b\x03\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02\x1e\x12\x1c/api/ai/{deployment_id}/infoB\xb2\x01\n" +
 	"\x12com.palisade.ai.v1B\fAiTasksProtoP\x01Z4github.com/palisade/palisade/gen/palisade/ai/v1;aiv1\xa2\x02\x03PAX\xaa\x02\x0ePalisade.Ai.V1\xca\x02\x0ePalisade\\Ai\\V1\xe2\x02\x1aPalisade\\Ai\\V1\\GPBMetadata\xea\x02\x10Palisade::Ai::V1b\x06proto3"
 
@@ -661,38 +1406,67 @@ func file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP() []byte {
 	return file_palisade_ai_v1_ai_tasks_proto_rawDescData
 }
 
-var file_palisade_ai_v1_ai_tasks_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_palisade_ai_v1_ai_tasks_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_palisade_ai_v1_ai_tasks_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_palisade_ai_v1_ai_tasks_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_palisade_ai_v1_ai_tasks_proto_goTypes = []any{
 	(Chain)(0),                         // 0: palisade.ai.v1.Chain
 	(AnalysisFailureReason)(0),         // 1: palisade.ai.v1.AnalysisFailureReason
-	(*CreateCombinedTaskRequest)(nil),  // 2: palisade.ai.v1.CreateCombinedTaskRequest
-	(*Task)(nil),                       // 3: palisade.ai.v1.Task
-	(*CreateCombinedTaskResponse)(nil), // 4: palisade.ai.v1.CreateCombinedTaskResponse
-	(*AnalysisFailure)(nil),            // 5: palisade.ai.v1.AnalysisFailure
-	(*UsageInfo)(nil),                  // 6: palisade.ai.v1.UsageInfo
-	(*GetTaskInfoRequest)(nil),         // 7: palisade.ai.v1.GetTaskInfoRequest
-	(*GetTaskInfoResponse)(nil),        // 8: palisade.ai.v1.GetTaskInfoResponse
-	(*v1.IssuesFilter)(nil),            // 9: palisade.findings.v1.IssuesFilter
-	(*Memory)(nil),                     // 10: palisade.ai.v1.Memory
+	(AnalysisStatus)(0),                // 2: palisade.ai.v1.AnalysisStatus
+	(*CreateCombinedTaskRequest)(nil),  // 3: palisade.ai.v1.CreateCombinedTaskRequest
+	(*Task)(nil),                       // 4: palisade.ai.v1.Task
+	(*CreateCombinedTaskResponse)(nil), // 5: palisade.ai.v1.CreateCombinedTaskResponse
+	(*AnalysisFailure)(nil),            // 6: palisade.ai.v1.AnalysisFailure
+	(*UsageInfo)(nil),                  // 7: palisade.ai.v1.UsageInfo
+	(*GetCombinedTaskRequest)(nil),     // 8: palisade.ai.v1.GetCombinedTaskRequest
+	(*GetCombinedTaskResponse)(nil),    // 9: palisade.ai.v1.GetCombinedTaskResponse
+	(*CombinedTask)(nil),               // 10: palisade.ai.v1.CombinedTask
+	(*AnalysisCounts)(nil),             // 11: palisade.ai.v1.AnalysisCounts
+	(*Analysis)(nil),                   // 12: palisade.ai.v1.Analysis
+	(*GetAiStatusRequest)(nil),         // 13: palisade.ai.v1.GetAiStatusRequest
+	(*GetAiStatusResponse)(nil),        // 14: palisade.ai.v1.GetAiStatusResponse
+	(*FailedFix)(nil),                  // 15: palisade.ai.v1.FailedFix
+	(*GetTaskInfoRequest)(nil),         // 16: palisade.ai.v1.GetTaskInfoRequest
+	(*GetTaskInfoResponse)(nil),        // 17: palisade.ai.v1.GetTaskInfoResponse
+	(*v1.IssuesFilter)(nil),            // 18: palisade.findings.v1.IssuesFilter
+	(*Memory)(nil),                     // 19: palisade.ai.v1.Memory
+	(*timestamppb.Timestamp)(nil),      // 20: google.protobuf.Timestamp
 }
 var file_palisade_ai_v1_ai_tasks_proto_depIdxs = []int32{
-	3,  // 0: palisade.ai.v1.CreateCombinedTaskRequest.task:type_name -> palisade.ai.v1.Task
-	9,  // 1: palisade.ai.v1.CreateCombinedTaskRequest.filter:type_name -> palisade.findings.v1.IssuesFilter
+	4,  // 0: palisade.ai.v1.CreateCombinedTaskRequest.task:type_name -> palisade.ai.v1.Task
+	18, // 1: palisade.ai.v1.CreateCombinedTaskRequest.filter:type_name -> palisade.findings.v1.IssuesFilter
 	0,  // 2: palisade.ai.v1.Task.chains:type_name -> palisade.ai.v1.Chain
-	10, // 3: palisade.ai.v1.Task.memory:type_name -> palisade.ai.v1.Memory
-	5,  // 4: palisade.ai.v1.CreateCombinedTaskResponse.failures:type_name -> palisade.ai.v1.AnalysisFailure
-	6,  // 5: palisade.ai.v1.CreateCombinedTaskResponse.usage_info:type_name -> palisade.ai.v1.UsageInfo
+	19, // 3: palisade.ai.v1.Task.memory:type_name -> palisade.ai.v1.Memory
+	6,  // 4: palisade.ai.v1.CreateCombinedTaskResponse.failures:type_name -> palisade.ai.v1.AnalysisFailure
+	7,  // 5: palisade.ai.v1.CreateCombinedTaskResponse.usage_info:type_name -> palisade.ai.v1.UsageInfo
 	1,  // 6: palisade.ai.v1.AnalysisFailure.reason:type_name -> palisade.ai.v1.AnalysisFailureReason
-	2,  // 7: palisade.ai.v1.AiTasksService.CreateCombinedTask:input_type -> palisade.ai.v1.CreateCombinedTaskRequest
-	7,  // 8: palisade.ai.v1.AiTasksService.GetTaskInfo:input_type -> palisade.ai.v1.GetTaskInfoRequest
-	4,  // 9: palisade.ai.v1.AiTasksService.CreateCombinedTask:output_type -> palisade.ai.v1.CreateCombinedTaskResponse
-	8,  // 10: palisade.ai.v1.AiTasksService.GetTaskInfo:output_type -> palisade.ai.v1.GetTaskInfoResponse
-	9,  // [9:11] is the sub-list for method output_type
-	7,  // [7:9] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	10, // 7: palisade.ai.v1.GetCombinedTaskResponse.task:type_name -> palisade.ai.v1.CombinedTask
+	12, // 8: palisade.ai.v1.GetCombinedTaskResponse.analyses:type_name -> palisade.ai.v1.Analysis
+	0,  // 9: palisade.ai.v1.CombinedTask.chains:type_name -> palisade.ai.v1.Chain
+	20, // 10: palisade.ai.v1.CombinedTask.created_at:type_name -> google.protobuf.Timestamp
+	11, // 11: palisade.ai.v1.CombinedTask.analyses:type_name -> palisade.ai.v1.AnalysisCounts
+	2,  // 12: palisade.ai.v1.Analysis.status:type_name -> palisade.ai.v1.AnalysisStatus
+	20, // 13: palisade.ai.v1.Analysis.finished_at:type_name -> google.protobuf.Timestamp
+	7,  // 14: palisade.ai.v1.GetAiStatusResponse.month:type_name -> palisade.ai.v1.UsageInfo
+	7,  // 15: palisade.ai.v1.GetAiStatusResponse.hour:type_name -> palisade.ai.v1.UsageInfo
+	11, // 16: palisade.ai.v1.GetAiStatusResponse.analyses:type_name -> palisade.ai.v1.AnalysisCounts
+	11, // 17: palisade.ai.v1.GetAiStatusResponse.fixes:type_name -> palisade.ai.v1.AnalysisCounts
+	10, // 18: palisade.ai.v1.GetAiStatusResponse.tasks:type_name -> palisade.ai.v1.CombinedTask
+	12, // 19: palisade.ai.v1.GetAiStatusResponse.failed_analyses:type_name -> palisade.ai.v1.Analysis
+	15, // 20: palisade.ai.v1.GetAiStatusResponse.failed_fixes:type_name -> palisade.ai.v1.FailedFix
+	20, // 21: palisade.ai.v1.FailedFix.finished_at:type_name -> google.protobuf.Timestamp
+	3,  // 22: palisade.ai.v1.AiTasksService.CreateCombinedTask:input_type -> palisade.ai.v1.CreateCombinedTaskRequest
+	8,  // 23: palisade.ai.v1.AiTasksService.GetCombinedTask:input_type -> palisade.ai.v1.GetCombinedTaskRequest
+	13, // 24: palisade.ai.v1.AiTasksService.GetAiStatus:input_type -> palisade.ai.v1.GetAiStatusRequest
+	16, // 25: palisade.ai.v1.AiTasksService.GetTaskInfo:input_type -> palisade.ai.v1.GetTaskInfoRequest
+	5,  // 26: palisade.ai.v1.AiTasksService.CreateCombinedTask:output_type -> palisade.ai.v1.CreateCombinedTaskResponse
+	9,  // 27: palisade.ai.v1.AiTasksService.GetCombinedTask:output_type -> palisade.ai.v1.GetCombinedTaskResponse
+	14, // 28: palisade.ai.v1.AiTasksService.GetAiStatus:output_type -> palisade.ai.v1.GetAiStatusResponse
+	17, // 29: palisade.ai.v1.AiTasksService.GetTaskInfo:output_type -> palisade.ai.v1.GetTaskInfoResponse
+	26, // [26:30] is the sub-list for method output_type
+	22, // [22:26] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_palisade_ai_v1_ai_tasks_proto_init() }
@@ -706,8 +1480,8 @@ func file_palisade_ai_v1_ai_tasks_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_palisade_ai_v1_ai_tasks_proto_rawDesc), len(file_palisade_ai_v1_ai_tasks_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   7,
+			NumEnums:      3,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -20,6 +20,8 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	AiTasksService_CreateCombinedTask_FullMethodName = "/palisade.ai.v1.AiTasksService/CreateCombinedTask"
+	AiTasksService_GetCombinedTask_FullMethodName    = "/palisade.ai.v1.AiTasksService/GetCombinedTask"
+	AiTasksService_GetAiStatus_FullMethodName        = "/palisade.ai.v1.AiTasksService/GetAiStatus"
 	AiTasksService_GetTaskInfo_FullMethodName        = "/palisade.ai.v1.AiTasksService/GetTaskInfo"
 )
 
@@ -32,6 +34,10 @@ type AiTasksServiceClient interface {
 	// Analyzes findings with the configured model. The chains decide what each analysis returns: a verdict, guidance, a
 	// fix, tags. The response lists the findings that cannot be analyzed, with the reason. Contract operation 12.
 	CreateCombinedTask(ctx context.Context, in *CreateCombinedTaskRequest, opts ...grpc.CallOption) (*CreateCombinedTaskResponse, error)
+	// Returns the analyses of a combined task: which are waiting, done and failed, and why. Extension of the contract.
+	GetCombinedTask(ctx context.Context, in *GetCombinedTaskRequest, opts ...grpc.CallOption) (*GetCombinedTaskResponse, error)
+	// Returns the model, the quota, and the latest tasks and failures of the deployment. Extension of the contract.
+	GetAiStatus(ctx context.Context, in *GetAiStatusRequest, opts ...grpc.CallOption) (*GetAiStatusResponse, error)
 	// Returns the expected queue time of a new analysis and the quota that remains this month. Contract operation 13.
 	GetTaskInfo(ctx context.Context, in *GetTaskInfoRequest, opts ...grpc.CallOption) (*GetTaskInfoResponse, error)
 }
@@ -48,6 +54,26 @@ func (c *aiTasksServiceClient) CreateCombinedTask(ctx context.Context, in *Creat
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(CreateCombinedTaskResponse)
 	err := c.cc.Invoke(ctx, AiTasksService_CreateCombinedTask_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *aiTasksServiceClient) GetCombinedTask(ctx context.Context, in *GetCombinedTaskRequest, opts ...grpc.CallOption) (*GetCombinedTaskResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetCombinedTaskResponse)
+	err := c.cc.Invoke(ctx, AiTasksService_GetCombinedTask_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *aiTasksServiceClient) GetAiStatus(ctx context.Context, in *GetAiStatusRequest, opts ...grpc.CallOption) (*GetAiStatusResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetAiStatusResponse)
+	err := c.cc.Invoke(ctx, AiTasksService_GetAiStatus_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +99,10 @@ type AiTasksServiceServer interface {
 	// Analyzes findings with the configured model. The chains decide what each analysis returns: a verdict, guidance, a
 	// fix, tags. The response lists the findings that cannot be analyzed, with the reason. Contract operation 12.
 	CreateCombinedTask(context.Context, *CreateCombinedTaskRequest) (*CreateCombinedTaskResponse, error)
+	// Returns the analyses of a combined task: which are waiting, done and failed, and why. Extension of the contract.
+	GetCombinedTask(context.Context, *GetCombinedTaskRequest) (*GetCombinedTaskResponse, error)
+	// Returns the model, the quota, and the latest tasks and failures of the deployment. Extension of the contract.
+	GetAiStatus(context.Context, *GetAiStatusRequest) (*GetAiStatusResponse, error)
 	// Returns the expected queue time of a new analysis and the quota that remains this month. Contract operation 13.
 	GetTaskInfo(context.Context, *GetTaskInfoRequest) (*GetTaskInfoResponse, error)
 	mustEmbedUnimplementedAiTasksServiceServer()
@@ -87,6 +117,12 @@ type UnimplementedAiTasksServiceServer struct{}
 
 func (UnimplementedAiTasksServiceServer) CreateCombinedTask(context.Context, *CreateCombinedTaskRequest) (*CreateCombinedTaskResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CreateCombinedTask not implemented")
+}
+func (UnimplementedAiTasksServiceServer) GetCombinedTask(context.Context, *GetCombinedTaskRequest) (*GetCombinedTaskResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetCombinedTask not implemented")
+}
+func (UnimplementedAiTasksServiceServer) GetAiStatus(context.Context, *GetAiStatusRequest) (*GetAiStatusResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetAiStatus not implemented")
 }
 func (UnimplementedAiTasksServiceServer) GetTaskInfo(context.Context, *GetTaskInfoRequest) (*GetTaskInfoResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetTaskInfo not implemented")
@@ -130,6 +166,42 @@ func _AiTasksService_CreateCombinedTask_Handler(srv interface{}, ctx context.Con
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AiTasksService_GetCombinedTask_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetCombinedTaskRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AiTasksServiceServer).GetCombinedTask(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AiTasksService_GetCombinedTask_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AiTasksServiceServer).GetCombinedTask(ctx, req.(*GetCombinedTaskRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AiTasksService_GetAiStatus_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetAiStatusRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AiTasksServiceServer).GetAiStatus(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AiTasksService_GetAiStatus_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AiTasksServiceServer).GetAiStatus(ctx, req.(*GetAiStatusRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _AiTasksService_GetTaskInfo_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetTaskInfoRequest)
 	if err := dec(in); err != nil {
@@ -158,6 +230,14 @@ var AiTasksService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CreateCombinedTask",
 			Handler:    _AiTasksService_CreateCombinedTask_Handler,
+		},
+		{
+			MethodName: "GetCombinedTask",
+			Handler:    _AiTasksService_GetCombinedTask_Handler,
+		},
+		{
+			MethodName: "GetAiStatus",
+			Handler:    _AiTasksService_GetAiStatus_Handler,
 		},
 		{
 			MethodName: "GetTaskInfo",

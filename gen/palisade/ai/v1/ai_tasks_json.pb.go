@@ -97,6 +97,172 @@ func (x *UsageInfo) AppendJSON(b []byte) []byte {
 }
 
 // AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *GetCombinedTaskRequest) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"deploymentId":`...)
+	b = jsonappend.QuotedInt64(b, x.DeploymentId)
+	b = append(b, `,"groupId":`...)
+	b = jsonappend.QuotedInt64(b, x.GroupId)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *GetCombinedTaskResponse) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	if x.Task != nil {
+		b = append(b, `,"task":`...)
+		b = x.Task.AppendJSON(b)
+	}
+	b = append(b, `,"analyses":`...)
+	b = jsonappend.List(b, x.Analyses, func(b []byte, v *Analysis) []byte { return v.AppendJSON(b) })
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *CombinedTask) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"groupId":`...)
+	b = jsonappend.QuotedInt64(b, x.GroupId)
+	b = append(b, `,"chains":`...)
+	b = jsonappend.List(b, x.Chains, func(b []byte, v Chain) []byte { return jsonappend.Enum(b, v, Chain_name) })
+	if x.CreatedAt != nil {
+		b = append(b, `,"createdAt":`...)
+		b = jsonappend.Timestamp(b, x.CreatedAt)
+	}
+	b = append(b, `,"numAnalyzed":`...)
+	b = jsonappend.QuotedInt64(b, x.NumAnalyzed)
+	if x.Analyses != nil {
+		b = append(b, `,"analyses":`...)
+		b = x.Analyses.AppendJSON(b)
+	}
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *AnalysisCounts) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"pending":`...)
+	b = jsonappend.QuotedInt64(b, x.Pending)
+	b = append(b, `,"done":`...)
+	b = jsonappend.QuotedInt64(b, x.Done)
+	b = append(b, `,"failed":`...)
+	b = jsonappend.QuotedInt64(b, x.Failed)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *Analysis) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"id":`...)
+	b = jsonappend.QuotedInt64(b, x.Id)
+	b = append(b, `,"issueId":`...)
+	b = jsonappend.QuotedInt64(b, x.IssueId)
+	if x.Status != 0 {
+		b = append(b, `,"status":`...)
+		b = jsonappend.Enum(b, x.Status, AnalysisStatus_name)
+	}
+	b = append(b, `,"verdict":`...)
+	b = jsonappend.String(b, x.Verdict)
+	b = append(b, `,"error":`...)
+	b = jsonappend.String(b, x.Error)
+	if x.FinishedAt != nil {
+		b = append(b, `,"finishedAt":`...)
+		b = jsonappend.Timestamp(b, x.FinishedAt)
+	}
+	b = append(b, `,"model":`...)
+	b = jsonappend.String(b, x.Model)
+	b = append(b, `,"inputTokens":`...)
+	b = jsonappend.QuotedInt64(b, x.InputTokens)
+	b = append(b, `,"outputTokens":`...)
+	b = jsonappend.QuotedInt64(b, x.OutputTokens)
+	b = append(b, `,"costUsd":`...)
+	b = jsonappend.Double(b, x.CostUsd)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *GetAiStatusRequest) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"deploymentId":`...)
+	b = jsonappend.QuotedInt64(b, x.DeploymentId)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *GetAiStatusResponse) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"model":`...)
+	b = jsonappend.String(b, x.Model)
+	b = append(b, `,"disabledReason":`...)
+	b = jsonappend.String(b, x.DisabledReason)
+	if x.Month != nil {
+		b = append(b, `,"month":`...)
+		b = x.Month.AppendJSON(b)
+	}
+	if x.Hour != nil {
+		b = append(b, `,"hour":`...)
+		b = x.Hour.AppendJSON(b)
+	}
+	if x.Analyses != nil {
+		b = append(b, `,"analyses":`...)
+		b = x.Analyses.AppendJSON(b)
+	}
+	if x.Fixes != nil {
+		b = append(b, `,"fixes":`...)
+		b = x.Fixes.AppendJSON(b)
+	}
+	b = append(b, `,"tasks":`...)
+	b = jsonappend.List(b, x.Tasks, func(b []byte, v *CombinedTask) []byte { return v.AppendJSON(b) })
+	b = append(b, `,"failedAnalyses":`...)
+	b = jsonappend.List(b, x.FailedAnalyses, func(b []byte, v *Analysis) []byte { return v.AppendJSON(b) })
+	b = append(b, `,"failedFixes":`...)
+	b = jsonappend.List(b, x.FailedFixes, func(b []byte, v *FailedFix) []byte { return v.AppendJSON(b) })
+	b = append(b, `,"costUsd":`...)
+	b = jsonappend.Double(b, x.CostUsd)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *FailedFix) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"id":`...)
+	b = jsonappend.QuotedInt64(b, x.Id)
+	b = append(b, `,"issueId":`...)
+	b = jsonappend.QuotedInt64(b, x.IssueId)
+	b = append(b, `,"error":`...)
+	b = jsonappend.String(b, x.Error)
+	if x.FinishedAt != nil {
+		b = append(b, `,"finishedAt":`...)
+		b = jsonappend.Timestamp(b, x.FinishedAt)
+	}
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
 func (x *GetTaskInfoRequest) AppendJSON(b []byte) []byte {
 	if x == nil {
 		return append(b, "{}"...)

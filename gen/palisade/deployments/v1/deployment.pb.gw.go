@@ -409,51 +409,6 @@ func local_request_DeploymentService_UpdateDeploymentHasDeepsemgrep_0(ctx contex
 	return msg, metadata, err
 }
 
-func request_DeploymentService_UpdateDeploymentHasDeepsemgrep_1(ctx context.Context, marshaler runtime.Marshaler, client DeploymentServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
-	var (
-		protoReq UpdateDeploymentHasDeepsemgrepRequest
-		metadata runtime.ServerMetadata
-		err      error
-	)
-	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
-		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
-	}
-	val, ok := pathParams["deployment_id"]
-	if !ok {
-		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "deployment_id")
-	}
-	protoReq.DeploymentId, err = runtime.Int64(val)
-	if err != nil {
-		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "deployment_id", err)
-	}
-	if req.Body != nil {
-		_, _ = io.Copy(io.Discard, req.Body)
-	}
-	msg, err := client.UpdateDeploymentHasDeepsemgrep(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
-	return msg, metadata, err
-}
-
-func local_request_DeploymentService_UpdateDeploymentHasDeepsemgrep_1(ctx context.Context, marshaler runtime.Marshaler, server DeploymentServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
-	var (
-		protoReq UpdateDeploymentHasDeepsemgrepRequest
-		metadata runtime.ServerMetadata
-		err      error
-	)
-	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
-		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
-	}
-	val, ok := pathParams["deployment_id"]
-	if !ok {
-		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "deployment_id")
-	}
-	protoReq.DeploymentId, err = runtime.Int64(val)
-	if err != nil {
-		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "deployment_id", err)
-	}
-	msg, err := server.UpdateDeploymentHasDeepsemgrep(ctx, &protoReq)
-	return msg, metadata, err
-}
-
 func request_DeploymentService_UpdateDeploymentHasDependencyQuery_0(ctx context.Context, marshaler runtime.Marshaler, client DeploymentServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
 		protoReq UpdateDeploymentHasDependencyQueryRequest
@@ -995,7 +950,7 @@ func RegisterDeploymentServiceHandlerServer(ctx context.Context, mux *runtime.Se
 		var stream runtime.ServerTransportStream
 		ctx = grpc.NewContextWithServerTransportStream(ctx, &stream)
 		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
-		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/palisade.deployments.v1.DeploymentService/UpdateDeploymentHasDeepsemgrep", runtime.WithHTTPPathPattern("/api/agent/deployments/{deployment_id}/has_deepsemgrep"))
+		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/palisade.deployments.v1.DeploymentService/UpdateDeploymentHasDeepsemgrep", runtime.WithHTTPPathPattern("/api/agent/deployments/{deployment_id}/has_deep_engine"))
 		if err != nil {
 			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
 			return
@@ -1008,26 +963,6 @@ func RegisterDeploymentServiceHandlerServer(ctx context.Context, mux *runtime.Se
 			return
 		}
 		forward_DeploymentService_UpdateDeploymentHasDeepsemgrep_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
-	})
-	mux.Handle(http.MethodPost, pattern_DeploymentService_UpdateDeploymentHasDeepsemgrep_1, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
-		ctx, cancel := context.WithCancel(req.Context())
-		defer cancel()
-		var stream runtime.ServerTransportStream
-		ctx = grpc.NewContextWithServerTransportStream(ctx, &stream)
-		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
-		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/palisade.deployments.v1.DeploymentService/UpdateDeploymentHasDeepsemgrep", runtime.WithHTTPPathPattern("/api/agent/deployments/{deployment_id}/has_deep_engine"))
-		if err != nil {
-			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
-			return
-		}
-		resp, md, err := local_request_DeploymentService_UpdateDeploymentHasDeepsemgrep_1(annotatedContext, inboundMarshaler, server, req, pathParams)
-		md.HeaderMD, md.TrailerMD = metadata.Join(md.HeaderMD, stream.Header()), metadata.Join(md.TrailerMD, stream.Trailer())
-		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
-		if err != nil {
-			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
-			return
-		}
-		forward_DeploymentService_UpdateDeploymentHasDeepsemgrep_1(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
 	mux.Handle(http.MethodPost, pattern_DeploymentService_UpdateDeploymentHasDependencyQuery_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
@@ -1366,7 +1301,7 @@ func RegisterDeploymentServiceHandlerClient(ctx context.Context, mux *runtime.Se
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
 		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
-		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/palisade.deployments.v1.DeploymentService/UpdateDeploymentHasDeepsemgrep", runtime.WithHTTPPathPattern("/api/agent/deployments/{deployment_id}/has_deepsemgrep"))
+		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/palisade.deployments.v1.DeploymentService/UpdateDeploymentHasDeepsemgrep", runtime.WithHTTPPathPattern("/api/agent/deployments/{deployment_id}/has_deep_engine"))
 		if err != nil {
 			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
 			return
@@ -1378,23 +1313,6 @@ func RegisterDeploymentServiceHandlerClient(ctx context.Context, mux *runtime.Se
 			return
 		}
 		forward_DeploymentService_UpdateDeploymentHasDeepsemgrep_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
-	})
-	mux.Handle(http.MethodPost, pattern_DeploymentService_UpdateDeploymentHasDeepsemgrep_1, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
-		ctx, cancel := context.WithCancel(req.Context())
-		defer cancel()
-		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
-		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/palisade.deployments.v1.DeploymentService/UpdateDeploymentHasDeepsemgrep", runtime.WithHTTPPathPattern("/api/agent/deployments/{deployment_id}/has_deep_engine"))
-		if err != nil {
-			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
-			return
-		}
-		resp, md, err := request_DeploymentService_UpdateDeploymentHasDeepsemgrep_1(annotatedContext, inboundMarshaler, client, req, pathParams)
-		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
-		if err != nil {
-			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
-			return
-		}
-		forward_DeploymentService_UpdateDeploymentHasDeepsemgrep_1(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
 	mux.Handle(http.MethodPost, pattern_DeploymentService_UpdateDeploymentHasDependencyQuery_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
@@ -1528,8 +1446,7 @@ var (
 	pattern_DeploymentService_GetDeploymentDefaultUserRole_0        = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2, 1, 0, 4, 1, 5, 3, 2, 4}, []string{"api", "agent", "deployments", "deployment_id", "default_user_role"}, ""))
 	pattern_DeploymentService_GetDeploymentGitHubAppStatus_0        = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2, 1, 0, 4, 1, 5, 3, 2, 4}, []string{"api", "agent", "deployments", "deployment_id", "github_app_status"}, ""))
 	pattern_DeploymentService_UpdateDeploymentHasTriageViaComment_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2, 1, 0, 4, 1, 5, 3, 2, 4}, []string{"api", "agent", "deployments", "deployment_id", "has_triage_via_comment"}, ""))
-	pattern_DeploymentService_UpdateDeploymentHasDeepsemgrep_0      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2, 1, 0, 4, 1, 5, 3, 2, 4}, []string{"api", "agent", "deployments", "deployment_id", "has_deepsemgrep"}, ""))
-	pattern_DeploymentService_UpdateDeploymentHasDeepsemgrep_1      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2, 1, 0, 4, 1, 5, 3, 2, 4}, []string{"api", "agent", "deployments", "deployment_id", "has_deep_engine"}, ""))
+	pattern_DeploymentService_UpdateDeploymentHasDeepsemgrep_0      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2, 1, 0, 4, 1, 5, 3, 2, 4}, []string{"api", "agent", "deployments", "deployment_id", "has_deep_engine"}, ""))
 	pattern_DeploymentService_UpdateDeploymentHasDependencyQuery_0  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2, 1, 0, 4, 1, 5, 3, 2, 4}, []string{"api", "agent", "deployments", "deployment_id", "has_dependency_query"}, ""))
 	pattern_DeploymentService_SendDeploymentToggleFeedback_0        = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2, 1, 0, 4, 1, 5, 3, 2, 4, 2, 5}, []string{"api", "agent", "deployments", "deployment_id", "products", "feedback"}, ""))
 	pattern_DeploymentService_AddDeploymentUser_0                   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2, 1, 0, 4, 1, 5, 3, 2, 4}, []string{"api", "agent", "deployments", "deployment_id", "users"}, ""))
@@ -1550,7 +1467,6 @@ var (
 	forward_DeploymentService_GetDeploymentGitHubAppStatus_0        = runtime.ForwardResponseMessage
 	forward_DeploymentService_UpdateDeploymentHasTriageViaComment_0 = runtime.ForwardResponseMessage
 	forward_DeploymentService_UpdateDeploymentHasDeepsemgrep_0      = runtime.ForwardResponseMessage
-	forward_DeploymentService_UpdateDeploymentHasDeepsemgrep_1      = runtime.ForwardResponseMessage
 	forward_DeploymentService_UpdateDeploymentHasDependencyQuery_0  = runtime.ForwardResponseMessage
 	forward_DeploymentService_SendDeploymentToggleFeedback_0        = runtime.ForwardResponseMessage
 	forward_DeploymentService_AddDeploymentUser_0                   = runtime.ForwardResponseMessage

@@ -188,7 +188,7 @@ func (x *DeploymentDetails) GetOrganizationId() int64 {
 // Enabled features of a deployment.
 type DeploymentFeatures struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Features that only this deployment has; always empty.
+	// Features that only this deployment has. Never set: this server has no feature flags.
 	FeatureFlags []*FeatureFlag `protobuf:"bytes,1,rep,name=feature_flags,json=featureFlags,proto3" json:"feature_flags,omitempty"`
 	// True if fixes from rules are offered (products.sast.human_autofix_enabled).
 	HasAutofix bool `protobuf:"varint,2,opt,name=has_autofix,json=hasAutofix,proto3" json:"has_autofix,omitempty"`
@@ -200,9 +200,11 @@ type DeploymentFeatures struct {
 	HasDependencyQuery bool `protobuf:"varint,5,opt,name=has_dependency_query,json=hasDependencyQuery,proto3" json:"has_dependency_query,omitempty"`
 	// Default role of new users.
 	DefaultUserRole OrgRole `protobuf:"varint,6,opt,name=default_user_role,json=defaultUserRole,proto3,enum=palisade.deployments.v1.OrgRole" json:"default_user_role,omitempty"`
-	// Version of the engine of the rule editor; empty: this server has no such engine.
+	// Version of the engine of the rule editor; empty: this server has no such engine. Never set: there is no editor
+	// engine here.
 	EditorSemgrepVersion string `protobuf:"bytes,7,opt,name=editor_semgrep_version,json=editorSemgrepVersion,proto3" json:"editor_semgrep_version,omitempty"`
-	// True if comments in code do not suppress findings. Always false: they always suppress.
+	// True if comments in code do not suppress findings. Always false: they always suppress. Never set: comments in
+	// code always suppress.
 	NosemgrepDisabled bool `protobuf:"varint,8,opt,name=nosemgrep_disabled,json=nosemgrepDisabled,proto3" json:"nosemgrep_disabled,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
@@ -297,9 +299,9 @@ func (x *DeploymentFeatures) GetNosemgrepDisabled() bool {
 // A feature that a deployment has for a limited time.
 type FeatureFlag struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Name.
+	// Name. Never set: this server has no feature flags.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// When it ends; absent when it does not end.
+	// When it ends. Never set: this server has no feature flags.
 	ExpiresAt     *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -372,7 +374,7 @@ type DeploymentRecord struct {
 	HasDependencyQuery bool `protobuf:"varint,9,opt,name=has_dependency_query,proto3" json:"has_dependency_query,omitempty"`
 	// Default role of new users (ORG_ROLE_*).
 	DefaultUserRole string `protobuf:"bytes,10,opt,name=default_user_role,proto3" json:"default_user_role,omitempty"`
-	// Features that only this deployment has; always empty.
+	// Features that only this deployment has. Never set: this server has no feature flags.
 	Features []*DeploymentRecordFeature `protobuf:"bytes,11,rep,name=features,proto3" json:"features,omitempty"`
 	// Id of the organization; the same as the deployment's id.
 	OrganizationId int64 `protobuf:"varint,12,opt,name=organization_id,proto3" json:"organization_id,omitempty"`
@@ -506,9 +508,9 @@ func (x *DeploymentRecord) GetScmName() string {
 // A feature that a deployment has for a limited time, in the form of DeploymentRecord.
 type DeploymentRecordFeature struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Name.
+	// Name. Never set: this server has no feature flags.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// When it ends; empty when it does not end.
+	// When it ends; empty when it does not end. Never set: this server has no feature flags.
 	ExpiresAt     string `protobuf:"bytes,2,opt,name=expires_at,proto3" json:"expires_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -64,7 +64,7 @@ type DeploymentServiceClient interface {
 	GetDeploymentGitHubAppStatus(ctx context.Context, in *GetDeploymentGitHubAppStatusRequest, opts ...grpc.CallOption) (*GetDeploymentGitHubAppStatusResponse, error)
 	// Enables or disables triage by replies to review comments.
 	UpdateDeploymentHasTriageViaComment(ctx context.Context, in *UpdateDeploymentHasTriageViaCommentRequest, opts ...grpc.CallOption) (*UpdateDeploymentHasTriageViaCommentResponse, error)
-	// Enables or disables cross-file analysis. It has two paths: the published path and a vendor-neutral one.
+	// Enables or disables cross-file analysis.
 	UpdateDeploymentHasDeepsemgrep(ctx context.Context, in *UpdateDeploymentHasDeepsemgrepRequest, opts ...grpc.CallOption) (*UpdateDeploymentHasDeepsemgrepResponse, error)
 	// Enables or disables dependency queries.
 	UpdateDeploymentHasDependencyQuery(ctx context.Context, in *UpdateDeploymentHasDependencyQueryRequest, opts ...grpc.CallOption) (*UpdateDeploymentHasDependencyQueryResponse, error)
@@ -288,7 +288,7 @@ type DeploymentServiceServer interface {
 	GetDeploymentGitHubAppStatus(context.Context, *GetDeploymentGitHubAppStatusRequest) (*GetDeploymentGitHubAppStatusResponse, error)
 	// Enables or disables triage by replies to review comments.
 	UpdateDeploymentHasTriageViaComment(context.Context, *UpdateDeploymentHasTriageViaCommentRequest) (*UpdateDeploymentHasTriageViaCommentResponse, error)
-	// Enables or disables cross-file analysis. It has two paths: the published path and a vendor-neutral one.
+	// Enables or disables cross-file analysis.
 	UpdateDeploymentHasDeepsemgrep(context.Context, *UpdateDeploymentHasDeepsemgrepRequest) (*UpdateDeploymentHasDeepsemgrepResponse, error)
 	// Enables or disables dependency queries.
 	UpdateDeploymentHasDependencyQuery(context.Context, *UpdateDeploymentHasDependencyQueryRequest) (*UpdateDeploymentHasDependencyQueryResponse, error)

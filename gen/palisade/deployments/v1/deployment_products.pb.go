@@ -32,7 +32,7 @@ const (
 	TriagePermission_TRIAGE_PERMISSION_UNSPECIFIED TriagePermission = 0
 	// Ignore it.
 	TriagePermission_TRIAGE_PERMISSION_IGNORE TriagePermission = 1
-	// Request an exception.
+	// Request an exception, which an administrator approves or rejects.
 	TriagePermission_TRIAGE_PERMISSION_REQUEST TriagePermission = 2
 	// Nothing.
 	TriagePermission_TRIAGE_PERMISSION_NONE TriagePermission = 3
@@ -92,9 +92,11 @@ type DeploymentProductConfig struct {
 	Sca *ScaProductConfig `protobuf:"bytes,3,opt,name=sca,proto3" json:"sca,omitempty"`
 	// Secrets.
 	Secrets *SecretsProductConfig `protobuf:"bytes,4,opt,name=secrets,proto3" json:"secrets,omitempty"`
-	// Tag of the projects that require approval for exceptions; empty: no project does.
+	// How the approvers of exceptions are mentioned at the source-code host, for example "@acme/appsec". Replies to
+	// exception requests in review comments mention them; empty: nobody is mentioned.
 	ApproversTag string `protobuf:"bytes,5,opt,name=approvers_tag,json=approversTag,proto3" json:"approvers_tag,omitempty"`
-	// True if developers can triage in review comments.
+	// True if developers can triage in review comments. Kept for clients: has_triage_via_comment of the deployment
+	// decides.
 	HasDeveloperTriage bool `protobuf:"varint,6,opt,name=has_developer_triage,json=hasDeveloperTriage,proto3" json:"has_developer_triage,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
@@ -175,17 +177,20 @@ func (x *DeploymentProductConfig) GetHasDeveloperTriage() bool {
 // Configuration of the AI features.
 type AiProductConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// True if code may be sent to a provider under the first version of its terms.
+	// True if code may be sent to a provider under the first version of its terms. No effect: allowed_providers says
+	// where code may be sent. It is kept for clients.
 	LegacyAllowOpenaiCodeSharing bool `protobuf:"varint,1,opt,name=legacy_allow_openai_code_sharing,proto3" json:"legacy_allow_openai_code_sharing,omitempty"`
 	// True if the AI features are enabled, which is the default. When disabled, no code is sent to a model for AI tasks
 	// and fixes.
 	Enabled bool `protobuf:"varint,2,opt,name=enabled,proto3" json:"enabled,omitempty"`
-	// True if proposed patches are announced by e-mail.
+	// True if proposed patches are announced by e-mail. No effect: patches are not announced by e-mail yet. It is kept
+	// for clients.
 	SendPatchEmails bool `protobuf:"varint,3,opt,name=send_patch_emails,proto3" json:"send_patch_emails,omitempty"`
 	// Names of the allowed providers; empty: all providers that the operator configured. A name is the host of the
 	// setting ai-url ("api.openai.com"), or a part of the host between dots ("openai").
 	AllowedProviders []string `protobuf:"bytes,4,rep,name=allowed_providers,proto3" json:"allowed_providers,omitempty"`
-	// True if managed detection and response is enabled.
+	// True if managed detection and response is enabled. No effect: there is no such service here. It is kept for
+	// clients.
 	MdrEnabled    bool `protobuf:"varint,5,opt,name=mdr_enabled,proto3" json:"mdr_enabled,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -352,7 +357,8 @@ type AiAutofixConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// True if they are enabled.
 	Enabled bool `protobuf:"varint,1,opt,name=enabled,proto3" json:"enabled,omitempty"`
-	// Fixes below this confidence are not shown, 0 to 1.
+	// Fixes below this confidence are not shown, 0 to 1. No effect: fixes have no confidence yet. It is kept for
+	// clients.
 	MinConfidence float64 `protobuf:"fixed64,2,opt,name=min_confidence,proto3" json:"min_confidence,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -407,11 +413,12 @@ type AiAutotriageConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// True if it is enabled.
 	Enabled bool `protobuf:"varint,1,opt,name=enabled,proto3" json:"enabled,omitempty"`
-	// True suppresses review comments about likely false positives.
+	// True suppresses review comments about likely false positives. No effect: there are no review comments yet. It is
+	// kept for clients.
 	HideFalsePositiveComments bool `protobuf:"varint,2,opt,name=hide_false_positive_comments,proto3" json:"hide_false_positive_comments,omitempty"`
-	// True if review comments show the verdict.
+	// True if review comments show the verdict. No effect: there are no review comments yet. It is kept for clients.
 	SendToScmComments bool `protobuf:"varint,3,opt,name=send_to_scm_comments,proto3" json:"send_to_scm_comments,omitempty"`
-	// True if chat messages show the verdict.
+	// True if chat messages show the verdict. No effect: chat messages have no verdicts yet. It is kept for clients.
 	SendToSlack   bool `protobuf:"varint,4,opt,name=send_to_slack,proto3" json:"send_to_slack,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -478,7 +485,7 @@ func (x *AiAutotriageConfig) GetSendToSlack() bool {
 // Configuration of AI detection.
 type SastAiDetectionConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// True if it is enabled.
+	// True if it is enabled. No effect: there is no detection by AI yet. It is kept for clients.
 	Enabled       bool `protobuf:"varint,1,opt,name=enabled,proto3" json:"enabled,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -526,17 +533,19 @@ type ScaProductConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// True if it is enabled.
 	Enabled bool `protobuf:"varint,1,opt,name=enabled,proto3" json:"enabled,omitempty"`
-	// True if pull requests can be blocked.
+	// True if pull requests can be blocked. No effect: the modes of rules say what blocks. It is kept for clients.
 	BlockPrEnabled bool `protobuf:"varint,2,opt,name=block_pr_enabled,json=blockPrEnabled,proto3" json:"block_pr_enabled,omitempty"`
-	// True if review comments are written.
+	// True if review comments are written. No effect: there are no review comments yet. It is kept for clients.
 	PrCommentsEnabled bool `protobuf:"varint,3,opt,name=pr_comments_enabled,json=prCommentsEnabled,proto3" json:"pr_comments_enabled,omitempty"`
-	// True if malicious dependencies are detected.
+	// True if malicious dependencies are detected. No effect: rules say which dependencies are malicious. It is kept
+	// for clients.
 	MaliciousDependencyAdvisoriesEnabled bool `protobuf:"varint,4,opt,name=malicious_dependency_advisories_enabled,json=maliciousDependencyAdvisoriesEnabled,proto3" json:"malicious_dependency_advisories_enabled,omitempty"`
-	// True if upgrades come with guidance.
+	// True if upgrades come with guidance. No effect: there is no upgrade guidance yet. It is kept for clients.
 	UpgradeGuidanceEnabled bool `protobuf:"varint,5,opt,name=upgrade_guidance_enabled,json=upgradeGuidanceEnabled,proto3" json:"upgrade_guidance_enabled,omitempty"`
 	// What developers may do about a finding; TRIAGE_PERMISSION_IGNORE when absent.
 	TriagePermission TriagePermission `protobuf:"varint,6,opt,name=triage_permission,json=triagePermission,proto3,enum=palisade.deployments.v1.TriagePermission" json:"triage_permission,omitempty"`
-	// True if the malware firewall is enabled.
+	// True if the malware firewall is enabled. No effect: the firewall answers every caller with the scope for it. It
+	// is kept for clients.
 	MalwareFirewallEnabled bool `protobuf:"varint,7,opt,name=malware_firewall_enabled,json=malwareFirewallEnabled,proto3" json:"malware_firewall_enabled,omitempty"`
 	unknownFields          protoimpl.UnknownFields
 	sizeCache              protoimpl.SizeCache
@@ -706,9 +715,11 @@ func (x *SecretsProductConfig) GetTriagePermission() TriagePermission {
 // Policy mode of secrets by validation state.
 type SecretsValidationStatePolicyConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Mode of secrets that could not be validated; empty: the mode of their rule.
+	// Mode of secrets that could not be validated; empty: the mode of their rule. No effect: the validator of the rule
+	// says it, as the scanner evaluates it. It is kept for clients.
 	Error string `protobuf:"bytes,1,opt,name=error,proto3" json:"error,omitempty"`
-	// Mode of secrets that are not valid; empty: the mode of their rule.
+	// Mode of secrets that are not valid; empty: the mode of their rule. No effect: the validator of the rule says it,
+	// as the scanner evaluates it. It is kept for clients.
 	Invalid       string `protobuf:"bytes,2,opt,name=invalid,proto3" json:"invalid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -807,7 +818,7 @@ func (x *SecretsHistoricalScanConfig) GetEnabled() bool {
 // Configuration of scans for secrets of no known kind.
 type SecretsGenericSecretsConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// True if they are enabled.
+	// True if they are enabled. No effect: scanners have no switch for them. It is kept for clients.
 	Enabled       bool `protobuf:"varint,1,opt,name=enabled,proto3" json:"enabled,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -864,8 +875,8 @@ type PutDeploymentProductConfigRequest struct {
 	Sca *ScaProductConfig `protobuf:"bytes,4,opt,name=sca,proto3" json:"sca,omitempty"`
 	// Secrets.
 	Secrets *SecretsProductConfig `protobuf:"bytes,5,opt,name=secrets,proto3" json:"secrets,omitempty"`
-	// Tag of the projects that require approval for exceptions. Blank means none; absent leaves it unchanged (over HTTP
-	// an empty string counts as absent).
+	// How the approvers of exceptions are mentioned at the source-code host. Blank means not at all; absent leaves it
+	// unchanged (over HTTP an empty string counts as absent).
 	ApproversTag *string `protobuf:"bytes,6,opt,name=approvers_tag,json=approversTag,proto3,oneof" json:"approvers_tag,omitempty"`
 	// True if developers can triage in review comments; absent leaves it unchanged.
 	HasDeveloperTriage *bool `protobuf:"varint,7,opt,name=has_developer_triage,json=hasDeveloperTriage,proto3,oneof" json:"has_developer_triage,omitempty"`
@@ -1258,11 +1269,11 @@ func (x *DeploymentAdminProductConfig) GetEngine() *AdminEngineConfig {
 // Settings of the operators for one product.
 type AdminProductConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// When scans were suspended, in seconds since 1970; null when they are not suspended.
+	// When scans were suspended, in seconds since 1970. Never set: operators of this server cannot suspend scans.
 	ScansSuspendedOn *float64 `protobuf:"fixed64,1,opt,name=scans_suspended_on,proto3,oneof" json:"scans_suspended_on,omitempty"`
-	// When the suspension ends, in seconds since 1970; null when scans are not suspended.
+	// When the suspension ends, in seconds since 1970. Never set: operators of this server cannot suspend scans.
 	ScansSuspendedUntil *float64 `protobuf:"fixed64,2,opt,name=scans_suspended_until,proto3,oneof" json:"scans_suspended_until,omitempty"`
-	// Id of the user who suspended them; null when they are not suspended.
+	// Id of the user who suspended them. Never set: operators of this server cannot suspend scans.
 	ScansSuspendedBy *int64 `protobuf:"varint,3,opt,name=scans_suspended_by,proto3,oneof" json:"scans_suspended_by,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -1322,7 +1333,7 @@ func (x *AdminProductConfig) GetScansSuspendedBy() int64 {
 // Settings of the operators for the engine.
 type AdminEngineConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// True if new engines are rolled out to the deployment gradually.
+	// True if new engines are rolled out to the deployment gradually. Never set: this server has one engine.
 	ControlledRolloutEnabled bool `protobuf:"varint,1,opt,name=controlled_rollout_enabled,proto3" json:"controlled_rollout_enabled,omitempty"`
 	unknownFields            protoimpl.UnknownFields
 	sizeCache                protoimpl.SizeCache

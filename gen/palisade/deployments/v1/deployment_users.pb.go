@@ -293,7 +293,8 @@ type GetDeploymentUsersRequest struct {
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	// No effect: users are not copied from GitHub.
 	PruneGithub bool `protobuf:"varint,2,opt,name=prune_github,json=pruneGithub,proto3" json:"prune_github,omitempty"`
-	// True lists active users only; every user of a deployment is active.
+	// True lists active users only; every user of a deployment is active. No effect: every user of a deployment is
+	// active.
 	ShowActive    bool `protobuf:"varint,3,opt,name=show_active,json=showActive,proto3" json:"show_active,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -417,11 +418,11 @@ type DeploymentUser struct {
 	Login string `protobuf:"bytes,8,opt,name=login,proto3" json:"login,omitempty"`
 	// E-mail address.
 	Email string `protobuf:"bytes,9,opt,name=email,proto3" json:"email,omitempty"`
-	// URL of the user's picture; always empty: the server stores none.
+	// URL of the user's picture. Never set: the server stores no pictures.
 	AvatarUrl string `protobuf:"bytes,10,opt,name=avatar_url,json=avatarUrl,proto3" json:"avatar_url,omitempty"`
 	// Always true: inactive users are removed from the deployment.
 	Active bool `protobuf:"varint,11,opt,name=active,proto3" json:"active,omitempty"`
-	// True if a directory manages the user. Always false.
+	// True if a directory manages the user. Always false. Never set: there is no SCIM here.
 	ScimManaged   bool `protobuf:"varint,12,opt,name=scim_managed,json=scimManaged,proto3" json:"scim_managed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -607,11 +608,12 @@ type Group struct {
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	// Name in paths.
 	Slug string `protobuf:"bytes,4,opt,name=slug,proto3" json:"slug,omitempty"`
-	// Description. Always empty: teams have none.
+	// Description. Never set: teams have none.
 	Description string `protobuf:"bytes,5,opt,name=description,proto3" json:"description,omitempty"`
-	// Ids of the team's projects. Empty in lists of users; see repository_count.
+	// Ids of the team's projects. Empty in lists of users; see repository_count. Never set: lists of users have the
+	// count.
 	RepositoryIds []int64 `protobuf:"varint,6,rep,packed,name=repository_ids,json=repositoryIds,proto3" json:"repository_ids,omitempty"`
-	// Members of the team. Empty in lists of users; see user_count.
+	// Members of the team. Empty in lists of users; see user_count. Never set: lists of users have the count.
 	Users []*GroupUser `protobuf:"bytes,7,rep,name=users,proto3" json:"users,omitempty"`
 	// True if users who join the deployment are added to the team.
 	IsDefault bool `protobuf:"varint,8,opt,name=is_default,json=isDefault,proto3" json:"is_default,omitempty"`
@@ -762,9 +764,9 @@ func (x *Group) GetChildGroupCount() int64 {
 // A member of a team.
 type GroupUser struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id of the user.
+	// Id of the user. Never set: lists of users have the count.
 	UserId int64 `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// Role of the member in the team.
+	// Role of the member in the team. Never set: lists of users have the count.
 	Role          Role `protobuf:"varint,2,opt,name=role,proto3,enum=palisade.deployments.v1.Role" json:"role,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -949,7 +951,8 @@ type ListDeploymentUsersFilter struct {
 	Query string `protobuf:"bytes,1,opt,name=query,proto3" json:"query,omitempty"`
 	// No effect: users are not copied from GitHub.
 	PruneGithub bool `protobuf:"varint,2,opt,name=prune_github,json=pruneGithub,proto3" json:"prune_github,omitempty"`
-	// True lists active users only; every user of a deployment is active.
+	// True lists active users only; every user of a deployment is active. No effect: every user of a deployment is
+	// active.
 	ShowActive bool `protobuf:"varint,3,opt,name=show_active,json=showActive,proto3" json:"show_active,omitempty"`
 	// Administrators or all others.
 	FilterMembers MemberFilterType `protobuf:"varint,4,opt,name=filter_members,json=filterMembers,proto3,enum=palisade.deployments.v1.MemberFilterType" json:"filter_members,omitempty"`

@@ -290,15 +290,15 @@ type SsoProvider struct {
 	Type SsoType `protobuf:"varint,3,opt,name=type,proto3,enum=palisade.deployments.v1.SsoType" json:"type,omitempty"`
 	// Display name: the host of the issuer.
 	DisplayName string `protobuf:"bytes,4,opt,name=display_name,json=displayName,proto3" json:"display_name,omitempty"`
-	// Domain of the users' e-mail addresses; empty: any.
+	// Domain of the users' e-mail addresses; empty: any. Never set: the issuer decides who may sign in.
 	EmailDomain string `protobuf:"bytes,5,opt,name=email_domain,json=emailDomain,proto3" json:"email_domain,omitempty"`
 	// URL of the issuer.
 	BaseUrl string `protobuf:"bytes,6,opt,name=base_url,json=baseUrl,proto3" json:"base_url,omitempty"`
 	// For SSO_TYPE_OPENID.
 	OpenidData *OpenIdProviderData `protobuf:"bytes,7,opt,name=openid_data,json=openidData,proto3" json:"openid_data,omitempty"`
-	// For SSO_TYPE_SAML2.
+	// For SSO_TYPE_SAML2. Never set: the server has OpenID Connect only.
 	Saml2Data *Saml2ProviderData `protobuf:"bytes,8,opt,name=saml2_data,json=saml2Data,proto3" json:"saml2_data,omitempty"`
-	// For SSO_TYPE_SIMPLE.
+	// For SSO_TYPE_SIMPLE. Never set: the server has OpenID Connect only.
 	SimpleData    *SimpleProviderData `protobuf:"bytes,9,opt,name=simple_data,json=simpleData,proto3" json:"simple_data,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -402,15 +402,15 @@ type OpenIdProviderData struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The audience (aud) of its tokens.
 	ClientId string `protobuf:"bytes,1,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
-	// Always empty: verifying tokens needs no secret.
+	// Never set: secrets are not shown.
 	ClientSecret string `protobuf:"bytes,2,opt,name=client_secret,json=clientSecret,proto3" json:"client_secret,omitempty"`
 	// URL of the discovery document.
 	WellKnownUrl string `protobuf:"bytes,3,opt,name=well_known_url,json=wellKnownUrl,proto3" json:"well_known_url,omitempty"`
-	// Authorization endpoint; empty: see the discovery document.
+	// Authorization endpoint; empty: see the discovery document. Never set: the document at well_known_url has it.
 	AuthUri string `protobuf:"bytes,4,opt,name=auth_uri,json=authUri,proto3" json:"auth_uri,omitempty"`
-	// Token endpoint; empty: see the discovery document.
+	// Token endpoint; empty: see the discovery document. Never set: the document at well_known_url has it.
 	TokenUri string `protobuf:"bytes,5,opt,name=token_uri,json=tokenUri,proto3" json:"token_uri,omitempty"`
-	// Userinfo endpoint; empty: see the discovery document.
+	// Userinfo endpoint; empty: see the discovery document. Never set: the document at well_known_url has it.
 	UserinfoUri   string `protobuf:"bytes,6,opt,name=userinfo_uri,json=userinfoUri,proto3" json:"userinfo_uri,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -491,15 +491,15 @@ func (x *OpenIdProviderData) GetUserinfoUri() string {
 // A SAML 2 identity provider. This server does not support SAML.
 type Saml2ProviderData struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Its name.
+	// Its name. Never set: the server has OpenID Connect only.
 	IdpIssuer string `protobuf:"bytes,1,opt,name=idp_issuer,json=idpIssuer,proto3" json:"idp_issuer,omitempty"`
-	// Sign-in URL.
+	// Sign-in URL. Never set: the server has OpenID Connect only.
 	IdpSsoUrl string `protobuf:"bytes,2,opt,name=idp_sso_url,json=idpSsoUrl,proto3" json:"idp_sso_url,omitempty"`
-	// Its certificate, PEM.
+	// Its certificate, PEM. Never set: the server has OpenID Connect only.
 	X509Cert string `protobuf:"bytes,3,opt,name=x509cert,proto3" json:"x509cert,omitempty"`
-	// True if any authentication context is accepted.
+	// True if any authentication context is accepted. Never set: the server has OpenID Connect only.
 	UnspecifiedAuthnContext bool `protobuf:"varint,4,opt,name=unspecified_authn_context,json=unspecifiedAuthnContext,proto3" json:"unspecified_authn_context,omitempty"`
-	// Entity id of the service provider.
+	// Entity id of the service provider. Never set: the server has OpenID Connect only.
 	SpEntityId    string `protobuf:"bytes,5,opt,name=sp_entity_id,json=spEntityId,proto3" json:"sp_entity_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

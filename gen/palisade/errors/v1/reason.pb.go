@@ -87,6 +87,13 @@ const (
 	Reason_REASON_UNKNOWN_REFERENCE Reason = 28
 	// The disk of the server, or of its database, is full; Retry-After says when to retry.
 	Reason_REASON_STORAGE_FULL Reason = 29
+	// The API token lacks a scope; the text names it. Whether the resource exists was not looked at.
+	Reason_REASON_SCOPE_MISSING Reason = 30
+	// The resume token of the change feed is older than the feed, or from another database. Export the findings and start
+	// without a token.
+	Reason_REASON_RESUME_TOKEN_EXPIRED Reason = 31
+	// There is no detection policy for the product.
+	Reason_REASON_PRODUCT_NOT_ENABLED Reason = 40
 )
 
 // Enum value maps for Reason.
@@ -122,6 +129,9 @@ var (
 		27: "REASON_UNSUPPORTED_ACTION_TYPE",
 		28: "REASON_UNKNOWN_REFERENCE",
 		29: "REASON_STORAGE_FULL",
+		30: "REASON_SCOPE_MISSING",
+		31: "REASON_RESUME_TOKEN_EXPIRED",
+		40: "REASON_PRODUCT_NOT_ENABLED",
 	}
 	Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":                0,
@@ -154,6 +164,9 @@ var (
 		"REASON_UNSUPPORTED_ACTION_TYPE":    27,
 		"REASON_UNKNOWN_REFERENCE":          28,
 		"REASON_STORAGE_FULL":               29,
+		"REASON_SCOPE_MISSING":              30,
+		"REASON_RESUME_TOKEN_EXPIRED":       31,
+		"REASON_PRODUCT_NOT_ENABLED":        40,
 	}
 )
 
@@ -188,7 +201,7 @@ var File_palisade_errors_v1_reason_proto protoreflect.FileDescriptor
 
 const file_palisade_errors_v1_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x1fpalisade/errors/v1/reason.proto\x12\x12palisade.errors.v1*\xd8\x06\n" +
+	"\x1fpalisade/errors/v1/reason.proto\x12\x12palisade.errors.v1*\xb3\a\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fREASON_INTERNAL\x10\x01\x12\x1b\n" +
@@ -220,7 +233,10 @@ const file_palisade_errors_v1_reason_proto_rawDesc = "" +
 	"!REASON_UNSUPPORTED_CONDITION_TYPE\x10\x1a\x12\"\n" +
 	"\x1eREASON_UNSUPPORTED_ACTION_TYPE\x10\x1b\x12\x1c\n" +
 	"\x18REASON_UNKNOWN_REFERENCE\x10\x1c\x12\x17\n" +
-	"\x13REASON_STORAGE_FULL\x10\x1dB\xcd\x01\n" +
+	"\x13REASON_STORAGE_FULL\x10\x1d\x12\x18\n" +
+	"\x14REASON_SCOPE_MISSING\x10\x1e\x12\x1f\n" +
+	"\x1bREASON_RESUME_TOKEN_EXPIRED\x10\x1f\x12\x1e\n" +
+	"\x1aREASON_PRODUCT_NOT_ENABLED\x10(B\xcd\x01\n" +
 	"\x16com.palisade.errors.v1B\vReasonProtoP\x01Z<github.com/palisade/palisade/gen/palisade/errors/v1;errorsv1\xa2\x02\x03PEX\xaa\x02\x12Palisade.Errors.V1\xca\x02\x12Palisade\\Errors\\V1\xe2\x02\x1ePalisade\\Errors\\V1\\GPBMetadata\xea\x02\x14Palisade::Errors::V1b\x06proto3"
 
 var (

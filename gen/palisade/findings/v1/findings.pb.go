@@ -27,13 +27,14 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Request of ListFindings. A filter that the contract defines for some issue types only is ignored for other types.
+// Request of ListFindings. The values of a filter are a union. A filter that the contract defines for some issue types
+// only is ignored for other types.
 type ListFindingsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Slug of the deployment.
 	DeploymentSlug string `protobuf:"bytes,1,opt,name=deployment_slug,json=deploymentSlug,proto3" json:"deployment_slug,omitempty"`
-	// Kind of findings: sast (default), sca or ai_sast.
-	IssueType string `protobuf:"bytes,2,opt,name=issue_type,proto3" json:"issue_type,omitempty"`
+	// Kinds of findings: sast (default), sca, ai_sast. Several kinds come in one order, each in its own variant.
+	IssueType []string `protobuf:"bytes,2,rep,name=issue_type,proto3" json:"issue_type,omitempty"`
 	// Lower bound on relevant_since, in seconds since 1970; fractions are allowed.
 	Since float64 `protobuf:"fixed64,3,opt,name=since,proto3" json:"since,omitempty"`
 	// Zero-based number of the page.
@@ -46,24 +47,26 @@ type ListFindingsRequest struct {
 	Repos []string `protobuf:"bytes,7,rep,name=repos,proto3" json:"repos,omitempty"`
 	// Ids of projects.
 	RepositoryIds []int64 `protobuf:"varint,8,rep,packed,name=repository_ids,proto3" json:"repository_ids,omitempty"`
-	// Status; all except removed when absent.
-	Status string `protobuf:"bytes,9,opt,name=status,proto3" json:"status,omitempty"`
-	// Reasons of the decision to ignore; used only with status=ignored.
+	// Statuses; all except removed when absent.
+	Status []string `protobuf:"bytes,9,rep,name=status,proto3" json:"status,omitempty"`
+	// Reasons to ignore; used only with status=ignored, and only for findings with that status. Findings that are ignored
+	// in code have no_triage_reason.
 	TriageReasons []string `protobuf:"bytes,10,rep,name=triage_reasons,proto3" json:"triage_reasons,omitempty"`
 	// Severities.
 	Severities []string `protobuf:"bytes,11,rep,name=severities,proto3" json:"severities,omitempty"`
-	// Branch, short or full, or "_default" for the primary branch of each project.
-	Ref string `protobuf:"bytes,12,opt,name=ref,proto3" json:"ref,omitempty"`
+	// Branches, short or full, or "_default" for the primary branch of each project. Each has at most 255 characters. A
+	// value may be a comma-separated list of them.
+	Ref []string `protobuf:"bytes,12,rep,name=ref,proto3" json:"ref,omitempty"`
 	// Policy modes; sast only.
 	Policies []string `protobuf:"bytes,13,rep,name=policies,proto3" json:"policies,omitempty"`
 	// Names of rules; sast only.
 	Rules []string `protobuf:"bytes,14,rep,name=rules,proto3" json:"rules,omitempty"`
 	// Categories of rules; sast only.
 	Categories []string `protobuf:"bytes,15,rep,name=categories,proto3" json:"categories,omitempty"`
-	// Confidence of the rule; sast only.
-	Confidence string `protobuf:"bytes,16,opt,name=confidence,proto3" json:"confidence,omitempty"`
-	// Verdict of autotriage; sast only.
-	AutotriageVerdict string `protobuf:"bytes,17,opt,name=autotriage_verdict,proto3" json:"autotriage_verdict,omitempty"`
+	// Confidences of the rule; sast only.
+	Confidence []string `protobuf:"bytes,16,rep,name=confidence,proto3" json:"confidence,omitempty"`
+	// Verdicts of autotriage; sast only.
+	AutotriageVerdict []string `protobuf:"bytes,17,rep,name=autotriage_verdict,proto3" json:"autotriage_verdict,omitempty"`
 	// Tags of components.
 	ComponentTags []string `protobuf:"bytes,18,rep,name=component_tags,proto3" json:"component_tags,omitempty"`
 	// Exposures; sca only.
@@ -74,8 +77,10 @@ type ListFindingsRequest struct {
 	IsMalicious *bool `protobuf:"varint,21,opt,name=is_malicious,proto3,oneof" json:"is_malicious,omitempty"`
 	// States of the click-to-fix pull request; sast and sca only.
 	ClickToFixPrState []string `protobuf:"bytes,22,rep,name=click_to_fix_pr_state,proto3" json:"click_to_fix_pr_state,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// True: only findings whose vulnerability is known to be exploited; false: only other findings. sca only.
+	KnownExploit  *bool `protobuf:"varint,23,opt,name=known_exploit,proto3,oneof" json:"known_exploit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListFindingsRequest) Reset() {
@@ -115,11 +120,11 @@ func (x *ListFindingsRequest) GetDeploymentSlug() string {
 	return ""
 }
 
-func (x *ListFindingsRequest) GetIssueType() string {
+func (x *ListFindingsRequest) GetIssueType() []string {
 	if x != nil {
 		return x.IssueType
 	}
-	return ""
+	return nil
 }
 
 func (x *ListFindingsRequest) GetSince() float64 {
@@ -164,11 +169,11 @@ func (x *ListFindingsRequest) GetRepositoryIds() []int64 {
 	return nil
 }
 
-func (x *ListFindingsRequest) GetStatus() string {
+func (x *ListFindingsRequest) GetStatus() []string {
 	if x != nil {
 		return x.Status
 	}
-	return ""
+	return nil
 }
 
 func (x *ListFindingsRequest) GetTriageReasons() []string {
@@ -185,11 +190,11 @@ func (x *ListFindingsRequest) GetSeverities() []string {
 	return nil
 }
 
-func (x *ListFindingsRequest) GetRef() string {
+func (x *ListFindingsRequest) GetRef() []string {
 	if x != nil {
 		return x.Ref
 	}
-	return ""
+	return nil
 }
 
 func (x *ListFindingsRequest) GetPolicies() []string {
@@ -213,18 +218,18 @@ func (x *ListFindingsRequest) GetCategories() []string {
 	return nil
 }
 
-func (x *ListFindingsRequest) GetConfidence() string {
+func (x *ListFindingsRequest) GetConfidence() []string {
 	if x != nil {
 		return x.Confidence
 	}
-	return ""
+	return nil
 }
 
-func (x *ListFindingsRequest) GetAutotriageVerdict() string {
+func (x *ListFindingsRequest) GetAutotriageVerdict() []string {
 	if x != nil {
 		return x.AutotriageVerdict
 	}
-	return ""
+	return nil
 }
 
 func (x *ListFindingsRequest) GetComponentTags() []string {
@@ -260,6 +265,13 @@ func (x *ListFindingsRequest) GetClickToFixPrState() []string {
 		return x.ClickToFixPrState
 	}
 	return nil
+}
+
+func (x *ListFindingsRequest) GetKnownExploit() bool {
+	if x != nil && x.KnownExploit != nil {
+		return *x.KnownExploit
+	}
+	return false
 }
 
 // Response of ListFindings.
@@ -323,9 +335,9 @@ type Finding struct {
 	SyntacticId string `protobuf:"bytes,5,opt,name=syntactic_id,proto3" json:"syntactic_id,omitempty"`
 	// Identity that survives moved lines; equal on all refs of the project.
 	MatchBasedId string `protobuf:"bytes,6,opt,name=match_based_id,proto3" json:"match_based_id,omitempty"`
-	// The linked ticket, or null.
+	// The linked ticket, or null. Empty: there are no tickets yet.
 	ExternalTicket *ExternalTicket `protobuf:"bytes,7,opt,name=external_ticket,proto3" json:"external_ticket,omitempty"`
-	// Review comments about it.
+	// Review comments about it. Empty: there are no review comments yet.
 	ReviewComments []*ReviewComment `protobuf:"bytes,8,rep,name=review_comments,proto3" json:"review_comments,omitempty"`
 	// The project.
 	Repository *FindingRepository `protobuf:"bytes,9,opt,name=repository,proto3" json:"repository,omitempty"`
@@ -371,7 +383,7 @@ type Finding struct {
 	ClickToFixPrs []*ClickToFixPr `protobuf:"bytes,29,rep,name=click_to_fix_prs,proto3" json:"click_to_fix_prs,omitempty"`
 	// Failed attempts to open such a pull request.
 	ClickToFixFailures []*ClickToFixFailure `protobuf:"bytes,30,rep,name=click_to_fix_failures,proto3" json:"click_to_fix_failures,omitempty"`
-	// Impact as AI detection describes it.
+	// Impact as AI detection describes it. Empty: there is no detection by AI yet.
 	AiImpact string `protobuf:"bytes,31,opt,name=ai_impact,proto3" json:"ai_impact,omitempty"`
 	// Exploit prediction, or null.
 	EpssScore *EpssScore `protobuf:"bytes,32,opt,name=epss_score,proto3" json:"epss_score,omitempty"`
@@ -389,8 +401,10 @@ type Finding struct {
 	Usage *Usage `protobuf:"bytes,38,opt,name=usage,proto3" json:"usage,omitempty"`
 	// Identifier of the advisory, for example a CVE.
 	VulnerabilityIdentifier string `protobuf:"bytes,39,opt,name=vulnerability_identifier,proto3" json:"vulnerability_identifier,omitempty"`
-	unknownFields           protoimpl.UnknownFields
-	sizeCache               protoimpl.SizeCache
+	// The entry of the catalogue of vulnerabilities that are known to be exploited; absent when it has none.
+	KnownExploit  *KnownExploit `protobuf:"bytes,40,opt,name=known_exploit,proto3" json:"known_exploit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Finding) Reset() {
@@ -696,6 +710,77 @@ func (x *Finding) GetVulnerabilityIdentifier() string {
 	return ""
 }
 
+func (x *Finding) GetKnownExploit() *KnownExploit {
+	if x != nil {
+		return x.KnownExploit
+	}
+	return nil
+}
+
+// An entry of the catalogue of vulnerabilities that are known to be exploited.
+type KnownExploit struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// When it was added to the catalogue.
+	ListedAt *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=listed_at,proto3" json:"listed_at,omitempty"`
+	// When agencies must have fixed it; absent when the catalogue does not say.
+	DueAt *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=due_at,proto3" json:"due_at,omitempty"`
+	// True if ransomware is known to use it.
+	Ransomware    bool `protobuf:"varint,3,opt,name=ransomware,proto3" json:"ransomware,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KnownExploit) Reset() {
+	*x = KnownExploit{}
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KnownExploit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KnownExploit) ProtoMessage() {}
+
+func (x *KnownExploit) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KnownExploit.ProtoReflect.Descriptor instead.
+func (*KnownExploit) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *KnownExploit) GetListedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ListedAt
+	}
+	return nil
+}
+
+func (x *KnownExploit) GetDueAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.DueAt
+	}
+	return nil
+}
+
+func (x *KnownExploit) GetRansomware() bool {
+	if x != nil {
+		return x.Ransomware
+	}
+	return false
+}
+
 // The project of a finding.
 type FindingRepository struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -709,7 +794,7 @@ type FindingRepository struct {
 
 func (x *FindingRepository) Reset() {
 	*x = FindingRepository{}
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[3]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -721,7 +806,7 @@ func (x *FindingRepository) String() string {
 func (*FindingRepository) ProtoMessage() {}
 
 func (x *FindingRepository) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[3]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -734,7 +819,7 @@ func (x *FindingRepository) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindingRepository.ProtoReflect.Descriptor instead.
 func (*FindingRepository) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{3}
+	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *FindingRepository) GetName() string {
@@ -754,7 +839,7 @@ func (x *FindingRepository) GetUrl() string {
 // A location in a file. Lines and columns count from 1; the end column is exclusive.
 type FindingLocation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Path relative to the root of the repository.
+	// Path relative to the root of the repository. If the scan named no file: the logical location.
 	FilePath string `protobuf:"bytes,1,opt,name=file_path,proto3" json:"file_path,omitempty"`
 	// First line.
 	Line int32 `protobuf:"varint,2,opt,name=line,proto3" json:"line,omitempty"`
@@ -763,14 +848,16 @@ type FindingLocation struct {
 	// Last line.
 	EndLine int32 `protobuf:"varint,4,opt,name=end_line,proto3" json:"end_line,omitempty"`
 	// Column after the last.
-	EndColumn     int32 `protobuf:"varint,5,opt,name=end_column,proto3" json:"end_column,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	EndColumn int32 `protobuf:"varint,5,opt,name=end_column,proto3" json:"end_column,omitempty"`
+	// Name of the place inside the program or resource, for example "Deployment/web"; absent when the scan named none.
+	LogicalLocation string `protobuf:"bytes,6,opt,name=logical_location,proto3" json:"logical_location,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *FindingLocation) Reset() {
 	*x = FindingLocation{}
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[4]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -782,7 +869,7 @@ func (x *FindingLocation) String() string {
 func (*FindingLocation) ProtoMessage() {}
 
 func (x *FindingLocation) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[4]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -795,7 +882,7 @@ func (x *FindingLocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindingLocation.ProtoReflect.Descriptor instead.
 func (*FindingLocation) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{4}
+	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *FindingLocation) GetFilePath() string {
@@ -833,6 +920,13 @@ func (x *FindingLocation) GetEndColumn() int32 {
 	return 0
 }
 
+func (x *FindingLocation) GetLogicalLocation() string {
+	if x != nil {
+		return x.LogicalLocation
+	}
+	return ""
+}
+
 // The rule of a finding.
 type FindingRule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -851,14 +945,24 @@ type FindingRule struct {
 	// CWE entries, for example "CWE-89: SQL Injection".
 	CweNames []string `protobuf:"bytes,7,rep,name=cwe_names,proto3" json:"cwe_names,omitempty"`
 	// OWASP entries, for example "A03:2021 - Injection".
-	OwaspNames    []string `protobuf:"bytes,8,rep,name=owasp_names,proto3" json:"owasp_names,omitempty"`
+	OwaspNames []string `protobuf:"bytes,8,rep,name=owasp_names,proto3" json:"owasp_names,omitempty"`
+	// Help text, as Markdown. Lists leave it out; the context of an issue has it.
+	Help string `protobuf:"bytes,9,opt,name=help,proto3" json:"help,omitempty"`
+	// URL of a page about the rule. Lists leave it out; issues have it as ruleUrl.
+	HelpUri string `protobuf:"bytes,10,opt,name=help_uri,proto3" json:"help_uri,omitempty"`
+	// Kind of secret that the rule finds. Lists leave it out; secrets have it as type.
+	SecretType string `protobuf:"bytes,11,opt,name=secret_type,proto3" json:"secret_type,omitempty"`
+	// Pages about the rule. Lists leave them out; issues have them as ruleReferences.
+	References []string `protobuf:"bytes,12,rep,name=references,proto3" json:"references,omitempty"`
+	// When the rule was published. Lists leave it out; issues have it as rulePublishDate.
+	PublishedAt   *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=published_at,proto3" json:"published_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FindingRule) Reset() {
 	*x = FindingRule{}
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[5]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -870,7 +974,7 @@ func (x *FindingRule) String() string {
 func (*FindingRule) ProtoMessage() {}
 
 func (x *FindingRule) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[5]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -883,7 +987,7 @@ func (x *FindingRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindingRule.ProtoReflect.Descriptor instead.
 func (*FindingRule) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{5}
+	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *FindingRule) GetName() string {
@@ -942,6 +1046,41 @@ func (x *FindingRule) GetOwaspNames() []string {
 	return nil
 }
 
+func (x *FindingRule) GetHelp() string {
+	if x != nil {
+		return x.Help
+	}
+	return ""
+}
+
+func (x *FindingRule) GetHelpUri() string {
+	if x != nil {
+		return x.HelpUri
+	}
+	return ""
+}
+
+func (x *FindingRule) GetSecretType() string {
+	if x != nil {
+		return x.SecretType
+	}
+	return ""
+}
+
+func (x *FindingRule) GetReferences() []string {
+	if x != nil {
+		return x.References
+	}
+	return nil
+}
+
+func (x *FindingRule) GetPublishedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.PublishedAt
+	}
+	return nil
+}
+
 // The policy that covers a finding.
 type PolicyReference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -957,7 +1096,7 @@ type PolicyReference struct {
 
 func (x *PolicyReference) Reset() {
 	*x = PolicyReference{}
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[6]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -969,7 +1108,7 @@ func (x *PolicyReference) String() string {
 func (*PolicyReference) ProtoMessage() {}
 
 func (x *PolicyReference) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[6]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -982,7 +1121,7 @@ func (x *PolicyReference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyReference.ProtoReflect.Descriptor instead.
 func (*PolicyReference) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{6}
+	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *PolicyReference) GetId() int64 {
@@ -1009,13 +1148,13 @@ func (x *PolicyReference) GetSlug() string {
 // A linked ticket.
 type ExternalTicket struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Key in the ticketing system.
+	// Key in the ticketing system. Never set: there are no tickets yet.
 	ExternalSlug string `protobuf:"bytes,1,opt,name=external_slug,proto3" json:"external_slug,omitempty"`
-	// Numeric id.
+	// Numeric id. Never set: there are no tickets yet.
 	Id int64 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
-	// Findings linked to the same ticket.
+	// Findings linked to the same ticket. Never set: there are no tickets yet.
 	LinkedIssueIds []int64 `protobuf:"varint,3,rep,packed,name=linked_issue_ids,proto3" json:"linked_issue_ids,omitempty"`
-	// URL of the ticket.
+	// URL of the ticket. Never set: there are no tickets yet.
 	Url           string `protobuf:"bytes,4,opt,name=url,proto3" json:"url,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1023,7 +1162,7 @@ type ExternalTicket struct {
 
 func (x *ExternalTicket) Reset() {
 	*x = ExternalTicket{}
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[7]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1035,7 +1174,7 @@ func (x *ExternalTicket) String() string {
 func (*ExternalTicket) ProtoMessage() {}
 
 func (x *ExternalTicket) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[7]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1048,7 +1187,7 @@ func (x *ExternalTicket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExternalTicket.ProtoReflect.Descriptor instead.
 func (*ExternalTicket) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{7}
+	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ExternalTicket) GetExternalSlug() string {
@@ -1082,9 +1221,9 @@ func (x *ExternalTicket) GetUrl() string {
 // A review comment about a finding.
 type ReviewComment struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id of the discussion.
+	// Id of the discussion. Never set: there are no review comments yet.
 	ExternalDiscussionId string `protobuf:"bytes,1,opt,name=external_discussion_id,proto3" json:"external_discussion_id,omitempty"`
-	// Id of the note.
+	// Id of the note. Never set: there are no review comments yet.
 	ExternalNoteId int64 `protobuf:"varint,2,opt,name=external_note_id,proto3" json:"external_note_id,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1092,7 +1231,7 @@ type ReviewComment struct {
 
 func (x *ReviewComment) Reset() {
 	*x = ReviewComment{}
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[8]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1104,7 +1243,7 @@ func (x *ReviewComment) String() string {
 func (*ReviewComment) ProtoMessage() {}
 
 func (x *ReviewComment) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[8]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1117,7 +1256,7 @@ func (x *ReviewComment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReviewComment.ProtoReflect.Descriptor instead.
 func (*ReviewComment) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{8}
+	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ReviewComment) GetExternalDiscussionId() string {
@@ -1147,7 +1286,7 @@ type ClickToFixPr struct {
 
 func (x *ClickToFixPr) Reset() {
 	*x = ClickToFixPr{}
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[9]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1159,7 +1298,7 @@ func (x *ClickToFixPr) String() string {
 func (*ClickToFixPr) ProtoMessage() {}
 
 func (x *ClickToFixPr) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[9]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1172,7 +1311,7 @@ func (x *ClickToFixPr) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClickToFixPr.ProtoReflect.Descriptor instead.
 func (*ClickToFixPr) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{9}
+	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ClickToFixPr) GetCreatedAt() *timestamppb.Timestamp {
@@ -1202,7 +1341,7 @@ type ClickToFixFailure struct {
 
 func (x *ClickToFixFailure) Reset() {
 	*x = ClickToFixFailure{}
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[10]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1214,7 +1353,7 @@ func (x *ClickToFixFailure) String() string {
 func (*ClickToFixFailure) ProtoMessage() {}
 
 func (x *ClickToFixFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[10]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1227,7 +1366,7 @@ func (x *ClickToFixFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClickToFixFailure.ProtoReflect.Descriptor instead.
 func (*ClickToFixFailure) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{10}
+	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ClickToFixFailure) GetCreatedAt() *timestamppb.Timestamp {
@@ -1257,13 +1396,15 @@ type Assistant struct {
 	Guidance *AssistantGuidance `protobuf:"bytes,4,opt,name=guidance,proto3" json:"guidance,omitempty"`
 	// The rule, explained.
 	RuleExplanation *AssistantRuleExplanation `protobuf:"bytes,5,opt,name=rule_explanation,proto3" json:"rule_explanation,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Why the latest analysis failed; absent when it did not.
+	Failure       *AssistantFailure `protobuf:"bytes,6,opt,name=failure,proto3" json:"failure,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Assistant) Reset() {
 	*x = Assistant{}
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[11]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1275,7 +1416,7 @@ func (x *Assistant) String() string {
 func (*Assistant) ProtoMessage() {}
 
 func (x *Assistant) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[11]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1288,7 +1429,7 @@ func (x *Assistant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assistant.ProtoReflect.Descriptor instead.
 func (*Assistant) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{11}
+	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Assistant) GetAutofix() *AssistantAutofix {
@@ -1326,6 +1467,68 @@ func (x *Assistant) GetRuleExplanation() *AssistantRuleExplanation {
 	return nil
 }
 
+func (x *Assistant) GetFailure() *AssistantFailure {
+	if x != nil {
+		return x.Failure
+	}
+	return nil
+}
+
+// A failed analysis. Extension of the contract.
+type AssistantFailure struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// When it failed.
+	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=created_at,proto3" json:"created_at,omitempty"`
+	// Reason of the failure.
+	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AssistantFailure) Reset() {
+	*x = AssistantFailure{}
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AssistantFailure) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AssistantFailure) ProtoMessage() {}
+
+func (x *AssistantFailure) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AssistantFailure.ProtoReflect.Descriptor instead.
+func (*AssistantFailure) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *AssistantFailure) GetCreatedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreatedAt
+	}
+	return nil
+}
+
+func (x *AssistantFailure) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // A suggested change.
 type AssistantAutofix struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1339,7 +1542,7 @@ type AssistantAutofix struct {
 
 func (x *AssistantAutofix) Reset() {
 	*x = AssistantAutofix{}
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[12]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1351,7 +1554,7 @@ func (x *AssistantAutofix) String() string {
 func (*AssistantAutofix) ProtoMessage() {}
 
 func (x *AssistantAutofix) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[12]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1364,7 +1567,7 @@ func (x *AssistantAutofix) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssistantAutofix.ProtoReflect.Descriptor instead.
 func (*AssistantAutofix) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{12}
+	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *AssistantAutofix) GetExplanation() string {
@@ -1394,7 +1597,7 @@ type AssistantAutotriage struct {
 
 func (x *AssistantAutotriage) Reset() {
 	*x = AssistantAutotriage{}
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[13]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1406,7 +1609,7 @@ func (x *AssistantAutotriage) String() string {
 func (*AssistantAutotriage) ProtoMessage() {}
 
 func (x *AssistantAutotriage) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[13]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1419,7 +1622,7 @@ func (x *AssistantAutotriage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssistantAutotriage.ProtoReflect.Descriptor instead.
 func (*AssistantAutotriage) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{13}
+	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *AssistantAutotriage) GetReason() string {
@@ -1449,7 +1652,7 @@ type AssistantComponent struct {
 
 func (x *AssistantComponent) Reset() {
 	*x = AssistantComponent{}
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[14]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1461,7 +1664,7 @@ func (x *AssistantComponent) String() string {
 func (*AssistantComponent) ProtoMessage() {}
 
 func (x *AssistantComponent) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[14]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1474,7 +1677,7 @@ func (x *AssistantComponent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssistantComponent.ProtoReflect.Descriptor instead.
 func (*AssistantComponent) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{14}
+	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *AssistantComponent) GetRisk() string {
@@ -1504,7 +1707,7 @@ type AssistantGuidance struct {
 
 func (x *AssistantGuidance) Reset() {
 	*x = AssistantGuidance{}
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[15]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1516,7 +1719,7 @@ func (x *AssistantGuidance) String() string {
 func (*AssistantGuidance) ProtoMessage() {}
 
 func (x *AssistantGuidance) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[15]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1529,7 +1732,7 @@ func (x *AssistantGuidance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssistantGuidance.ProtoReflect.Descriptor instead.
 func (*AssistantGuidance) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{15}
+	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *AssistantGuidance) GetInstructions() string {
@@ -1546,10 +1749,10 @@ func (x *AssistantGuidance) GetSummary() string {
 	return ""
 }
 
-// A rule, explained.
+// A rule, explained: by its own help, or by a model.
 type AssistantRuleExplanation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Full text.
+	// Full text; lists cut the help of a rule after 2,000 characters.
 	Explanation string `protobuf:"bytes,1,opt,name=explanation,proto3" json:"explanation,omitempty"`
 	// Summary.
 	Summary       string `protobuf:"bytes,2,opt,name=summary,proto3" json:"summary,omitempty"`
@@ -1559,7 +1762,7 @@ type AssistantRuleExplanation struct {
 
 func (x *AssistantRuleExplanation) Reset() {
 	*x = AssistantRuleExplanation{}
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[16]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1571,7 +1774,7 @@ func (x *AssistantRuleExplanation) String() string {
 func (*AssistantRuleExplanation) ProtoMessage() {}
 
 func (x *AssistantRuleExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[16]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1584,7 +1787,7 @@ func (x *AssistantRuleExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssistantRuleExplanation.ProtoReflect.Descriptor instead.
 func (*AssistantRuleExplanation) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{16}
+	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *AssistantRuleExplanation) GetExplanation() string {
@@ -1614,7 +1817,7 @@ type EpssScore struct {
 
 func (x *EpssScore) Reset() {
 	*x = EpssScore{}
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[17]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1626,7 +1829,7 @@ func (x *EpssScore) String() string {
 func (*EpssScore) ProtoMessage() {}
 
 func (x *EpssScore) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[17]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1639,7 +1842,7 @@ func (x *EpssScore) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpssScore.ProtoReflect.Descriptor instead.
 func (*EpssScore) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{17}
+	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *EpssScore) GetScore() float64 {
@@ -1669,7 +1872,7 @@ type FixRecommendation struct {
 
 func (x *FixRecommendation) Reset() {
 	*x = FixRecommendation{}
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[18]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1681,7 +1884,7 @@ func (x *FixRecommendation) String() string {
 func (*FixRecommendation) ProtoMessage() {}
 
 func (x *FixRecommendation) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[18]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1694,7 +1897,7 @@ func (x *FixRecommendation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FixRecommendation.ProtoReflect.Descriptor instead.
 func (*FixRecommendation) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{18}
+	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *FixRecommendation) GetPackage() string {
@@ -1730,7 +1933,7 @@ type FoundDependency struct {
 
 func (x *FoundDependency) Reset() {
 	*x = FoundDependency{}
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[19]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1742,7 +1945,7 @@ func (x *FoundDependency) String() string {
 func (*FoundDependency) ProtoMessage() {}
 
 func (x *FoundDependency) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[19]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1755,7 +1958,7 @@ func (x *FoundDependency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FoundDependency.ProtoReflect.Descriptor instead.
 func (*FoundDependency) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{19}
+	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *FoundDependency) GetEcosystem() string {
@@ -1796,7 +1999,7 @@ func (x *FoundDependency) GetVersion() string {
 // Where a dependency is used.
 type Usage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The linked ticket, or null.
+	// The linked ticket, or null. Never set: there are no tickets yet.
 	ExternalTicket *ExternalTicket `protobuf:"bytes,1,opt,name=external_ticket,proto3" json:"external_ticket,omitempty"`
 	// The place, or null.
 	Location      *UsageLocation `protobuf:"bytes,2,opt,name=location,proto3" json:"location,omitempty"`
@@ -1806,7 +2009,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[20]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1818,7 +2021,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[20]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1831,7 +2034,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{20}
+	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Usage) GetExternalTicket() *ExternalTicket {
@@ -1879,7 +2082,7 @@ type UsageLocation struct {
 
 func (x *UsageLocation) Reset() {
 	*x = UsageLocation{}
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[21]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1891,7 +2094,7 @@ func (x *UsageLocation) String() string {
 func (*UsageLocation) ProtoMessage() {}
 
 func (x *UsageLocation) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_findings_proto_msgTypes[21]
+	mi := &file_palisade_findings_v1_findings_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1904,7 +2107,7 @@ func (x *UsageLocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageLocation.ProtoReflect.Descriptor instead.
 func (*UsageLocation) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{21}
+	return file_palisade_findings_v1_findings_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *UsageLocation) GetFilePath() string {
@@ -1988,47 +2191,49 @@ var File_palisade_findings_v1_findings_proto protoreflect.FileDescriptor
 
 const file_palisade_findings_v1_findings_proto_rawDesc = "" +
 	"\n" +
-	"#palisade/findings/v1/findings.proto\x12\x14palisade.findings.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\"\xf7\n" +
-	"\n" +
+	"#palisade/findings/v1/findings.proto\x12\x14palisade.findings.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\"\xe0\v\n" +
 	"\x13ListFindingsRequest\x12'\n" +
-	"\x0fdeployment_slug\x18\x01 \x01(\tR\x0edeploymentSlug\x12<\n" +
+	"\x0fdeployment_slug\x18\x01 \x01(\tR\x0edeploymentSlug\x12@\n" +
 	"\n" +
-	"issue_type\x18\x02 \x01(\tB\x1c\xbaH\x19\xd8\x01\x01r\x14R\x04sastR\x03scaR\aai_sastR\n" +
+	"issue_type\x18\x02 \x03(\tB \xbaH\x1d\x92\x01\x1a\x10d\"\x16r\x14R\x04sastR\x03scaR\aai_sastR\n" +
 	"issue_type\x12\x1d\n" +
 	"\x05since\x18\x03 \x01(\x01B\a\xbaH\x04\x12\x02@\x01R\x05since\x12\x1b\n" +
 	"\x04page\x18\x04 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x04page\x12\x14\n" +
 	"\x05dedup\x18\x05 \x01(\bR\x05dedup\x12-\n" +
 	"\tpage_size\x18\x06 \x01(\x03B\n" +
-	"\xbaH\a\"\x05\x18\xb8\x17(dH\x00R\tpage_size\x88\x01\x01\x12\x1f\n" +
-	"\x05repos\x18\a \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\x05repos\x121\n" +
-	"\x0erepository_ids\x18\b \x03(\x03B\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\x0erepository_ids\x12`\n" +
-	"\x06status\x18\t \x01(\tBH\xbaHE\xd8\x01\x01r@R\x04openR\x05fixedR\aignoredR\treviewingR\x06fixingR\x15provisionally_ignoredR\x06status\x12{\n" +
+	"\xbaH\a\"\x05\x18\xb8\x17(dH\x00R\tpage_size\x88\x01\x01\x12#\n" +
+	"\x05repos\x18\a \x03(\tB\r\xbaH\x06\x92\x01\x03\x10\xe8\a\xb0\xb5\x18\x01R\x05repos\x121\n" +
+	"\x0erepository_ids\x18\b \x03(\x03B\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\x0erepository_ids\x12d\n" +
+	"\x06status\x18\t \x03(\tBL\xbaHI\x92\x01F\x10d\"Br@R\x04openR\x05fixedR\aignoredR\treviewingR\x06fixingR\x15provisionally_ignoredR\x06status\x12{\n" +
 	"\x0etriage_reasons\x18\n" +
 	" \x03(\tBS\xbaHP\x92\x01M\x10d\"IrGR\x0facceptable_riskR\x0efalse_positiveR\ano_timeR\x10no_triage_reasonR\tduplicateR\x0etriage_reasons\x12I\n" +
 	"\n" +
 	"severities\x18\v \x03(\tB)\xbaH&\x92\x01#\x10d\"\x1fr\x1dR\x03lowR\x06mediumR\x04highR\bcriticalR\n" +
-	"severities\x12\x1a\n" +
-	"\x03ref\x18\f \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\x03ref\x12d\n" +
-	"\bpolicies\x18\r \x03(\tBH\xbaHE\x92\x01B\x10d\">r<R\x10rule-board-auditR\x16rule-board-pr-commentsR\x10rule-board-blockR\bpolicies\x12\x1f\n" +
-	"\x05rules\x18\x0e \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\x05rules\x12)\n" +
+	"severities\x12&\n" +
+	"\x03ref\x18\f \x03(\tB\x14\xbaH\r\x92\x01\n" +
+	"\x10d\"\x06r\x04\x18\x80\xc8\x01\xb0\xb5\x18\x01R\x03ref\x12d\n" +
+	"\bpolicies\x18\r \x03(\tBH\xbaHE\x92\x01B\x10d\">r<R\x10rule-board-auditR\x16rule-board-pr-commentsR\x10rule-board-blockR\bpolicies\x12#\n" +
+	"\x05rules\x18\x0e \x03(\tB\r\xbaH\x06\x92\x01\x03\x10\xe8\a\xb0\xb5\x18\x01R\x05rules\x12-\n" +
 	"\n" +
-	"categories\x18\x0f \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\n" +
-	"categories\x12;\n" +
+	"categories\x18\x0f \x03(\tB\r\xbaH\x06\x92\x01\x03\x10\xe8\a\xb0\xb5\x18\x01R\n" +
+	"categories\x12?\n" +
 	"\n" +
-	"confidence\x18\x10 \x01(\tB\x1b\xbaH\x18\xd8\x01\x01r\x13R\x03lowR\x06mediumR\x04highR\n" +
-	"confidence\x12W\n" +
-	"\x12autotriage_verdict\x18\x11 \x01(\tB'\xbaH$\xd8\x01\x01r\x1fR\rtrue_positiveR\x0efalse_positiveR\x12autotriage_verdict\x121\n" +
-	"\x0ecomponent_tags\x18\x12 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\x0ecomponent_tags\x12v\n" +
+	"confidence\x18\x10 \x03(\tB\x1f\xbaH\x1c\x92\x01\x19\x10d\"\x15r\x13R\x03lowR\x06mediumR\x04highR\n" +
+	"confidence\x12[\n" +
+	"\x12autotriage_verdict\x18\x11 \x03(\tB+\xbaH(\x92\x01%\x10d\"!r\x1fR\rtrue_positiveR\x0efalse_positiveR\x12autotriage_verdict\x125\n" +
+	"\x0ecomponent_tags\x18\x12 \x03(\tB\r\xbaH\x06\x92\x01\x03\x10\xe8\a\xb0\xb5\x18\x01R\x0ecomponent_tags\x12v\n" +
 	"\texposures\x18\x13 \x03(\tBX\xbaHU\x92\x01R\x10d\"NrLR\treachableR\x10always_reachableR\x17conditionally_reachableR\vunreachableR\aunknownR\texposures\x12Q\n" +
 	"\x0etransitivities\x18\x14 \x03(\tB)\xbaH&\x92\x01#\x10d\"\x1fr\x1dR\x06directR\n" +
 	"transitiveR\aunknownR\x0etransitivities\x12'\n" +
 	"\fis_malicious\x18\x15 \x01(\bH\x01R\fis_malicious\x88\x01\x01\x12P\n" +
-	"\x15click_to_fix_pr_state\x18\x16 \x03(\tB\x1a\xbaH\x17\x92\x01\x14\x10d\"\x10r\x0eR\x04openR\x06mergedR\x15click_to_fix_pr_stateB\f\n" +
+	"\x15click_to_fix_pr_state\x18\x16 \x03(\tB\x1a\xbaH\x17\x92\x01\x14\x10d\"\x10r\x0eR\x04openR\x06mergedR\x15click_to_fix_pr_state\x12)\n" +
+	"\rknown_exploit\x18\x17 \x01(\bH\x02R\rknown_exploit\x88\x01\x01B\f\n" +
 	"\n" +
 	"_page_sizeB\x0f\n" +
-	"\r_is_malicious\"Q\n" +
+	"\r_is_maliciousB\x10\n" +
+	"\x0e_known_exploit\"Q\n" +
 	"\x14ListFindingsResponse\x129\n" +
-	"\bfindings\x18\x01 \x03(\v2\x1d.palisade.findings.v1.FindingR\bfindings\"\xfc\x11\n" +
+	"\bfindings\x18\x01 \x03(\v2\x1d.palisade.findings.v1.FindingR\bfindings\"\xd8\x12\n" +
 	"\aFinding\x12\x1e\n" +
 	"\n" +
 	"issue_type\x18\x01 \x01(\tR\n" +
@@ -2069,8 +2274,8 @@ const file_palisade_findings_v1_findings_proto_rawDesc = "" +
 	"\rtriage_reason\x18\x18 \x01(\tB\x06\x92\xb5\x18\x02\x10\x02R\rtriage_reason\x12F\n" +
 	"\x10state_updated_at\x18\x19 \x01(\v2\x1a.google.protobuf.TimestampR\x10state_updated_at\x12=\n" +
 	"\x04rule\x18\x1a \x01(\v2!.palisade.findings.v1.FindingRuleB\x06\x92\xb5\x18\x02\x10\x03R\x04rule\x12f\n" +
-	"\x0fsourcing_policy\x18\x1b \x01(\v2%.palisade.findings.v1.PolicyReferenceB\x15\x92\xb5\x18\x11\x10\x02\x1a\x04sast\x1a\aai_sastR\x0fsourcing_policy\x12T\n" +
-	"\tassistant\x18\x1c \x01(\v2\x1f.palisade.findings.v1.AssistantB\x15\x92\xb5\x18\x11\x10\x03\x1a\x04sast\x1a\aai_sastR\tassistant\x12c\n" +
+	"\x0fsourcing_policy\x18\x1b \x01(\v2%.palisade.findings.v1.PolicyReferenceB\x15\x92\xb5\x18\x11\x10\x02\x1a\x04sast\x1a\aai_sastR\x0fsourcing_policy\x12Y\n" +
+	"\tassistant\x18\x1c \x01(\v2\x1f.palisade.findings.v1.AssistantB\x1a\x92\xb5\x18\x16\x10\x03\x1a\x04sast\x1a\aai_sast2\x03scaR\tassistant\x12c\n" +
 	"\x10click_to_fix_prs\x18\x1d \x03(\v2\".palisade.findings.v1.ClickToFixPrB\x13\x92\xb5\x18\x0f\x1a\x04sast\x1a\aai_sastR\x10click_to_fix_prs\x12r\n" +
 	"\x15click_to_fix_failures\x18\x1e \x03(\v2'.palisade.findings.v1.ClickToFixFailureB\x13\x92\xb5\x18\x0f\x1a\x04sast\x1a\aai_sastR\x15click_to_fix_failures\x12+\n" +
 	"\tai_impact\x18\x1f \x01(\tB\r\x92\xb5\x18\t\x1a\aai_sastR\tai_impact\x12L\n" +
@@ -2083,11 +2288,18 @@ const file_palisade_findings_v1_findings_proto_rawDesc = "" +
 	"\freachability\x18$ \x01(\tB\t\x92\xb5\x18\x05\x1a\x03scaR\freachability\x12=\n" +
 	"\x13reachable_condition\x18% \x01(\tB\v\x92\xb5\x18\a\x10\x02\x1a\x03scaR\x13reachable_condition\x12>\n" +
 	"\x05usage\x18& \x01(\v2\x1b.palisade.findings.v1.UsageB\v\x92\xb5\x18\a\x10\x02\x1a\x03scaR\x05usage\x12E\n" +
-	"\x18vulnerability_identifier\x18' \x01(\tB\t\x92\xb5\x18\x05\x1a\x03scaR\x18vulnerability_identifier:\x0e\xa2\xb5\x18\n" +
-	"issue_type\"9\n" +
+	"\x18vulnerability_identifier\x18' \x01(\tB\t\x92\xb5\x18\x05\x1a\x03scaR\x18vulnerability_identifier\x12U\n" +
+	"\rknown_exploit\x18( \x01(\v2\".palisade.findings.v1.KnownExploitB\v\x92\xb5\x18\a\x10\x01\x1a\x03scaR\rknown_exploit:\x0e\xa2\xb5\x18\n" +
+	"issue_type\"\x9c\x01\n" +
+	"\fKnownExploit\x128\n" +
+	"\tlisted_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\tlisted_at\x122\n" +
+	"\x06due_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x06due_at\x12\x1e\n" +
+	"\n" +
+	"ransomware\x18\x03 \x01(\bR\n" +
+	"ransomware\"9\n" +
 	"\x11FindingRepository\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
-	"\x03url\x18\x02 \x01(\tR\x03url\"\x97\x01\n" +
+	"\x03url\x18\x02 \x01(\tR\x03url\"\xcb\x01\n" +
 	"\x0fFindingLocation\x12\x1c\n" +
 	"\tfile_path\x18\x01 \x01(\tR\tfile_path\x12\x12\n" +
 	"\x04line\x18\x02 \x01(\x05R\x04line\x12\x16\n" +
@@ -2095,7 +2307,8 @@ const file_palisade_findings_v1_findings_proto_rawDesc = "" +
 	"\bend_line\x18\x04 \x01(\x05R\bend_line\x12\x1e\n" +
 	"\n" +
 	"end_column\x18\x05 \x01(\x05R\n" +
-	"end_column\"\x93\x02\n" +
+	"end_column\x122\n" +
+	"\x10logical_location\x18\x06 \x01(\tB\x06\x92\xb5\x18\x02\x10\x01R\x10logical_location\"\xed\x03\n" +
 	"\vFindingRule\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x1e\n" +
@@ -2106,7 +2319,15 @@ const file_palisade_findings_v1_findings_proto_rawDesc = "" +
 	"\rsubcategories\x18\x05 \x03(\tR\rsubcategories\x124\n" +
 	"\x15vulnerability_classes\x18\x06 \x03(\tR\x15vulnerability_classes\x12\x1c\n" +
 	"\tcwe_names\x18\a \x03(\tR\tcwe_names\x12 \n" +
-	"\vowasp_names\x18\b \x03(\tR\vowasp_names\"Q\n" +
+	"\vowasp_names\x18\b \x03(\tR\vowasp_names\x12\x1a\n" +
+	"\x04help\x18\t \x01(\tB\x06\x92\xb5\x18\x02\x10\x01R\x04help\x12\"\n" +
+	"\bhelp_uri\x18\n" +
+	" \x01(\tB\x06\x92\xb5\x18\x02\x10\x01R\bhelp_uri\x12(\n" +
+	"\vsecret_type\x18\v \x01(\tB\x06\x92\xb5\x18\x02\x10\x01R\vsecret_type\x12&\n" +
+	"\n" +
+	"references\x18\f \x03(\tB\x06\x92\xb5\x18\x02\x10\x01R\n" +
+	"references\x12F\n" +
+	"\fpublished_at\x18\r \x01(\v2\x1a.google.protobuf.TimestampB\x06\x92\xb5\x18\x02\x10\x01R\fpublished_at\"Q\n" +
 	"\x0fPolicyReference\x12\x16\n" +
 	"\x02id\x18\x01 \x01(\x03B\x06\x92\xb5\x18\x02\b\x01R\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -2128,7 +2349,7 @@ const file_palisade_findings_v1_findings_proto_rawDesc = "" +
 	"\n" +
 	"created_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"created_at\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x81\x03\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xc3\x03\n" +
 	"\tAssistant\x12@\n" +
 	"\aautofix\x18\x01 \x01(\v2&.palisade.findings.v1.AssistantAutofixR\aautofix\x12I\n" +
 	"\n" +
@@ -2136,7 +2357,13 @@ const file_palisade_findings_v1_findings_proto_rawDesc = "" +
 	"autotriage\x12F\n" +
 	"\tcomponent\x18\x03 \x01(\v2(.palisade.findings.v1.AssistantComponentR\tcomponent\x12C\n" +
 	"\bguidance\x18\x04 \x01(\v2'.palisade.findings.v1.AssistantGuidanceR\bguidance\x12Z\n" +
-	"\x10rule_explanation\x18\x05 \x01(\v2..palisade.findings.v1.AssistantRuleExplanationR\x10rule_explanation\"X\n" +
+	"\x10rule_explanation\x18\x05 \x01(\v2..palisade.findings.v1.AssistantRuleExplanationR\x10rule_explanation\x12@\n" +
+	"\afailure\x18\x06 \x01(\v2&.palisade.findings.v1.AssistantFailureR\afailure\"f\n" +
+	"\x10AssistantFailure\x12:\n" +
+	"\n" +
+	"created_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"created_at\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"X\n" +
 	"\x10AssistantAutofix\x12(\n" +
 	"\vexplanation\x18\x01 \x01(\tB\x06\x92\xb5\x18\x02\x10\x02R\vexplanation\x12\x1a\n" +
 	"\bfix_code\x18\x02 \x01(\tR\bfix_code\"G\n" +
@@ -2202,68 +2429,76 @@ func file_palisade_findings_v1_findings_proto_rawDescGZIP() []byte {
 	return file_palisade_findings_v1_findings_proto_rawDescData
 }
 
-var file_palisade_findings_v1_findings_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_palisade_findings_v1_findings_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_palisade_findings_v1_findings_proto_goTypes = []any{
 	(*ListFindingsRequest)(nil),      // 0: palisade.findings.v1.ListFindingsRequest
 	(*ListFindingsResponse)(nil),     // 1: palisade.findings.v1.ListFindingsResponse
 	(*Finding)(nil),                  // 2: palisade.findings.v1.Finding
-	(*FindingRepository)(nil),        // 3: palisade.findings.v1.FindingRepository
-	(*FindingLocation)(nil),          // 4: palisade.findings.v1.FindingLocation
-	(*FindingRule)(nil),              // 5: palisade.findings.v1.FindingRule
-	(*PolicyReference)(nil),          // 6: palisade.findings.v1.PolicyReference
-	(*ExternalTicket)(nil),           // 7: palisade.findings.v1.ExternalTicket
-	(*ReviewComment)(nil),            // 8: palisade.findings.v1.ReviewComment
-	(*ClickToFixPr)(nil),             // 9: palisade.findings.v1.ClickToFixPr
-	(*ClickToFixFailure)(nil),        // 10: palisade.findings.v1.ClickToFixFailure
-	(*Assistant)(nil),                // 11: palisade.findings.v1.Assistant
-	(*AssistantAutofix)(nil),         // 12: palisade.findings.v1.AssistantAutofix
-	(*AssistantAutotriage)(nil),      // 13: palisade.findings.v1.AssistantAutotriage
-	(*AssistantComponent)(nil),       // 14: palisade.findings.v1.AssistantComponent
-	(*AssistantGuidance)(nil),        // 15: palisade.findings.v1.AssistantGuidance
-	(*AssistantRuleExplanation)(nil), // 16: palisade.findings.v1.AssistantRuleExplanation
-	(*EpssScore)(nil),                // 17: palisade.findings.v1.EpssScore
-	(*FixRecommendation)(nil),        // 18: palisade.findings.v1.FixRecommendation
-	(*FoundDependency)(nil),          // 19: palisade.findings.v1.FoundDependency
-	(*Usage)(nil),                    // 20: palisade.findings.v1.Usage
-	(*UsageLocation)(nil),            // 21: palisade.findings.v1.UsageLocation
-	(*timestamppb.Timestamp)(nil),    // 22: google.protobuf.Timestamp
+	(*KnownExploit)(nil),             // 3: palisade.findings.v1.KnownExploit
+	(*FindingRepository)(nil),        // 4: palisade.findings.v1.FindingRepository
+	(*FindingLocation)(nil),          // 5: palisade.findings.v1.FindingLocation
+	(*FindingRule)(nil),              // 6: palisade.findings.v1.FindingRule
+	(*PolicyReference)(nil),          // 7: palisade.findings.v1.PolicyReference
+	(*ExternalTicket)(nil),           // 8: palisade.findings.v1.ExternalTicket
+	(*ReviewComment)(nil),            // 9: palisade.findings.v1.ReviewComment
+	(*ClickToFixPr)(nil),             // 10: palisade.findings.v1.ClickToFixPr
+	(*ClickToFixFailure)(nil),        // 11: palisade.findings.v1.ClickToFixFailure
+	(*Assistant)(nil),                // 12: palisade.findings.v1.Assistant
+	(*AssistantFailure)(nil),         // 13: palisade.findings.v1.AssistantFailure
+	(*AssistantAutofix)(nil),         // 14: palisade.findings.v1.AssistantAutofix
+	(*AssistantAutotriage)(nil),      // 15: palisade.findings.v1.AssistantAutotriage
+	(*AssistantComponent)(nil),       // 16: palisade.findings.v1.AssistantComponent
+	(*AssistantGuidance)(nil),        // 17: palisade.findings.v1.AssistantGuidance
+	(*AssistantRuleExplanation)(nil), // 18: palisade.findings.v1.AssistantRuleExplanation
+	(*EpssScore)(nil),                // 19: palisade.findings.v1.EpssScore
+	(*FixRecommendation)(nil),        // 20: palisade.findings.v1.FixRecommendation
+	(*FoundDependency)(nil),          // 21: palisade.findings.v1.FoundDependency
+	(*Usage)(nil),                    // 22: palisade.findings.v1.Usage
+	(*UsageLocation)(nil),            // 23: palisade.findings.v1.UsageLocation
+	(*timestamppb.Timestamp)(nil),    // 24: google.protobuf.Timestamp
 }
 var file_palisade_findings_v1_findings_proto_depIdxs = []int32{
 	2,  // 0: palisade.findings.v1.ListFindingsResponse.findings:type_name -> palisade.findings.v1.Finding
-	7,  // 1: palisade.findings.v1.Finding.external_ticket:type_name -> palisade.findings.v1.ExternalTicket
-	8,  // 2: palisade.findings.v1.Finding.review_comments:type_name -> palisade.findings.v1.ReviewComment
-	3,  // 3: palisade.findings.v1.Finding.repository:type_name -> palisade.findings.v1.FindingRepository
-	22, // 4: palisade.findings.v1.Finding.created_at:type_name -> google.protobuf.Timestamp
-	22, // 5: palisade.findings.v1.Finding.relevant_since:type_name -> google.protobuf.Timestamp
-	4,  // 6: palisade.findings.v1.Finding.location:type_name -> palisade.findings.v1.FindingLocation
-	22, // 7: palisade.findings.v1.Finding.triaged_at:type_name -> google.protobuf.Timestamp
-	22, // 8: palisade.findings.v1.Finding.state_updated_at:type_name -> google.protobuf.Timestamp
-	5,  // 9: palisade.findings.v1.Finding.rule:type_name -> palisade.findings.v1.FindingRule
-	6,  // 10: palisade.findings.v1.Finding.sourcing_policy:type_name -> palisade.findings.v1.PolicyReference
-	11, // 11: palisade.findings.v1.Finding.assistant:type_name -> palisade.findings.v1.Assistant
-	9,  // 12: palisade.findings.v1.Finding.click_to_fix_prs:type_name -> palisade.findings.v1.ClickToFixPr
-	10, // 13: palisade.findings.v1.Finding.click_to_fix_failures:type_name -> palisade.findings.v1.ClickToFixFailure
-	17, // 14: palisade.findings.v1.Finding.epss_score:type_name -> palisade.findings.v1.EpssScore
-	18, // 15: palisade.findings.v1.Finding.fix_recommendations:type_name -> palisade.findings.v1.FixRecommendation
-	19, // 16: palisade.findings.v1.Finding.found_dependency:type_name -> palisade.findings.v1.FoundDependency
-	20, // 17: palisade.findings.v1.Finding.usage:type_name -> palisade.findings.v1.Usage
-	22, // 18: palisade.findings.v1.ClickToFixPr.created_at:type_name -> google.protobuf.Timestamp
-	22, // 19: palisade.findings.v1.ClickToFixFailure.created_at:type_name -> google.protobuf.Timestamp
-	12, // 20: palisade.findings.v1.Assistant.autofix:type_name -> palisade.findings.v1.AssistantAutofix
-	13, // 21: palisade.findings.v1.Assistant.autotriage:type_name -> palisade.findings.v1.AssistantAutotriage
-	14, // 22: palisade.findings.v1.Assistant.component:type_name -> palisade.findings.v1.AssistantComponent
-	15, // 23: palisade.findings.v1.Assistant.guidance:type_name -> palisade.findings.v1.AssistantGuidance
-	16, // 24: palisade.findings.v1.Assistant.rule_explanation:type_name -> palisade.findings.v1.AssistantRuleExplanation
-	7,  // 25: palisade.findings.v1.Usage.external_ticket:type_name -> palisade.findings.v1.ExternalTicket
-	21, // 26: palisade.findings.v1.Usage.location:type_name -> palisade.findings.v1.UsageLocation
-	22, // 27: palisade.findings.v1.UsageLocation.committed_at:type_name -> google.protobuf.Timestamp
-	0,  // 28: palisade.findings.v1.FindingsService.ListFindings:input_type -> palisade.findings.v1.ListFindingsRequest
-	1,  // 29: palisade.findings.v1.FindingsService.ListFindings:output_type -> palisade.findings.v1.ListFindingsResponse
-	29, // [29:30] is the sub-list for method output_type
-	28, // [28:29] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	8,  // 1: palisade.findings.v1.Finding.external_ticket:type_name -> palisade.findings.v1.ExternalTicket
+	9,  // 2: palisade.findings.v1.Finding.review_comments:type_name -> palisade.findings.v1.ReviewComment
+	4,  // 3: palisade.findings.v1.Finding.repository:type_name -> palisade.findings.v1.FindingRepository
+	24, // 4: palisade.findings.v1.Finding.created_at:type_name -> google.protobuf.Timestamp
+	24, // 5: palisade.findings.v1.Finding.relevant_since:type_name -> google.protobuf.Timestamp
+	5,  // 6: palisade.findings.v1.Finding.location:type_name -> palisade.findings.v1.FindingLocation
+	24, // 7: palisade.findings.v1.Finding.triaged_at:type_name -> google.protobuf.Timestamp
+	24, // 8: palisade.findings.v1.Finding.state_updated_at:type_name -> google.protobuf.Timestamp
+	6,  // 9: palisade.findings.v1.Finding.rule:type_name -> palisade.findings.v1.FindingRule
+	7,  // 10: palisade.findings.v1.Finding.sourcing_policy:type_name -> palisade.findings.v1.PolicyReference
+	12, // 11: palisade.findings.v1.Finding.assistant:type_name -> palisade.findings.v1.Assistant
+	10, // 12: palisade.findings.v1.Finding.click_to_fix_prs:type_name -> palisade.findings.v1.ClickToFixPr
+	11, // 13: palisade.findings.v1.Finding.click_to_fix_failures:type_name -> palisade.findings.v1.ClickToFixFailure
+	19, // 14: palisade.findings.v1.Finding.epss_score:type_name -> palisade.findings.v1.EpssScore
+	20, // 15: palisade.findings.v1.Finding.fix_recommendations:type_name -> palisade.findings.v1.FixRecommendation
+	21, // 16: palisade.findings.v1.Finding.found_dependency:type_name -> palisade.findings.v1.FoundDependency
+	22, // 17: palisade.findings.v1.Finding.usage:type_name -> palisade.findings.v1.Usage
+	3,  // 18: palisade.findings.v1.Finding.known_exploit:type_name -> palisade.findings.v1.KnownExploit
+	24, // 19: palisade.findings.v1.KnownExploit.listed_at:type_name -> google.protobuf.Timestamp
+	24, // 20: palisade.findings.v1.KnownExploit.due_at:type_name -> google.protobuf.Timestamp
+	24, // 21: palisade.findings.v1.FindingRule.published_at:type_name -> google.protobuf.Timestamp
+	24, // 22: palisade.findings.v1.ClickToFixPr.created_at:type_name -> google.protobuf.Timestamp
+	24, // 23: palisade.findings.v1.ClickToFixFailure.created_at:type_name -> google.protobuf.Timestamp
+	14, // 24: palisade.findings.v1.Assistant.autofix:type_name -> palisade.findings.v1.AssistantAutofix
+	15, // 25: palisade.findings.v1.Assistant.autotriage:type_name -> palisade.findings.v1.AssistantAutotriage
+	16, // 26: palisade.findings.v1.Assistant.component:type_name -> palisade.findings.v1.AssistantComponent
+	17, // 27: palisade.findings.v1.Assistant.guidance:type_name -> palisade.findings.v1.AssistantGuidance
+	18, // 28: palisade.findings.v1.Assistant.rule_explanation:type_name -> palisade.findings.v1.AssistantRuleExplanation
+	13, // 29: palisade.findings.v1.Assistant.failure:type_name -> palisade.findings.v1.AssistantFailure
+	24, // 30: palisade.findings.v1.AssistantFailure.created_at:type_name -> google.protobuf.Timestamp
+	8,  // 31: palisade.findings.v1.Usage.external_ticket:type_name -> palisade.findings.v1.ExternalTicket
+	23, // 32: palisade.findings.v1.Usage.location:type_name -> palisade.findings.v1.UsageLocation
+	24, // 33: palisade.findings.v1.UsageLocation.committed_at:type_name -> google.protobuf.Timestamp
+	0,  // 34: palisade.findings.v1.FindingsService.ListFindings:input_type -> palisade.findings.v1.ListFindingsRequest
+	1,  // 35: palisade.findings.v1.FindingsService.ListFindings:output_type -> palisade.findings.v1.ListFindingsResponse
+	35, // [35:36] is the sub-list for method output_type
+	34, // [34:35] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_palisade_findings_v1_findings_proto_init() }
@@ -2278,7 +2513,7 @@ func file_palisade_findings_v1_findings_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_palisade_findings_v1_findings_proto_rawDesc), len(file_palisade_findings_v1_findings_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -16,7 +16,7 @@ func (x *ListFindingsRequest) AppendJSON(b []byte) []byte {
 	b = append(b, `,"deploymentSlug":`...)
 	b = jsonappend.String(b, x.DeploymentSlug)
 	b = append(b, `,"issue_type":`...)
-	b = jsonappend.String(b, x.IssueType)
+	b = jsonappend.List(b, x.IssueType, jsonappend.String)
 	b = append(b, `,"since":`...)
 	b = jsonappend.Double(b, x.Since)
 	b = append(b, `,"page":`...)
@@ -32,13 +32,13 @@ func (x *ListFindingsRequest) AppendJSON(b []byte) []byte {
 	b = append(b, `,"repository_ids":`...)
 	b = jsonappend.List(b, x.RepositoryIds, jsonappend.QuotedInt64)
 	b = append(b, `,"status":`...)
-	b = jsonappend.String(b, x.Status)
+	b = jsonappend.List(b, x.Status, jsonappend.String)
 	b = append(b, `,"triage_reasons":`...)
 	b = jsonappend.List(b, x.TriageReasons, jsonappend.String)
 	b = append(b, `,"severities":`...)
 	b = jsonappend.List(b, x.Severities, jsonappend.String)
 	b = append(b, `,"ref":`...)
-	b = jsonappend.String(b, x.Ref)
+	b = jsonappend.List(b, x.Ref, jsonappend.String)
 	b = append(b, `,"policies":`...)
 	b = jsonappend.List(b, x.Policies, jsonappend.String)
 	b = append(b, `,"rules":`...)
@@ -46,9 +46,9 @@ func (x *ListFindingsRequest) AppendJSON(b []byte) []byte {
 	b = append(b, `,"categories":`...)
 	b = jsonappend.List(b, x.Categories, jsonappend.String)
 	b = append(b, `,"confidence":`...)
-	b = jsonappend.String(b, x.Confidence)
+	b = jsonappend.List(b, x.Confidence, jsonappend.String)
 	b = append(b, `,"autotriage_verdict":`...)
-	b = jsonappend.String(b, x.AutotriageVerdict)
+	b = jsonappend.List(b, x.AutotriageVerdict, jsonappend.String)
 	b = append(b, `,"component_tags":`...)
 	b = jsonappend.List(b, x.ComponentTags, jsonappend.String)
 	b = append(b, `,"exposures":`...)
@@ -61,6 +61,10 @@ func (x *ListFindingsRequest) AppendJSON(b []byte) []byte {
 	}
 	b = append(b, `,"click_to_fix_pr_state":`...)
 	b = jsonappend.List(b, x.ClickToFixPrState, jsonappend.String)
+	if x.KnownExploit != nil {
+		b = append(b, `,"known_exploit":`...)
+		b = jsonappend.Bool(b, *x.KnownExploit)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -185,6 +189,11 @@ func (x *Finding) AppendJSON(b []byte) []byte {
 		} else {
 			b = append(b, `,"assistant":{}`...)
 		}
+	case "sca":
+		if x.Assistant != nil {
+			b = append(b, `,"assistant":`...)
+			b = x.Assistant.AppendJSON(b)
+		}
 	}
 	switch x.IssueType {
 	case "sast", "ai_sast":
@@ -257,6 +266,32 @@ func (x *Finding) AppendJSON(b []byte) []byte {
 		b = append(b, `,"vulnerability_identifier":`...)
 		b = jsonappend.String(b, x.VulnerabilityIdentifier)
 	}
+	switch x.IssueType {
+	case "sca":
+		if x.KnownExploit != nil {
+			b = append(b, `,"known_exploit":`...)
+			b = x.KnownExploit.AppendJSON(b)
+		}
+	}
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *KnownExploit) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	if x.ListedAt != nil {
+		b = append(b, `,"listed_at":`...)
+		b = jsonappend.Timestamp(b, x.ListedAt)
+	}
+	if x.DueAt != nil {
+		b = append(b, `,"due_at":`...)
+		b = jsonappend.Timestamp(b, x.DueAt)
+	}
+	b = append(b, `,"ransomware":`...)
+	b = jsonappend.Bool(b, x.Ransomware)
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -289,6 +324,10 @@ func (x *FindingLocation) AppendJSON(b []byte) []byte {
 	b = jsonappend.Int32(b, x.EndLine)
 	b = append(b, `,"end_column":`...)
 	b = jsonappend.Int32(b, x.EndColumn)
+	if x.LogicalLocation != "" {
+		b = append(b, `,"logical_location":`...)
+		b = jsonappend.String(b, x.LogicalLocation)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -314,6 +353,26 @@ func (x *FindingRule) AppendJSON(b []byte) []byte {
 	b = jsonappend.List(b, x.CweNames, jsonappend.String)
 	b = append(b, `,"owasp_names":`...)
 	b = jsonappend.List(b, x.OwaspNames, jsonappend.String)
+	if x.Help != "" {
+		b = append(b, `,"help":`...)
+		b = jsonappend.String(b, x.Help)
+	}
+	if x.HelpUri != "" {
+		b = append(b, `,"help_uri":`...)
+		b = jsonappend.String(b, x.HelpUri)
+	}
+	if x.SecretType != "" {
+		b = append(b, `,"secret_type":`...)
+		b = jsonappend.String(b, x.SecretType)
+	}
+	if len(x.References) > 0 {
+		b = append(b, `,"references":`...)
+		b = jsonappend.List(b, x.References, jsonappend.String)
+	}
+	if x.PublishedAt != nil {
+		b = append(b, `,"published_at":`...)
+		b = jsonappend.Timestamp(b, x.PublishedAt)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -418,6 +477,25 @@ func (x *Assistant) AppendJSON(b []byte) []byte {
 		b = append(b, `,"rule_explanation":`...)
 		b = x.RuleExplanation.AppendJSON(b)
 	}
+	if x.Failure != nil {
+		b = append(b, `,"failure":`...)
+		b = x.Failure.AppendJSON(b)
+	}
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *AssistantFailure) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	if x.CreatedAt != nil {
+		b = append(b, `,"created_at":`...)
+		b = jsonappend.Timestamp(b, x.CreatedAt)
+	}
+	b = append(b, `,"reason":`...)
+	b = jsonappend.String(b, x.Reason)
 	return jsonappend.CloseObject(b, start)
 }
 

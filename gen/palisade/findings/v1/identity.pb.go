@@ -401,9 +401,11 @@ type IdentityPlace struct {
 	// Last line; 0 when unknown.
 	EndLine int32 `protobuf:"varint,4,opt,name=end_line,json=endLine,proto3" json:"end_line,omitempty"`
 	// Last column; 0 when unknown.
-	EndColumn     int32 `protobuf:"varint,5,opt,name=end_column,json=endColumn,proto3" json:"end_column,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	EndColumn int32 `protobuf:"varint,5,opt,name=end_column,json=endColumn,proto3" json:"end_column,omitempty"`
+	// Name of the place inside the program or resource, for example "Deployment/web"; absent when the scan named none.
+	LogicalLocation string `protobuf:"bytes,6,opt,name=logical_location,json=logicalLocation,proto3" json:"logical_location,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *IdentityPlace) Reset() {
@@ -469,6 +471,13 @@ func (x *IdentityPlace) GetEndColumn() int32 {
 		return x.EndColumn
 	}
 	return 0
+}
+
+func (x *IdentityPlace) GetLogicalLocation() string {
+	if x != nil {
+		return x.LogicalLocation
+	}
+	return ""
 }
 
 // Identity of a finding.
@@ -944,7 +953,9 @@ type SplitFindingRequest struct {
 	// The finding.
 	FindingId int64 `protobuf:"varint,2,opt,name=finding_id,json=findingId,proto3" json:"finding_id,omitempty"`
 	// Reason, as text.
-	Note          string `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"`
+	Note string `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"`
+	// True changes nothing: the response says what the split would do, or why it is refused.
+	ValidateOnly  bool `protobuf:"varint,4,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1000,13 +1011,23 @@ func (x *SplitFindingRequest) GetNote() string {
 	return ""
 }
 
+func (x *SplitFindingRequest) GetValidateOnly() bool {
+	if x != nil {
+		return x.ValidateOnly
+	}
+	return false
+}
+
 // Response of SplitFinding.
 type SplitFindingResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The recorded change.
+	// The recorded change; absent with validate_only.
 	Change *IdentityChange `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
-	// The findings after the split: the one that was split, and the new one if there is one.
-	Findings      []*IdentityFinding `protobuf:"bytes,2,rep,name=findings,proto3" json:"findings,omitempty"`
+	// The findings after the split: the one that was split, and the new one if there is one. With validate_only the new
+	// one has the id 0.
+	Findings []*IdentityFinding `protobuf:"bytes,2,rep,name=findings,proto3" json:"findings,omitempty"`
+	// Findings that would change, on all refs; only with validate_only.
+	ChangedCount  int32 `protobuf:"varint,3,opt,name=changed_count,json=changedCount,proto3" json:"changed_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1055,6 +1076,13 @@ func (x *SplitFindingResponse) GetFindings() []*IdentityFinding {
 	return nil
 }
 
+func (x *SplitFindingResponse) GetChangedCount() int32 {
+	if x != nil {
+		return x.ChangedCount
+	}
+	return 0
+}
+
 // Request of MergeFindings.
 type MergeFindingsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1065,7 +1093,9 @@ type MergeFindingsRequest struct {
 	// The finding that stays, of the same project, tool, analysis category and issue type.
 	Into int64 `protobuf:"varint,3,opt,name=into,proto3" json:"into,omitempty"`
 	// Reason, as text.
-	Note          string `protobuf:"bytes,4,opt,name=note,proto3" json:"note,omitempty"`
+	Note string `protobuf:"bytes,4,opt,name=note,proto3" json:"note,omitempty"`
+	// True changes nothing: the response says what the merge would do, or why it is refused.
+	ValidateOnly  bool `protobuf:"varint,5,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1128,13 +1158,22 @@ func (x *MergeFindingsRequest) GetNote() string {
 	return ""
 }
 
+func (x *MergeFindingsRequest) GetValidateOnly() bool {
+	if x != nil {
+		return x.ValidateOnly
+	}
+	return false
+}
+
 // Response of MergeFindings.
 type MergeFindingsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The recorded change.
+	// The recorded change; absent with validate_only.
 	Change *IdentityChange `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
 	// The two findings after the merge: the one that stays, and the one that was merged into it.
-	Findings      []*IdentityFinding `protobuf:"bytes,2,rep,name=findings,proto3" json:"findings,omitempty"`
+	Findings []*IdentityFinding `protobuf:"bytes,2,rep,name=findings,proto3" json:"findings,omitempty"`
+	// Findings that would change, on all refs; only with validate_only.
+	ChangedCount  int32 `protobuf:"varint,3,opt,name=changed_count,json=changedCount,proto3" json:"changed_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1181,6 +1220,13 @@ func (x *MergeFindingsResponse) GetFindings() []*IdentityFinding {
 		return x.Findings
 	}
 	return nil
+}
+
+func (x *MergeFindingsResponse) GetChangedCount() int32 {
+	if x != nil {
+		return x.ChangedCount
+	}
+	return 0
 }
 
 // Request of UndoIdentityChange.
@@ -1475,14 +1521,15 @@ const file_palisade_findings_v1_identity_proto_rawDesc = "" +
 	"\ftriage_state\x18\x05 \x01(\tR\vtriageState\x12#\n" +
 	"\rtriage_reason\x18\x06 \x01(\tR\ftriageReason\x12\x16\n" +
 	"\x06status\x18\a \x01(\tR\x06status\x129\n" +
-	"\x05place\x18\b \x01(\v2#.palisade.findings.v1.IdentityPlaceR\x05place\"\x92\x01\n" +
+	"\x05place\x18\b \x01(\v2#.palisade.findings.v1.IdentityPlaceR\x05place\"\xc5\x01\n" +
 	"\rIdentityPlace\x12\x1b\n" +
 	"\tfile_path\x18\x01 \x01(\tR\bfilePath\x12\x12\n" +
 	"\x04line\x18\x02 \x01(\x05R\x04line\x12\x16\n" +
 	"\x06column\x18\x03 \x01(\x05R\x06column\x12\x19\n" +
 	"\bend_line\x18\x04 \x01(\x05R\aendLine\x12\x1d\n" +
 	"\n" +
-	"end_column\x18\x05 \x01(\x05R\tendColumn\"\xb2\x01\n" +
+	"end_column\x18\x05 \x01(\x05R\tendColumn\x121\n" +
+	"\x10logical_location\x18\x06 \x01(\tB\x06\x92\xb5\x18\x02\x10\x01R\x0flogicalLocation\"\xb2\x01\n" +
 	"\x0fFindingIdentity\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x05R\aversion\x12\"\n" +
@@ -1527,24 +1574,28 @@ const file_palisade_findings_v1_identity_proto_rawDesc = "" +
 	"\x02at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x127\n" +
 	"\tundone_at\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\bundoneAtB\v\n" +
-	"\t_other_id\"w\n" +
+	"\t_other_id\"\x9c\x01\n" +
 	"\x13SplitFindingRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12\x1d\n" +
 	"\n" +
 	"finding_id\x18\x02 \x01(\x03R\tfindingId\x12\x1c\n" +
-	"\x04note\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\xd0\x0fR\x04note\"\x97\x01\n" +
+	"\x04note\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\xd0\x0fR\x04note\x12#\n" +
+	"\rvalidate_only\x18\x04 \x01(\bR\fvalidateOnly\"\xc4\x01\n" +
 	"\x14SplitFindingResponse\x12<\n" +
 	"\x06change\x18\x01 \x01(\v2$.palisade.findings.v1.IdentityChangeR\x06change\x12A\n" +
-	"\bfindings\x18\x02 \x03(\v2%.palisade.findings.v1.IdentityFindingR\bfindings\"\x95\x01\n" +
+	"\bfindings\x18\x02 \x03(\v2%.palisade.findings.v1.IdentityFindingR\bfindings\x12+\n" +
+	"\rchanged_count\x18\x03 \x01(\x05B\x06\x92\xb5\x18\x02\x10\x01R\fchangedCount\"\xba\x01\n" +
 	"\x14MergeFindingsRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12\x1d\n" +
 	"\n" +
 	"finding_id\x18\x02 \x01(\x03R\tfindingId\x12\x1b\n" +
 	"\x04into\x18\x03 \x01(\x03B\a\xbaH\x04\"\x02 \x00R\x04into\x12\x1c\n" +
-	"\x04note\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\xd0\x0fR\x04note\"\x98\x01\n" +
+	"\x04note\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\xd0\x0fR\x04note\x12#\n" +
+	"\rvalidate_only\x18\x05 \x01(\bR\fvalidateOnly\"\xc5\x01\n" +
 	"\x15MergeFindingsResponse\x12<\n" +
 	"\x06change\x18\x01 \x01(\v2$.palisade.findings.v1.IdentityChangeR\x06change\x12A\n" +
-	"\bfindings\x18\x02 \x03(\v2%.palisade.findings.v1.IdentityFindingR\bfindings\"\x8c\x01\n" +
+	"\bfindings\x18\x02 \x03(\v2%.palisade.findings.v1.IdentityFindingR\bfindings\x12+\n" +
+	"\rchanged_count\x18\x03 \x01(\x05B\x06\x92\xb5\x18\x02\x10\x01R\fchangedCount\"\x8c\x01\n" +
 	"\x19UndoIdentityChangeRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12,\n" +
 	"\x12identity_change_id\x18\x02 \x01(\x03R\x10identityChangeId\x12\x1c\n" +

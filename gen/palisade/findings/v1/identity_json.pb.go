@@ -106,6 +106,10 @@ func (x *IdentityPlace) AppendJSON(b []byte) []byte {
 	b = jsonappend.Int32(b, x.EndLine)
 	b = append(b, `,"endColumn":`...)
 	b = jsonappend.Int32(b, x.EndColumn)
+	if x.LogicalLocation != "" {
+		b = append(b, `,"logicalLocation":`...)
+		b = jsonappend.String(b, x.LogicalLocation)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -244,6 +248,8 @@ func (x *SplitFindingRequest) AppendJSON(b []byte) []byte {
 	b = jsonappend.QuotedInt64(b, x.FindingId)
 	b = append(b, `,"note":`...)
 	b = jsonappend.String(b, x.Note)
+	b = append(b, `,"validateOnly":`...)
+	b = jsonappend.Bool(b, x.ValidateOnly)
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -259,6 +265,10 @@ func (x *SplitFindingResponse) AppendJSON(b []byte) []byte {
 	}
 	b = append(b, `,"findings":`...)
 	b = jsonappend.List(b, x.Findings, func(b []byte, v *IdentityFinding) []byte { return v.AppendJSON(b) })
+	if x.ChangedCount != 0 {
+		b = append(b, `,"changedCount":`...)
+		b = jsonappend.Int32(b, x.ChangedCount)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -276,6 +286,8 @@ func (x *MergeFindingsRequest) AppendJSON(b []byte) []byte {
 	b = jsonappend.QuotedInt64(b, x.Into)
 	b = append(b, `,"note":`...)
 	b = jsonappend.String(b, x.Note)
+	b = append(b, `,"validateOnly":`...)
+	b = jsonappend.Bool(b, x.ValidateOnly)
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -291,6 +303,10 @@ func (x *MergeFindingsResponse) AppendJSON(b []byte) []byte {
 	}
 	b = append(b, `,"findings":`...)
 	b = jsonappend.List(b, x.Findings, func(b []byte, v *IdentityFinding) []byte { return v.AppendJSON(b) })
+	if x.ChangedCount != 0 {
+		b = append(b, `,"changedCount":`...)
+		b = jsonappend.Int32(b, x.ChangedCount)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 

@@ -681,14 +681,69 @@ func (x *IssueGuidance) GetMemoryIdsUsed() []string {
 	return nil
 }
 
-// A rule, explained.
+// A failed analysis or fix.
+type IssueFailure struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// When it failed.
+	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	// Reason of the failure.
+	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IssueFailure) Reset() {
+	*x = IssueFailure{}
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IssueFailure) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IssueFailure) ProtoMessage() {}
+
+func (x *IssueFailure) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IssueFailure.ProtoReflect.Descriptor instead.
+func (*IssueFailure) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *IssueFailure) GetCreatedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreatedAt
+	}
+	return nil
+}
+
+func (x *IssueFailure) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// A rule, explained: by its own help, or by a model.
 type RuleExplanation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id of the analysis; empty when there was none.
+	// Id of the analysis; empty when the text is the help of the rule.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	// Summary.
 	Summary string `protobuf:"bytes,2,opt,name=summary,proto3" json:"summary,omitempty"`
-	// Full text.
+	// Full text; lists cut the help of a rule after 2,000 characters.
 	Explanation   string `protobuf:"bytes,3,opt,name=explanation,proto3" json:"explanation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -696,7 +751,7 @@ type RuleExplanation struct {
 
 func (x *RuleExplanation) Reset() {
 	*x = RuleExplanation{}
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[9]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -708,7 +763,7 @@ func (x *RuleExplanation) String() string {
 func (*RuleExplanation) ProtoMessage() {}
 
 func (x *RuleExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[9]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -721,7 +776,7 @@ func (x *RuleExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleExplanation.ProtoReflect.Descriptor instead.
 func (*RuleExplanation) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{9}
+	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RuleExplanation) GetId() string {
@@ -748,13 +803,13 @@ func (x *RuleExplanation) GetExplanation() string {
 // An owner of the code. Not available yet.
 type Codeowner struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id.
+	// Id. Never set: files of code owners are not read yet.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Name.
+	// Name. Never set: files of code owners are not read yet.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// True for a team.
+	// True for a team. Never set: files of code owners are not read yet.
 	IsTeam bool `protobuf:"varint,3,opt,name=is_team,json=isTeam,proto3" json:"is_team,omitempty"`
-	// Members of the team.
+	// Members of the team. Never set: files of code owners are not read yet.
 	Members       []*Codeowner `protobuf:"bytes,4,rep,name=members,proto3" json:"members,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -762,7 +817,7 @@ type Codeowner struct {
 
 func (x *Codeowner) Reset() {
 	*x = Codeowner{}
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[10]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -774,7 +829,7 @@ func (x *Codeowner) String() string {
 func (*Codeowner) ProtoMessage() {}
 
 func (x *Codeowner) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[10]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -787,7 +842,7 @@ func (x *Codeowner) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Codeowner.ProtoReflect.Descriptor instead.
 func (*Codeowner) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{10}
+	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Codeowner) GetId() string {
@@ -821,9 +876,9 @@ func (x *Codeowner) GetMembers() []*Codeowner {
 // The condition for an exploit. Not available yet.
 type ExploitCondition struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Description of the condition.
+	// Description of the condition. Never set: models are not asked for it.
 	Description string `protobuf:"bytes,1,opt,name=description,proto3" json:"description,omitempty"`
-	// True if a person confirmed it.
+	// True if a person confirmed it. Never set: models are not asked for it.
 	Confirmed     bool `protobuf:"varint,2,opt,name=confirmed,proto3" json:"confirmed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -831,7 +886,7 @@ type ExploitCondition struct {
 
 func (x *ExploitCondition) Reset() {
 	*x = ExploitCondition{}
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[11]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -843,7 +898,7 @@ func (x *ExploitCondition) String() string {
 func (*ExploitCondition) ProtoMessage() {}
 
 func (x *ExploitCondition) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[11]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -856,7 +911,7 @@ func (x *ExploitCondition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExploitCondition.ProtoReflect.Descriptor instead.
 func (*ExploitCondition) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{11}
+	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ExploitCondition) GetDescription() string {
@@ -873,7 +928,7 @@ func (x *ExploitCondition) GetConfirmed() bool {
 	return false
 }
 
-// The data flow to the finding. Not available yet.
+// The data flow to the finding.
 type IssueDataflowTrace struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Source of the flow.
@@ -888,7 +943,7 @@ type IssueDataflowTrace struct {
 
 func (x *IssueDataflowTrace) Reset() {
 	*x = IssueDataflowTrace{}
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[12]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -900,7 +955,7 @@ func (x *IssueDataflowTrace) String() string {
 func (*IssueDataflowTrace) ProtoMessage() {}
 
 func (x *IssueDataflowTrace) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[12]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -913,7 +968,7 @@ func (x *IssueDataflowTrace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IssueDataflowTrace.ProtoReflect.Descriptor instead.
 func (*IssueDataflowTrace) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{12}
+	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *IssueDataflowTrace) GetTaintSource() []*DataflowLocation {
@@ -954,7 +1009,7 @@ type DataflowLocation struct {
 
 func (x *DataflowLocation) Reset() {
 	*x = DataflowLocation{}
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[13]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -966,7 +1021,7 @@ func (x *DataflowLocation) String() string {
 func (*DataflowLocation) ProtoMessage() {}
 
 func (x *DataflowLocation) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[13]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -979,7 +1034,7 @@ func (x *DataflowLocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DataflowLocation.ProtoReflect.Descriptor instead.
 func (*DataflowLocation) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{13}
+	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DataflowLocation) GetPath() string {
@@ -1017,7 +1072,7 @@ type DataflowPosition struct {
 	Line int64 `protobuf:"varint,1,opt,name=line,proto3" json:"line,omitempty"`
 	// Column, 1 for the first.
 	Col int64 `protobuf:"varint,2,opt,name=col,proto3" json:"col,omitempty"`
-	// Byte offset in the file.
+	// Byte offset in the file. Never set: scanners report none.
 	Offset        int64 `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1025,7 +1080,7 @@ type DataflowPosition struct {
 
 func (x *DataflowPosition) Reset() {
 	*x = DataflowPosition{}
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[14]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1037,7 +1092,7 @@ func (x *DataflowPosition) String() string {
 func (*DataflowPosition) ProtoMessage() {}
 
 func (x *DataflowPosition) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[14]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1050,7 +1105,7 @@ func (x *DataflowPosition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DataflowPosition.ProtoReflect.Descriptor instead.
 func (*DataflowPosition) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{14}
+	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DataflowPosition) GetLine() int64 {
@@ -1079,17 +1134,17 @@ type IssueActivityHistoryEvent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// When it happened.
 	Date *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=date,proto3" json:"date,omitempty"`
-	// What happened.
+	// What happened, as one sentence.
 	Title string `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
-	// Reason of the triage decision.
+	// Reason of the triage decision: false_positive, acceptable_risk, no_time, duplicate; empty for other entries.
 	TriageReason string `protobuf:"bytes,3,opt,name=triage_reason,json=triageReason,proto3" json:"triage_reason,omitempty"`
-	// Note of the triage decision.
+	// Note of the triage decision, or reason of a verdict, a scan's change or a failure.
 	Note string `protobuf:"bytes,4,opt,name=note,proto3" json:"note,omitempty"`
-	// Who did it.
+	// Name of the person or the token; empty when a scan or the platform did it.
 	Actor string `protobuf:"bytes,5,opt,name=actor,proto3" json:"actor,omitempty"`
 	// Type of the entry.
 	HistoryType HistoryType `protobuf:"varint,6,opt,name=history_type,json=historyType,proto3,enum=palisade.findings.v1.HistoryType" json:"history_type,omitempty"`
-	// Details of a request to ignore it.
+	// Details of a request to ignore it; absent for other entries.
 	ExceptionRequestDetails *ExceptionRequestDetails `protobuf:"bytes,7,opt,name=exception_request_details,json=exceptionRequestDetails,proto3" json:"exception_request_details,omitempty"`
 	unknownFields           protoimpl.UnknownFields
 	sizeCache               protoimpl.SizeCache
@@ -1097,7 +1152,7 @@ type IssueActivityHistoryEvent struct {
 
 func (x *IssueActivityHistoryEvent) Reset() {
 	*x = IssueActivityHistoryEvent{}
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[15]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1109,7 +1164,7 @@ func (x *IssueActivityHistoryEvent) String() string {
 func (*IssueActivityHistoryEvent) ProtoMessage() {}
 
 func (x *IssueActivityHistoryEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[15]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1122,7 +1177,7 @@ func (x *IssueActivityHistoryEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IssueActivityHistoryEvent.ProtoReflect.Descriptor instead.
 func (*IssueActivityHistoryEvent) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{15}
+	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *IssueActivityHistoryEvent) GetDate() *timestamppb.Timestamp {
@@ -1185,7 +1240,7 @@ type ExceptionRequestDetails struct {
 
 func (x *ExceptionRequestDetails) Reset() {
 	*x = ExceptionRequestDetails{}
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[16]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1197,7 +1252,7 @@ func (x *ExceptionRequestDetails) String() string {
 func (*ExceptionRequestDetails) ProtoMessage() {}
 
 func (x *ExceptionRequestDetails) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[16]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1210,7 +1265,7 @@ func (x *ExceptionRequestDetails) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExceptionRequestDetails.ProtoReflect.Descriptor instead.
 func (*ExceptionRequestDetails) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{16}
+	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ExceptionRequestDetails) GetActionSource() FindingExceptionRequestSource {
@@ -1239,7 +1294,7 @@ type IssueRelatedIssue struct {
 
 func (x *IssueRelatedIssue) Reset() {
 	*x = IssueRelatedIssue{}
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[17]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1251,7 +1306,7 @@ func (x *IssueRelatedIssue) String() string {
 func (*IssueRelatedIssue) ProtoMessage() {}
 
 func (x *IssueRelatedIssue) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[17]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1264,7 +1319,7 @@ func (x *IssueRelatedIssue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IssueRelatedIssue.ProtoReflect.Descriptor instead.
 func (*IssueRelatedIssue) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{17}
+	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *IssueRelatedIssue) GetId() int64 {
@@ -1305,9 +1360,9 @@ func (x *IssueRelatedIssue) GetCreatedAt() *timestamppb.Timestamp {
 // A rule that replaces another rule. Not available yet.
 type SupersededRule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Type of the rule.
+	// Type of the rule. Never set: no source of rules states it.
 	Product RuleType `protobuf:"varint,1,opt,name=product,proto3,enum=palisade.findings.v1.RuleType" json:"product,omitempty"`
-	// Its name.
+	// Its name. Never set: no source of rules states it.
 	RulePath      string `protobuf:"bytes,2,opt,name=rule_path,json=rulePath,proto3" json:"rule_path,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1315,7 +1370,7 @@ type SupersededRule struct {
 
 func (x *SupersededRule) Reset() {
 	*x = SupersededRule{}
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[18]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1327,7 +1382,7 @@ func (x *SupersededRule) String() string {
 func (*SupersededRule) ProtoMessage() {}
 
 func (x *SupersededRule) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[18]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1340,7 +1395,7 @@ func (x *SupersededRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SupersededRule.ProtoReflect.Descriptor instead.
 func (*SupersededRule) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{18}
+	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SupersededRule) GetProduct() RuleType {
@@ -1360,9 +1415,9 @@ func (x *SupersededRule) GetRulePath() string {
 // An attempt to create a ticket.
 type TicketAttempt struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// When it was made.
+	// When it was made. Never set: there are no tickets yet.
 	AttemptedAt *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=attempted_at,json=attemptedAt,proto3" json:"attempted_at,omitempty"`
-	// Response of the ticketing system.
+	// Response of the ticketing system. Never set: there are no tickets yet.
 	ResponseMessage string `protobuf:"bytes,2,opt,name=response_message,json=responseMessage,proto3" json:"response_message,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -1370,7 +1425,7 @@ type TicketAttempt struct {
 
 func (x *TicketAttempt) Reset() {
 	*x = TicketAttempt{}
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[19]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1382,7 +1437,7 @@ func (x *TicketAttempt) String() string {
 func (*TicketAttempt) ProtoMessage() {}
 
 func (x *TicketAttempt) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[19]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1395,7 +1450,7 @@ func (x *TicketAttempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TicketAttempt.ProtoReflect.Descriptor instead.
 func (*TicketAttempt) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{19}
+	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TicketAttempt) GetAttemptedAt() *timestamppb.Timestamp {
@@ -1425,7 +1480,7 @@ type IssueCodeSnippet struct {
 
 func (x *IssueCodeSnippet) Reset() {
 	*x = IssueCodeSnippet{}
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[20]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1437,7 +1492,7 @@ func (x *IssueCodeSnippet) String() string {
 func (*IssueCodeSnippet) ProtoMessage() {}
 
 func (x *IssueCodeSnippet) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[20]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1450,7 +1505,7 @@ func (x *IssueCodeSnippet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IssueCodeSnippet.ProtoReflect.Descriptor instead.
 func (*IssueCodeSnippet) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{20}
+	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *IssueCodeSnippet) GetPath() string {
@@ -1467,34 +1522,34 @@ func (x *IssueCodeSnippet) GetContent() string {
 	return ""
 }
 
-// A request to ignore a finding, and the decision about it. Not available yet.
+// The latest request to ignore a finding, and the decision about it.
 type IssueExceptionRequestSummary struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// State of the request.
 	ExceptionState FindingExceptionRequestState `protobuf:"varint,1,opt,name=exception_state,json=exceptionState,proto3,enum=palisade.findings.v1.FindingExceptionRequestState" json:"exception_state,omitempty"`
-	// Who requested it.
+	// Login of the person who requested it.
 	RequesterLogin string `protobuf:"bytes,2,opt,name=requester_login,json=requesterLogin,proto3" json:"requester_login,omitempty"`
-	// Who requested it.
+	// Name of the person who requested it.
 	RequesterName string `protobuf:"bytes,3,opt,name=requester_name,json=requesterName,proto3" json:"requester_name,omitempty"`
-	// Reason, as text.
+	// Note of the request.
 	RequesterNote string `protobuf:"bytes,4,opt,name=requester_note,json=requesterNote,proto3" json:"requester_note,omitempty"`
 	// Reason of the request.
 	RequesterTriageReason FindingTriageReason `protobuf:"varint,5,opt,name=requester_triage_reason,json=requesterTriageReason,proto3,enum=palisade.findings.v1.FindingTriageReason" json:"requester_triage_reason,omitempty"`
 	// Where it was requested.
 	RequesterActionSource FindingExceptionRequestSource `protobuf:"varint,6,opt,name=requester_action_source,json=requesterActionSource,proto3,enum=palisade.findings.v1.FindingExceptionRequestSource" json:"requester_action_source,omitempty"`
-	// Who decided.
+	// Login of the person who decided; empty before the decision.
 	ReviewerLogin string `protobuf:"bytes,7,opt,name=reviewer_login,json=reviewerLogin,proto3" json:"reviewer_login,omitempty"`
-	// Who decided.
+	// Name of the person who decided; empty before the decision.
 	ReviewerName string `protobuf:"bytes,8,opt,name=reviewer_name,json=reviewerName,proto3" json:"reviewer_name,omitempty"`
 	// Id of the request.
 	RequestId int64 `protobuf:"varint,9,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// Id of the decision.
+	// Id of the decision; 0 before it.
 	ReviewId int64 `protobuf:"varint,10,opt,name=review_id,json=reviewId,proto3" json:"review_id,omitempty"`
 	// The finding.
 	IssueId int64 `protobuf:"varint,11,opt,name=issue_id,json=issueId,proto3" json:"issue_id,omitempty"`
 	// When it was requested.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	// When it was decided.
+	// When it was decided; absent before that.
 	ReviewedAt    *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=reviewed_at,json=reviewedAt,proto3" json:"reviewed_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1502,7 +1557,7 @@ type IssueExceptionRequestSummary struct {
 
 func (x *IssueExceptionRequestSummary) Reset() {
 	*x = IssueExceptionRequestSummary{}
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[21]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1514,7 +1569,7 @@ func (x *IssueExceptionRequestSummary) String() string {
 func (*IssueExceptionRequestSummary) ProtoMessage() {}
 
 func (x *IssueExceptionRequestSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[21]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1527,7 +1582,7 @@ func (x *IssueExceptionRequestSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IssueExceptionRequestSummary.ProtoReflect.Descriptor instead.
 func (*IssueExceptionRequestSummary) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{21}
+	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *IssueExceptionRequestSummary) GetExceptionState() FindingExceptionRequestState {
@@ -1630,7 +1685,7 @@ type IssueSastAttributes struct {
 
 func (x *IssueSastAttributes) Reset() {
 	*x = IssueSastAttributes{}
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[22]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1642,7 +1697,7 @@ func (x *IssueSastAttributes) String() string {
 func (*IssueSastAttributes) ProtoMessage() {}
 
 func (x *IssueSastAttributes) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[22]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1655,7 +1710,7 @@ func (x *IssueSastAttributes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IssueSastAttributes.ProtoReflect.Descriptor instead.
 func (*IssueSastAttributes) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{22}
+	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{23}
 }
 
 // Fields that only supply-chain findings have.
@@ -1679,21 +1734,24 @@ type IssueScaAttributes struct {
 	BestFix *ScaFixRecommendation `protobuf:"bytes,8,opt,name=best_fix,json=bestFix,proto3" json:"best_fix,omitempty"`
 	// Probability of an exploit; absent when there is no prediction.
 	EpssScore *ScaEpssScore `protobuf:"bytes,9,opt,name=epss_score,json=epssScore,proto3" json:"epss_score,omitempty"`
-	// When the rule was published. Not available yet.
+	// When the rule was published; absent when it does not say.
 	RulePublishDate *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=rule_publish_date,json=rulePublishDate,proto3" json:"rule_publish_date,omitempty"`
 	// What the rule detects.
 	ScaRuleKind ScaRuleKind `protobuf:"varint,11,opt,name=sca_rule_kind,json=scaRuleKind,proto3,enum=palisade.findings.v1.ScaRuleKind" json:"sca_rule_kind,omitempty"`
 	// How the dependency was found.
 	ScaMatchInfo *ScaMatchInfo `protobuf:"bytes,12,opt,name=sca_match_info,json=scaMatchInfo,proto3" json:"sca_match_info,omitempty"`
-	// What requires a transitive dependency. Not available yet.
-	IntroducedBy  []*ScaIntroducingDependency `protobuf:"bytes,13,rep,name=introduced_by,json=introducedBy,proto3" json:"introduced_by,omitempty"`
+	// What requires a transitive dependency. Never set: dependency graphs are not followed to what introduces a
+	// package.
+	IntroducedBy []*ScaIntroducingDependency `protobuf:"bytes,13,rep,name=introduced_by,json=introducedBy,proto3" json:"introduced_by,omitempty"`
+	// The entry of the catalogue of vulnerabilities that are known to be exploited; absent when it has none.
+	KnownExploit  *ScaKnownExploit `protobuf:"bytes,14,opt,name=known_exploit,json=knownExploit,proto3" json:"known_exploit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *IssueScaAttributes) Reset() {
 	*x = IssueScaAttributes{}
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[23]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1705,7 +1763,7 @@ func (x *IssueScaAttributes) String() string {
 func (*IssueScaAttributes) ProtoMessage() {}
 
 func (x *IssueScaAttributes) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[23]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1718,7 +1776,7 @@ func (x *IssueScaAttributes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IssueScaAttributes.ProtoReflect.Descriptor instead.
 func (*IssueScaAttributes) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{23}
+	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *IssueScaAttributes) GetSeverity() Severity {
@@ -1812,6 +1870,77 @@ func (x *IssueScaAttributes) GetIntroducedBy() []*ScaIntroducingDependency {
 	return nil
 }
 
+func (x *IssueScaAttributes) GetKnownExploit() *ScaKnownExploit {
+	if x != nil {
+		return x.KnownExploit
+	}
+	return nil
+}
+
+// An entry of the catalogue of vulnerabilities that are known to be exploited.
+type ScaKnownExploit struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// When it was added to the catalogue.
+	ListedAt *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=listed_at,json=listedAt,proto3" json:"listed_at,omitempty"`
+	// When agencies must have fixed it; absent when the catalogue does not say.
+	DueAt *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=due_at,json=dueAt,proto3" json:"due_at,omitempty"`
+	// True if ransomware is known to use it.
+	Ransomware    bool `protobuf:"varint,3,opt,name=ransomware,proto3" json:"ransomware,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScaKnownExploit) Reset() {
+	*x = ScaKnownExploit{}
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScaKnownExploit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScaKnownExploit) ProtoMessage() {}
+
+func (x *ScaKnownExploit) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScaKnownExploit.ProtoReflect.Descriptor instead.
+func (*ScaKnownExploit) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *ScaKnownExploit) GetListedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ListedAt
+	}
+	return nil
+}
+
+func (x *ScaKnownExploit) GetDueAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.DueAt
+	}
+	return nil
+}
+
+func (x *ScaKnownExploit) GetRansomware() bool {
+	if x != nil {
+		return x.Ransomware
+	}
+	return false
+}
+
 // A dependency that was found.
 type ScaFoundDependency struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1828,7 +1957,7 @@ type ScaFoundDependency struct {
 	// no_package_manager, npm, pypi, gomod, cargo, maven, gem, composer, nuget, pub, swiftpm, hex, cocoapods, mix or
 	// opam.
 	Ecosystem string `protobuf:"bytes,6,opt,name=ecosystem,proto3" json:"ecosystem,omitempty"`
-	// Path of the manifest. Not available yet.
+	// Path of the manifest; empty when the scan did not report it.
 	ManifestFilePath string `protobuf:"bytes,7,opt,name=manifest_file_path,json=manifestFilePath,proto3" json:"manifest_file_path,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -1836,7 +1965,7 @@ type ScaFoundDependency struct {
 
 func (x *ScaFoundDependency) Reset() {
 	*x = ScaFoundDependency{}
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[24]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1848,7 +1977,7 @@ func (x *ScaFoundDependency) String() string {
 func (*ScaFoundDependency) ProtoMessage() {}
 
 func (x *ScaFoundDependency) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[24]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1861,7 +1990,7 @@ func (x *ScaFoundDependency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaFoundDependency.ProtoReflect.Descriptor instead.
 func (*ScaFoundDependency) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{24}
+	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ScaFoundDependency) GetPackage() string {
@@ -1926,7 +2055,7 @@ type ScaFixRecommendation struct {
 
 func (x *ScaFixRecommendation) Reset() {
 	*x = ScaFixRecommendation{}
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[25]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1938,7 +2067,7 @@ func (x *ScaFixRecommendation) String() string {
 func (*ScaFixRecommendation) ProtoMessage() {}
 
 func (x *ScaFixRecommendation) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[25]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1951,7 +2080,7 @@ func (x *ScaFixRecommendation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaFixRecommendation.ProtoReflect.Descriptor instead.
 func (*ScaFixRecommendation) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{25}
+	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ScaFixRecommendation) GetPackage() string {
@@ -1975,7 +2104,7 @@ type ScaEpssScore struct {
 	Score float64 `protobuf:"fixed64,1,opt,name=score,proto3" json:"score,omitempty"`
 	// Percentile, 0 to 1.
 	Percentile float64 `protobuf:"fixed64,2,opt,name=percentile,proto3" json:"percentile,omitempty"`
-	// When it was computed. Not available yet.
+	// When it was computed.
 	UpdatedAt *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
 	// Class of the probability.
 	Categorization EpssProbability `protobuf:"varint,4,opt,name=categorization,proto3,enum=palisade.findings.v1.EpssProbability" json:"categorization,omitempty"`
@@ -1985,7 +2114,7 @@ type ScaEpssScore struct {
 
 func (x *ScaEpssScore) Reset() {
 	*x = ScaEpssScore{}
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[26]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1997,7 +2126,7 @@ func (x *ScaEpssScore) String() string {
 func (*ScaEpssScore) ProtoMessage() {}
 
 func (x *ScaEpssScore) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[26]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2010,7 +2139,7 @@ func (x *ScaEpssScore) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaEpssScore.ProtoReflect.Descriptor instead.
 func (*ScaEpssScore) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{26}
+	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ScaEpssScore) GetScore() float64 {
@@ -2046,9 +2175,9 @@ type ScaMatchInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Kind of the match.
 	MatchKind ScaMatchKind `protobuf:"varint,1,opt,name=match_kind,json=matchKind,proto3,enum=palisade.findings.v1.ScaMatchKind" json:"match_kind,omitempty"`
-	// Packages that were analyzed. Not available yet.
+	// Packages that were analyzed. Never set: scanners do not report the packages between.
 	AnalyzedPackages []*ScaFoundDependency `protobuf:"bytes,2,rep,name=analyzed_packages,json=analyzedPackages,proto3" json:"analyzed_packages,omitempty"`
-	// Uses in transitive dependencies. Not available yet.
+	// Uses in transitive dependencies. Never set: scanners do not report the packages between.
 	TransitiveMatches []*ScaTransitiveMatch `protobuf:"bytes,3,rep,name=transitive_matches,json=transitiveMatches,proto3" json:"transitive_matches,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
@@ -2056,7 +2185,7 @@ type ScaMatchInfo struct {
 
 func (x *ScaMatchInfo) Reset() {
 	*x = ScaMatchInfo{}
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[27]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2068,7 +2197,7 @@ func (x *ScaMatchInfo) String() string {
 func (*ScaMatchInfo) ProtoMessage() {}
 
 func (x *ScaMatchInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[27]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2081,7 +2210,7 @@ func (x *ScaMatchInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaMatchInfo.ProtoReflect.Descriptor instead.
 func (*ScaMatchInfo) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{27}
+	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ScaMatchInfo) GetMatchKind() ScaMatchKind {
@@ -2108,11 +2237,11 @@ func (x *ScaMatchInfo) GetTransitiveMatches() []*ScaTransitiveMatch {
 // The use of a vulnerable part in a transitive dependency.
 type ScaTransitiveMatch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The dependency.
+	// The dependency. Never set: scanners do not report the packages between.
 	Dependency *ScaFoundDependency `protobuf:"bytes,1,opt,name=dependency,proto3" json:"dependency,omitempty"`
-	// File.
+	// File. Never set: scanners do not report the packages between.
 	Path string `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
-	// Line, 1 for the first.
+	// Line, 1 for the first. Never set: scanners do not report the packages between.
 	Line          int64 `protobuf:"varint,3,opt,name=line,proto3" json:"line,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2120,7 +2249,7 @@ type ScaTransitiveMatch struct {
 
 func (x *ScaTransitiveMatch) Reset() {
 	*x = ScaTransitiveMatch{}
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[28]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2132,7 +2261,7 @@ func (x *ScaTransitiveMatch) String() string {
 func (*ScaTransitiveMatch) ProtoMessage() {}
 
 func (x *ScaTransitiveMatch) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[28]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2145,7 +2274,7 @@ func (x *ScaTransitiveMatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaTransitiveMatch.ProtoReflect.Descriptor instead.
 func (*ScaTransitiveMatch) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{28}
+	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ScaTransitiveMatch) GetDependency() *ScaFoundDependency {
@@ -2172,9 +2301,9 @@ func (x *ScaTransitiveMatch) GetLine() int64 {
 // A dependency that requires another one.
 type ScaIntroducingDependency struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Package.
+	// Package. Never set: dependency graphs are not followed to what introduces a package.
 	Package string `protobuf:"bytes,1,opt,name=package,proto3" json:"package,omitempty"`
-	// Version.
+	// Version. Never set: dependency graphs are not followed to what introduces a package.
 	Version       string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2182,7 +2311,7 @@ type ScaIntroducingDependency struct {
 
 func (x *ScaIntroducingDependency) Reset() {
 	*x = ScaIntroducingDependency{}
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[29]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2194,7 +2323,7 @@ func (x *ScaIntroducingDependency) String() string {
 func (*ScaIntroducingDependency) ProtoMessage() {}
 
 func (x *ScaIntroducingDependency) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[29]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2207,7 +2336,7 @@ func (x *ScaIntroducingDependency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaIntroducingDependency.ProtoReflect.Descriptor instead.
 func (*ScaIntroducingDependency) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{29}
+	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ScaIntroducingDependency) GetPackage() string {
@@ -2229,7 +2358,7 @@ type IssueSecretsAttributes struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Whether the secret is valid.
 	ValidationState ValidationState `protobuf:"varint,1,opt,name=validation_state,json=validationState,proto3,enum=palisade.findings.v1.ValidationState" json:"validation_state,omitempty"`
-	// Kind of secret: the name of the rule.
+	// Kind of secret as the rule names it, for example "AWS"; else the name of the rule.
 	SecretType string `protobuf:"bytes,2,opt,name=secret_type,json=secretType,proto3" json:"secret_type,omitempty"`
 	// Where it is in the history; absent for secrets in the current code.
 	HistoricalInfo *HistoricalInfo `protobuf:"bytes,3,opt,name=historical_info,json=historicalInfo,proto3" json:"historical_info,omitempty"`
@@ -2239,7 +2368,7 @@ type IssueSecretsAttributes struct {
 
 func (x *IssueSecretsAttributes) Reset() {
 	*x = IssueSecretsAttributes{}
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[30]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2251,7 +2380,7 @@ func (x *IssueSecretsAttributes) String() string {
 func (*IssueSecretsAttributes) ProtoMessage() {}
 
 func (x *IssueSecretsAttributes) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[30]
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2264,7 +2393,7 @@ func (x *IssueSecretsAttributes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IssueSecretsAttributes.ProtoReflect.Descriptor instead.
 func (*IssueSecretsAttributes) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{30}
+	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *IssueSecretsAttributes) GetValidationState() ValidationState {
@@ -2286,6 +2415,609 @@ func (x *IssueSecretsAttributes) GetHistoricalInfo() *HistoricalInfo {
 		return x.HistoricalInfo
 	}
 	return nil
+}
+
+// What a report says about a finding beside its place and its message. Code is left out if it may show a secret.
+type FindingContext struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Paths through the code to the finding.
+	CodeFlows []*CodeFlow `protobuf:"bytes,1,rep,name=code_flows,json=codeFlows,proto3" json:"code_flows,omitempty"`
+	// Further places that the tool names beside the finding's own.
+	RelatedLocations []*RelatedLocation `protobuf:"bytes,2,rep,name=related_locations,json=relatedLocations,proto3" json:"related_locations,omitempty"`
+	// Changes that the tool proposes.
+	Fixes []*ProposedFix `protobuf:"bytes,3,rep,name=fixes,proto3" json:"fixes,omitempty"`
+	// Why the tool or the code suppresses the finding; absent when nothing does.
+	Suppression *FindingSuppression `protobuf:"bytes,4,opt,name=suppression,proto3" json:"suppression,omitempty"`
+	// The matched lines with the scanner's fix applied.
+	FixedLines []string `protobuf:"bytes,5,rep,name=fixed_lines,json=fixedLines,proto3" json:"fixed_lines,omitempty"`
+	// Help of the rule: Markdown as the tool wrote it, at most 8 KiB. Sanitise it before
+	// showing it as HTML.
+	RuleHelp      string `protobuf:"bytes,6,opt,name=rule_help,json=ruleHelp,proto3" json:"rule_help,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindingContext) Reset() {
+	*x = FindingContext{}
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindingContext) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindingContext) ProtoMessage() {}
+
+func (x *FindingContext) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindingContext.ProtoReflect.Descriptor instead.
+func (*FindingContext) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *FindingContext) GetCodeFlows() []*CodeFlow {
+	if x != nil {
+		return x.CodeFlows
+	}
+	return nil
+}
+
+func (x *FindingContext) GetRelatedLocations() []*RelatedLocation {
+	if x != nil {
+		return x.RelatedLocations
+	}
+	return nil
+}
+
+func (x *FindingContext) GetFixes() []*ProposedFix {
+	if x != nil {
+		return x.Fixes
+	}
+	return nil
+}
+
+func (x *FindingContext) GetSuppression() *FindingSuppression {
+	if x != nil {
+		return x.Suppression
+	}
+	return nil
+}
+
+func (x *FindingContext) GetFixedLines() []string {
+	if x != nil {
+		return x.FixedLines
+	}
+	return nil
+}
+
+func (x *FindingContext) GetRuleHelp() string {
+	if x != nil {
+		return x.RuleHelp
+	}
+	return ""
+}
+
+// A path through the code, for example of untrusted data.
+type CodeFlow struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the flow shows.
+	Message string `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
+	// The flows of single threads. Most tools report one.
+	ThreadFlows   []*ThreadFlow `protobuf:"bytes,2,rep,name=thread_flows,json=threadFlows,proto3" json:"thread_flows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CodeFlow) Reset() {
+	*x = CodeFlow{}
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CodeFlow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CodeFlow) ProtoMessage() {}
+
+func (x *CodeFlow) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CodeFlow.ProtoReflect.Descriptor instead.
+func (*CodeFlow) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *CodeFlow) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *CodeFlow) GetThreadFlows() []*ThreadFlow {
+	if x != nil {
+		return x.ThreadFlows
+	}
+	return nil
+}
+
+// The flow of one thread.
+type ThreadFlow struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the thread.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// What the flow shows.
+	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	// Its steps, from the source to the sink.
+	Steps         []*FlowStep `protobuf:"bytes,3,rep,name=steps,proto3" json:"steps,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ThreadFlow) Reset() {
+	*x = ThreadFlow{}
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ThreadFlow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ThreadFlow) ProtoMessage() {}
+
+func (x *ThreadFlow) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ThreadFlow.ProtoReflect.Descriptor instead.
+func (*ThreadFlow) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *ThreadFlow) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ThreadFlow) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *ThreadFlow) GetSteps() []*FlowStep {
+	if x != nil {
+		return x.Steps
+	}
+	return nil
+}
+
+// A step of a flow.
+type FlowStep struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Place of the step; absent when the step has none.
+	Location *RelatedLocation `protobuf:"bytes,1,opt,name=location,proto3" json:"location,omitempty"`
+	// Code of the place.
+	Snippet string `protobuf:"bytes,2,opt,name=snippet,proto3" json:"snippet,omitempty"`
+	// Words such as "source", "sink" or "call".
+	Kinds []string `protobuf:"bytes,3,rep,name=kinds,proto3" json:"kinds,omitempty"`
+	// Depth of calls.
+	NestingLevel int32 `protobuf:"varint,4,opt,name=nesting_level,json=nestingLevel,proto3" json:"nesting_level,omitempty"`
+	// "essential", "important" or "unimportant"; empty when the tool does not say.
+	Importance    string `protobuf:"bytes,5,opt,name=importance,proto3" json:"importance,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FlowStep) Reset() {
+	*x = FlowStep{}
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FlowStep) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FlowStep) ProtoMessage() {}
+
+func (x *FlowStep) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FlowStep.ProtoReflect.Descriptor instead.
+func (*FlowStep) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *FlowStep) GetLocation() *RelatedLocation {
+	if x != nil {
+		return x.Location
+	}
+	return nil
+}
+
+func (x *FlowStep) GetSnippet() string {
+	if x != nil {
+		return x.Snippet
+	}
+	return ""
+}
+
+func (x *FlowStep) GetKinds() []string {
+	if x != nil {
+		return x.Kinds
+	}
+	return nil
+}
+
+func (x *FlowStep) GetNestingLevel() int32 {
+	if x != nil {
+		return x.NestingLevel
+	}
+	return 0
+}
+
+func (x *FlowStep) GetImportance() string {
+	if x != nil {
+		return x.Importance
+	}
+	return ""
+}
+
+// A place beside the place of a finding.
+type RelatedLocation struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// File; empty when the place is not in a file.
+	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// First line, counted from 1.
+	Line int32 `protobuf:"varint,2,opt,name=line,proto3" json:"line,omitempty"`
+	// First column, counted from 1.
+	Column int32 `protobuf:"varint,3,opt,name=column,proto3" json:"column,omitempty"`
+	// Last line.
+	EndLine int32 `protobuf:"varint,4,opt,name=end_line,json=endLine,proto3" json:"end_line,omitempty"`
+	// Column after the last.
+	EndColumn int32 `protobuf:"varint,5,opt,name=end_column,json=endColumn,proto3" json:"end_column,omitempty"`
+	// What the place has to do with the finding.
+	Message string `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
+	// Name of the place inside the program or resource.
+	LogicalLocation string `protobuf:"bytes,7,opt,name=logical_location,json=logicalLocation,proto3" json:"logical_location,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *RelatedLocation) Reset() {
+	*x = RelatedLocation{}
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RelatedLocation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RelatedLocation) ProtoMessage() {}
+
+func (x *RelatedLocation) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RelatedLocation.ProtoReflect.Descriptor instead.
+func (*RelatedLocation) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *RelatedLocation) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *RelatedLocation) GetLine() int32 {
+	if x != nil {
+		return x.Line
+	}
+	return 0
+}
+
+func (x *RelatedLocation) GetColumn() int32 {
+	if x != nil {
+		return x.Column
+	}
+	return 0
+}
+
+func (x *RelatedLocation) GetEndLine() int32 {
+	if x != nil {
+		return x.EndLine
+	}
+	return 0
+}
+
+func (x *RelatedLocation) GetEndColumn() int32 {
+	if x != nil {
+		return x.EndColumn
+	}
+	return 0
+}
+
+func (x *RelatedLocation) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *RelatedLocation) GetLogicalLocation() string {
+	if x != nil {
+		return x.LogicalLocation
+	}
+	return ""
+}
+
+// A change that a tool proposes.
+type ProposedFix struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the change does.
+	Description string `protobuf:"bytes,1,opt,name=description,proto3" json:"description,omitempty"`
+	// The replaced pieces of code.
+	Changes       []*ProposedChange `protobuf:"bytes,2,rep,name=changes,proto3" json:"changes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProposedFix) Reset() {
+	*x = ProposedFix{}
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProposedFix) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProposedFix) ProtoMessage() {}
+
+func (x *ProposedFix) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProposedFix.ProtoReflect.Descriptor instead.
+func (*ProposedFix) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *ProposedFix) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *ProposedFix) GetChanges() []*ProposedChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+// A piece of code and its replacement.
+type ProposedChange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// File.
+	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// First line, counted from 1.
+	Line int32 `protobuf:"varint,2,opt,name=line,proto3" json:"line,omitempty"`
+	// First column, counted from 1.
+	Column int32 `protobuf:"varint,3,opt,name=column,proto3" json:"column,omitempty"`
+	// Last line.
+	EndLine int32 `protobuf:"varint,4,opt,name=end_line,json=endLine,proto3" json:"end_line,omitempty"`
+	// Column after the last.
+	EndColumn int32 `protobuf:"varint,5,opt,name=end_column,json=endColumn,proto3" json:"end_column,omitempty"`
+	// The text that replaces it.
+	InsertedText  string `protobuf:"bytes,6,opt,name=inserted_text,json=insertedText,proto3" json:"inserted_text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProposedChange) Reset() {
+	*x = ProposedChange{}
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProposedChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProposedChange) ProtoMessage() {}
+
+func (x *ProposedChange) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProposedChange.ProtoReflect.Descriptor instead.
+func (*ProposedChange) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *ProposedChange) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *ProposedChange) GetLine() int32 {
+	if x != nil {
+		return x.Line
+	}
+	return 0
+}
+
+func (x *ProposedChange) GetColumn() int32 {
+	if x != nil {
+		return x.Column
+	}
+	return 0
+}
+
+func (x *ProposedChange) GetEndLine() int32 {
+	if x != nil {
+		return x.EndLine
+	}
+	return 0
+}
+
+func (x *ProposedChange) GetEndColumn() int32 {
+	if x != nil {
+		return x.EndColumn
+	}
+	return 0
+}
+
+func (x *ProposedChange) GetInsertedText() string {
+	if x != nil {
+		return x.InsertedText
+	}
+	return ""
+}
+
+// Why a tool, the code or a policy suppresses a finding.
+type FindingSuppression struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "inSource", "external", or "policy" for a path that a policy ignores.
+	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	// The reason, as text. It names the pattern of the policy.
+	Justification string `protobuf:"bytes,2,opt,name=justification,proto3" json:"justification,omitempty"`
+	// The person, as the tool names them; empty when it does not.
+	Author        string `protobuf:"bytes,3,opt,name=author,proto3" json:"author,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindingSuppression) Reset() {
+	*x = FindingSuppression{}
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindingSuppression) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindingSuppression) ProtoMessage() {}
+
+func (x *FindingSuppression) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issue_parts_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindingSuppression.ProtoReflect.Descriptor instead.
+func (*FindingSuppression) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issue_parts_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *FindingSuppression) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *FindingSuppression) GetJustification() string {
+	if x != nil {
+		return x.Justification
+	}
+	return ""
+}
+
+func (x *FindingSuppression) GetAuthor() string {
+	if x != nil {
+		return x.Author
+	}
+	return ""
 }
 
 var File_palisade_findings_v1_issue_parts_proto protoreflect.FileDescriptor
@@ -2338,7 +3070,11 @@ const file_palisade_findings_v1_issue_parts_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\asummary\x18\x02 \x01(\tR\asummary\x12#\n" +
 	"\rguidance_text\x18\x03 \x01(\tR\fguidanceText\x12&\n" +
-	"\x0fmemory_ids_used\x18\x04 \x03(\tR\rmemoryIdsUsed\"]\n" +
+	"\x0fmemory_ids_used\x18\x04 \x03(\tR\rmemoryIdsUsed\"a\n" +
+	"\fIssueFailure\x129\n" +
+	"\n" +
+	"created_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"]\n" +
 	"\x0fRuleExplanation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\asummary\x18\x02 \x01(\tR\asummary\x12 \n" +
@@ -2409,7 +3145,7 @@ const file_palisade_findings_v1_issue_parts_proto_rawDesc = "" +
 	"created_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x12;\n" +
 	"\vreviewed_at\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"reviewedAt\"\x15\n" +
-	"\x13IssueSastAttributes\"\x81\a\n" +
+	"\x13IssueSastAttributes\"\xcd\a\n" +
 	"\x12IssueScaAttributes\x12:\n" +
 	"\bseverity\x18\x01 \x01(\x0e2\x1e.palisade.findings.v1.SeverityR\bseverity\x128\n" +
 	"\x18vuln_database_identifier\x18\x02 \x01(\tR\x16vulnDatabaseIdentifier\x12F\n" +
@@ -2425,7 +3161,14 @@ const file_palisade_findings_v1_issue_parts_proto_rawDesc = "" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\x0frulePublishDate\x12E\n" +
 	"\rsca_rule_kind\x18\v \x01(\x0e2!.palisade.findings.v1.ScaRuleKindR\vscaRuleKind\x12H\n" +
 	"\x0esca_match_info\x18\f \x01(\v2\".palisade.findings.v1.ScaMatchInfoR\fscaMatchInfo\x12S\n" +
-	"\rintroduced_by\x18\r \x03(\v2..palisade.findings.v1.ScaIntroducingDependencyR\fintroducedBy\"\x81\x02\n" +
+	"\rintroduced_by\x18\r \x03(\v2..palisade.findings.v1.ScaIntroducingDependencyR\fintroducedBy\x12J\n" +
+	"\rknown_exploit\x18\x0e \x01(\v2%.palisade.findings.v1.ScaKnownExploitR\fknownExploit\"\x9d\x01\n" +
+	"\x0fScaKnownExploit\x127\n" +
+	"\tlisted_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\blistedAt\x121\n" +
+	"\x06due_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05dueAt\x12\x1e\n" +
+	"\n" +
+	"ransomware\x18\x03 \x01(\bR\n" +
+	"ransomware\"\x81\x02\n" +
 	"\x12ScaFoundDependency\x12\x18\n" +
 	"\apackage\x18\x01 \x01(\tR\apackage\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\"\n" +
@@ -2463,7 +3206,56 @@ const file_palisade_findings_v1_issue_parts_proto_rawDesc = "" +
 	"\x10validation_state\x18\x01 \x01(\x0e2%.palisade.findings.v1.ValidationStateR\x0fvalidationState\x12\x1f\n" +
 	"\vsecret_type\x18\x02 \x01(\tR\n" +
 	"secretType\x12M\n" +
-	"\x0fhistorical_info\x18\x03 \x01(\v2$.palisade.findings.v1.HistoricalInfoR\x0ehistoricalInfoB\xdf\x01\n" +
+	"\x0fhistorical_info\x18\x03 \x01(\v2$.palisade.findings.v1.HistoricalInfoR\x0ehistoricalInfo\"\xe6\x02\n" +
+	"\x0eFindingContext\x12=\n" +
+	"\n" +
+	"code_flows\x18\x01 \x03(\v2\x1e.palisade.findings.v1.CodeFlowR\tcodeFlows\x12R\n" +
+	"\x11related_locations\x18\x02 \x03(\v2%.palisade.findings.v1.RelatedLocationR\x10relatedLocations\x127\n" +
+	"\x05fixes\x18\x03 \x03(\v2!.palisade.findings.v1.ProposedFixR\x05fixes\x12J\n" +
+	"\vsuppression\x18\x04 \x01(\v2(.palisade.findings.v1.FindingSuppressionR\vsuppression\x12\x1f\n" +
+	"\vfixed_lines\x18\x05 \x03(\tR\n" +
+	"fixedLines\x12\x1b\n" +
+	"\trule_help\x18\x06 \x01(\tR\bruleHelp\"i\n" +
+	"\bCodeFlow\x12\x18\n" +
+	"\amessage\x18\x01 \x01(\tR\amessage\x12C\n" +
+	"\fthread_flows\x18\x02 \x03(\v2 .palisade.findings.v1.ThreadFlowR\vthreadFlows\"l\n" +
+	"\n" +
+	"ThreadFlow\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\x124\n" +
+	"\x05steps\x18\x03 \x03(\v2\x1e.palisade.findings.v1.FlowStepR\x05steps\"\xc2\x01\n" +
+	"\bFlowStep\x12A\n" +
+	"\blocation\x18\x01 \x01(\v2%.palisade.findings.v1.RelatedLocationR\blocation\x12\x18\n" +
+	"\asnippet\x18\x02 \x01(\tR\asnippet\x12\x14\n" +
+	"\x05kinds\x18\x03 \x03(\tR\x05kinds\x12#\n" +
+	"\rnesting_level\x18\x04 \x01(\x05R\fnestingLevel\x12\x1e\n" +
+	"\n" +
+	"importance\x18\x05 \x01(\tR\n" +
+	"importance\"\xd0\x01\n" +
+	"\x0fRelatedLocation\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
+	"\x04line\x18\x02 \x01(\x05R\x04line\x12\x16\n" +
+	"\x06column\x18\x03 \x01(\x05R\x06column\x12\x19\n" +
+	"\bend_line\x18\x04 \x01(\x05R\aendLine\x12\x1d\n" +
+	"\n" +
+	"end_column\x18\x05 \x01(\x05R\tendColumn\x12\x18\n" +
+	"\amessage\x18\x06 \x01(\tR\amessage\x12)\n" +
+	"\x10logical_location\x18\a \x01(\tR\x0flogicalLocation\"o\n" +
+	"\vProposedFix\x12 \n" +
+	"\vdescription\x18\x01 \x01(\tR\vdescription\x12>\n" +
+	"\achanges\x18\x02 \x03(\v2$.palisade.findings.v1.ProposedChangeR\achanges\"\xaf\x01\n" +
+	"\x0eProposedChange\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
+	"\x04line\x18\x02 \x01(\x05R\x04line\x12\x16\n" +
+	"\x06column\x18\x03 \x01(\x05R\x06column\x12\x19\n" +
+	"\bend_line\x18\x04 \x01(\x05R\aendLine\x12\x1d\n" +
+	"\n" +
+	"end_column\x18\x05 \x01(\x05R\tendColumn\x12#\n" +
+	"\rinserted_text\x18\x06 \x01(\tR\finsertedText\"f\n" +
+	"\x12FindingSuppression\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12$\n" +
+	"\rjustification\x18\x02 \x01(\tR\rjustification\x12\x16\n" +
+	"\x06author\x18\x03 \x01(\tR\x06authorB\xdf\x01\n" +
 	"\x18com.palisade.findings.v1B\x0fIssuePartsProtoP\x01Z@github.com/palisade/palisade/gen/palisade/findings/v1;findingsv1\xa2\x02\x03PFX\xaa\x02\x14Palisade.Findings.V1\xca\x02\x14Palisade\\Findings\\V1\xe2\x02 Palisade\\Findings\\V1\\GPBMetadata\xea\x02\x16Palisade::Findings::V1b\x06proto3"
 
 var (
@@ -2478,7 +3270,7 @@ func file_palisade_findings_v1_issue_parts_proto_rawDescGZIP() []byte {
 	return file_palisade_findings_v1_issue_parts_proto_rawDescData
 }
 
-var file_palisade_findings_v1_issue_parts_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_palisade_findings_v1_issue_parts_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
 var file_palisade_findings_v1_issue_parts_proto_goTypes = []any{
 	(*IssueRepository)(nil),              // 0: palisade.findings.v1.IssueRepository
 	(*IssueRef)(nil),                     // 1: palisade.findings.v1.IssueRef
@@ -2489,100 +3281,122 @@ var file_palisade_findings_v1_issue_parts_proto_goTypes = []any{
 	(*Remediation)(nil),                  // 6: palisade.findings.v1.Remediation
 	(*IssueAutofix)(nil),                 // 7: palisade.findings.v1.IssueAutofix
 	(*IssueGuidance)(nil),                // 8: palisade.findings.v1.IssueGuidance
-	(*RuleExplanation)(nil),              // 9: palisade.findings.v1.RuleExplanation
-	(*Codeowner)(nil),                    // 10: palisade.findings.v1.Codeowner
-	(*ExploitCondition)(nil),             // 11: palisade.findings.v1.ExploitCondition
-	(*IssueDataflowTrace)(nil),           // 12: palisade.findings.v1.IssueDataflowTrace
-	(*DataflowLocation)(nil),             // 13: palisade.findings.v1.DataflowLocation
-	(*DataflowPosition)(nil),             // 14: palisade.findings.v1.DataflowPosition
-	(*IssueActivityHistoryEvent)(nil),    // 15: palisade.findings.v1.IssueActivityHistoryEvent
-	(*ExceptionRequestDetails)(nil),      // 16: palisade.findings.v1.ExceptionRequestDetails
-	(*IssueRelatedIssue)(nil),            // 17: palisade.findings.v1.IssueRelatedIssue
-	(*SupersededRule)(nil),               // 18: palisade.findings.v1.SupersededRule
-	(*TicketAttempt)(nil),                // 19: palisade.findings.v1.TicketAttempt
-	(*IssueCodeSnippet)(nil),             // 20: palisade.findings.v1.IssueCodeSnippet
-	(*IssueExceptionRequestSummary)(nil), // 21: palisade.findings.v1.IssueExceptionRequestSummary
-	(*IssueSastAttributes)(nil),          // 22: palisade.findings.v1.IssueSastAttributes
-	(*IssueScaAttributes)(nil),           // 23: palisade.findings.v1.IssueScaAttributes
-	(*ScaFoundDependency)(nil),           // 24: palisade.findings.v1.ScaFoundDependency
-	(*ScaFixRecommendation)(nil),         // 25: palisade.findings.v1.ScaFixRecommendation
-	(*ScaEpssScore)(nil),                 // 26: palisade.findings.v1.ScaEpssScore
-	(*ScaMatchInfo)(nil),                 // 27: palisade.findings.v1.ScaMatchInfo
-	(*ScaTransitiveMatch)(nil),           // 28: palisade.findings.v1.ScaTransitiveMatch
-	(*ScaIntroducingDependency)(nil),     // 29: palisade.findings.v1.ScaIntroducingDependency
-	(*IssueSecretsAttributes)(nil),       // 30: palisade.findings.v1.IssueSecretsAttributes
-	(ScmType)(0),                         // 31: palisade.findings.v1.ScmType
-	(*structpb.Struct)(nil),              // 32: google.protobuf.Struct
-	(Verdict)(0),                         // 33: palisade.findings.v1.Verdict
-	(Rating)(0),                          // 34: palisade.findings.v1.Rating
-	(Sensitivity)(0),                     // 35: palisade.findings.v1.Sensitivity
-	(*timestamppb.Timestamp)(nil),        // 36: google.protobuf.Timestamp
-	(HistoryType)(0),                     // 37: palisade.findings.v1.HistoryType
-	(FindingExceptionRequestSource)(0),   // 38: palisade.findings.v1.FindingExceptionRequestSource
-	(AggregateIssueState)(0),             // 39: palisade.findings.v1.AggregateIssueState
-	(RuleType)(0),                        // 40: palisade.findings.v1.RuleType
-	(FindingExceptionRequestState)(0),    // 41: palisade.findings.v1.FindingExceptionRequestState
-	(FindingTriageReason)(0),             // 42: palisade.findings.v1.FindingTriageReason
-	(Severity)(0),                        // 43: palisade.findings.v1.Severity
-	(Reachability)(0),                    // 44: palisade.findings.v1.Reachability
-	(ScaRuleKind)(0),                     // 45: palisade.findings.v1.ScaRuleKind
-	(EpssProbability)(0),                 // 46: palisade.findings.v1.EpssProbability
-	(ScaMatchKind)(0),                    // 47: palisade.findings.v1.ScaMatchKind
-	(ValidationState)(0),                 // 48: palisade.findings.v1.ValidationState
-	(*HistoricalInfo)(nil),               // 49: palisade.findings.v1.HistoricalInfo
+	(*IssueFailure)(nil),                 // 9: palisade.findings.v1.IssueFailure
+	(*RuleExplanation)(nil),              // 10: palisade.findings.v1.RuleExplanation
+	(*Codeowner)(nil),                    // 11: palisade.findings.v1.Codeowner
+	(*ExploitCondition)(nil),             // 12: palisade.findings.v1.ExploitCondition
+	(*IssueDataflowTrace)(nil),           // 13: palisade.findings.v1.IssueDataflowTrace
+	(*DataflowLocation)(nil),             // 14: palisade.findings.v1.DataflowLocation
+	(*DataflowPosition)(nil),             // 15: palisade.findings.v1.DataflowPosition
+	(*IssueActivityHistoryEvent)(nil),    // 16: palisade.findings.v1.IssueActivityHistoryEvent
+	(*ExceptionRequestDetails)(nil),      // 17: palisade.findings.v1.ExceptionRequestDetails
+	(*IssueRelatedIssue)(nil),            // 18: palisade.findings.v1.IssueRelatedIssue
+	(*SupersededRule)(nil),               // 19: palisade.findings.v1.SupersededRule
+	(*TicketAttempt)(nil),                // 20: palisade.findings.v1.TicketAttempt
+	(*IssueCodeSnippet)(nil),             // 21: palisade.findings.v1.IssueCodeSnippet
+	(*IssueExceptionRequestSummary)(nil), // 22: palisade.findings.v1.IssueExceptionRequestSummary
+	(*IssueSastAttributes)(nil),          // 23: palisade.findings.v1.IssueSastAttributes
+	(*IssueScaAttributes)(nil),           // 24: palisade.findings.v1.IssueScaAttributes
+	(*ScaKnownExploit)(nil),              // 25: palisade.findings.v1.ScaKnownExploit
+	(*ScaFoundDependency)(nil),           // 26: palisade.findings.v1.ScaFoundDependency
+	(*ScaFixRecommendation)(nil),         // 27: palisade.findings.v1.ScaFixRecommendation
+	(*ScaEpssScore)(nil),                 // 28: palisade.findings.v1.ScaEpssScore
+	(*ScaMatchInfo)(nil),                 // 29: palisade.findings.v1.ScaMatchInfo
+	(*ScaTransitiveMatch)(nil),           // 30: palisade.findings.v1.ScaTransitiveMatch
+	(*ScaIntroducingDependency)(nil),     // 31: palisade.findings.v1.ScaIntroducingDependency
+	(*IssueSecretsAttributes)(nil),       // 32: palisade.findings.v1.IssueSecretsAttributes
+	(*FindingContext)(nil),               // 33: palisade.findings.v1.FindingContext
+	(*CodeFlow)(nil),                     // 34: palisade.findings.v1.CodeFlow
+	(*ThreadFlow)(nil),                   // 35: palisade.findings.v1.ThreadFlow
+	(*FlowStep)(nil),                     // 36: palisade.findings.v1.FlowStep
+	(*RelatedLocation)(nil),              // 37: palisade.findings.v1.RelatedLocation
+	(*ProposedFix)(nil),                  // 38: palisade.findings.v1.ProposedFix
+	(*ProposedChange)(nil),               // 39: palisade.findings.v1.ProposedChange
+	(*FindingSuppression)(nil),           // 40: palisade.findings.v1.FindingSuppression
+	(ScmType)(0),                         // 41: palisade.findings.v1.ScmType
+	(*structpb.Struct)(nil),              // 42: google.protobuf.Struct
+	(Verdict)(0),                         // 43: palisade.findings.v1.Verdict
+	(Rating)(0),                          // 44: palisade.findings.v1.Rating
+	(Sensitivity)(0),                     // 45: palisade.findings.v1.Sensitivity
+	(*timestamppb.Timestamp)(nil),        // 46: google.protobuf.Timestamp
+	(HistoryType)(0),                     // 47: palisade.findings.v1.HistoryType
+	(FindingExceptionRequestSource)(0),   // 48: palisade.findings.v1.FindingExceptionRequestSource
+	(AggregateIssueState)(0),             // 49: palisade.findings.v1.AggregateIssueState
+	(RuleType)(0),                        // 50: palisade.findings.v1.RuleType
+	(FindingExceptionRequestState)(0),    // 51: palisade.findings.v1.FindingExceptionRequestState
+	(FindingTriageReason)(0),             // 52: palisade.findings.v1.FindingTriageReason
+	(Severity)(0),                        // 53: palisade.findings.v1.Severity
+	(Reachability)(0),                    // 54: palisade.findings.v1.Reachability
+	(ScaRuleKind)(0),                     // 55: palisade.findings.v1.ScaRuleKind
+	(EpssProbability)(0),                 // 56: palisade.findings.v1.EpssProbability
+	(ScaMatchKind)(0),                    // 57: palisade.findings.v1.ScaMatchKind
+	(ValidationState)(0),                 // 58: palisade.findings.v1.ValidationState
+	(*HistoricalInfo)(nil),               // 59: palisade.findings.v1.HistoricalInfo
 }
 var file_palisade_findings_v1_issue_parts_proto_depIdxs = []int32{
-	31, // 0: palisade.findings.v1.IssueRepository.type:type_name -> palisade.findings.v1.ScmType
+	41, // 0: palisade.findings.v1.IssueRepository.type:type_name -> palisade.findings.v1.ScmType
 	1,  // 1: palisade.findings.v1.IssueRepository.primary_ref:type_name -> palisade.findings.v1.IssueRef
-	32, // 2: palisade.findings.v1.IssueScan.meta:type_name -> google.protobuf.Struct
-	33, // 3: palisade.findings.v1.IssueAutotriage.verdict:type_name -> palisade.findings.v1.Verdict
+	42, // 2: palisade.findings.v1.IssueScan.meta:type_name -> google.protobuf.Struct
+	43, // 3: palisade.findings.v1.IssueAutotriage.verdict:type_name -> palisade.findings.v1.Verdict
 	4,  // 4: palisade.findings.v1.IssueAutotriage.feedback:type_name -> palisade.findings.v1.IssueAutotriageFeedback
-	34, // 5: palisade.findings.v1.IssueAutotriageFeedback.rating:type_name -> palisade.findings.v1.Rating
-	35, // 6: palisade.findings.v1.SensitivityTags.sensitivity:type_name -> palisade.findings.v1.Sensitivity
+	44, // 5: palisade.findings.v1.IssueAutotriageFeedback.rating:type_name -> palisade.findings.v1.Rating
+	45, // 6: palisade.findings.v1.SensitivityTags.sensitivity:type_name -> palisade.findings.v1.Sensitivity
 	7,  // 7: palisade.findings.v1.Remediation.autofix:type_name -> palisade.findings.v1.IssueAutofix
 	8,  // 8: palisade.findings.v1.Remediation.guidance:type_name -> palisade.findings.v1.IssueGuidance
-	10, // 9: palisade.findings.v1.Codeowner.members:type_name -> palisade.findings.v1.Codeowner
-	13, // 10: palisade.findings.v1.IssueDataflowTrace.taint_source:type_name -> palisade.findings.v1.DataflowLocation
-	13, // 11: palisade.findings.v1.IssueDataflowTrace.intermediate_vars:type_name -> palisade.findings.v1.DataflowLocation
-	13, // 12: palisade.findings.v1.IssueDataflowTrace.taint_sink:type_name -> palisade.findings.v1.DataflowLocation
-	14, // 13: palisade.findings.v1.DataflowLocation.start:type_name -> palisade.findings.v1.DataflowPosition
-	14, // 14: palisade.findings.v1.DataflowLocation.end:type_name -> palisade.findings.v1.DataflowPosition
-	36, // 15: palisade.findings.v1.IssueActivityHistoryEvent.date:type_name -> google.protobuf.Timestamp
-	37, // 16: palisade.findings.v1.IssueActivityHistoryEvent.history_type:type_name -> palisade.findings.v1.HistoryType
-	16, // 17: palisade.findings.v1.IssueActivityHistoryEvent.exception_request_details:type_name -> palisade.findings.v1.ExceptionRequestDetails
-	38, // 18: palisade.findings.v1.ExceptionRequestDetails.action_source:type_name -> palisade.findings.v1.FindingExceptionRequestSource
-	39, // 19: palisade.findings.v1.IssueRelatedIssue.aggregate_state:type_name -> palisade.findings.v1.AggregateIssueState
-	36, // 20: palisade.findings.v1.IssueRelatedIssue.created_at:type_name -> google.protobuf.Timestamp
-	40, // 21: palisade.findings.v1.SupersededRule.product:type_name -> palisade.findings.v1.RuleType
-	36, // 22: palisade.findings.v1.TicketAttempt.attempted_at:type_name -> google.protobuf.Timestamp
-	41, // 23: palisade.findings.v1.IssueExceptionRequestSummary.exception_state:type_name -> palisade.findings.v1.FindingExceptionRequestState
-	42, // 24: palisade.findings.v1.IssueExceptionRequestSummary.requester_triage_reason:type_name -> palisade.findings.v1.FindingTriageReason
-	38, // 25: palisade.findings.v1.IssueExceptionRequestSummary.requester_action_source:type_name -> palisade.findings.v1.FindingExceptionRequestSource
-	36, // 26: palisade.findings.v1.IssueExceptionRequestSummary.created_at:type_name -> google.protobuf.Timestamp
-	36, // 27: palisade.findings.v1.IssueExceptionRequestSummary.reviewed_at:type_name -> google.protobuf.Timestamp
-	43, // 28: palisade.findings.v1.IssueScaAttributes.severity:type_name -> palisade.findings.v1.Severity
-	44, // 29: palisade.findings.v1.IssueScaAttributes.reachability:type_name -> palisade.findings.v1.Reachability
-	24, // 30: palisade.findings.v1.IssueScaAttributes.found_dependency:type_name -> palisade.findings.v1.ScaFoundDependency
-	25, // 31: palisade.findings.v1.IssueScaAttributes.fix_recommendations:type_name -> palisade.findings.v1.ScaFixRecommendation
-	25, // 32: palisade.findings.v1.IssueScaAttributes.best_fix:type_name -> palisade.findings.v1.ScaFixRecommendation
-	26, // 33: palisade.findings.v1.IssueScaAttributes.epss_score:type_name -> palisade.findings.v1.ScaEpssScore
-	36, // 34: palisade.findings.v1.IssueScaAttributes.rule_publish_date:type_name -> google.protobuf.Timestamp
-	45, // 35: palisade.findings.v1.IssueScaAttributes.sca_rule_kind:type_name -> palisade.findings.v1.ScaRuleKind
-	27, // 36: palisade.findings.v1.IssueScaAttributes.sca_match_info:type_name -> palisade.findings.v1.ScaMatchInfo
-	29, // 37: palisade.findings.v1.IssueScaAttributes.introduced_by:type_name -> palisade.findings.v1.ScaIntroducingDependency
-	36, // 38: palisade.findings.v1.ScaEpssScore.updated_at:type_name -> google.protobuf.Timestamp
-	46, // 39: palisade.findings.v1.ScaEpssScore.categorization:type_name -> palisade.findings.v1.EpssProbability
-	47, // 40: palisade.findings.v1.ScaMatchInfo.match_kind:type_name -> palisade.findings.v1.ScaMatchKind
-	24, // 41: palisade.findings.v1.ScaMatchInfo.analyzed_packages:type_name -> palisade.findings.v1.ScaFoundDependency
-	28, // 42: palisade.findings.v1.ScaMatchInfo.transitive_matches:type_name -> palisade.findings.v1.ScaTransitiveMatch
-	24, // 43: palisade.findings.v1.ScaTransitiveMatch.dependency:type_name -> palisade.findings.v1.ScaFoundDependency
-	48, // 44: palisade.findings.v1.IssueSecretsAttributes.validation_state:type_name -> palisade.findings.v1.ValidationState
-	49, // 45: palisade.findings.v1.IssueSecretsAttributes.historical_info:type_name -> palisade.findings.v1.HistoricalInfo
-	46, // [46:46] is the sub-list for method output_type
-	46, // [46:46] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	46, // 9: palisade.findings.v1.IssueFailure.created_at:type_name -> google.protobuf.Timestamp
+	11, // 10: palisade.findings.v1.Codeowner.members:type_name -> palisade.findings.v1.Codeowner
+	14, // 11: palisade.findings.v1.IssueDataflowTrace.taint_source:type_name -> palisade.findings.v1.DataflowLocation
+	14, // 12: palisade.findings.v1.IssueDataflowTrace.intermediate_vars:type_name -> palisade.findings.v1.DataflowLocation
+	14, // 13: palisade.findings.v1.IssueDataflowTrace.taint_sink:type_name -> palisade.findings.v1.DataflowLocation
+	15, // 14: palisade.findings.v1.DataflowLocation.start:type_name -> palisade.findings.v1.DataflowPosition
+	15, // 15: palisade.findings.v1.DataflowLocation.end:type_name -> palisade.findings.v1.DataflowPosition
+	46, // 16: palisade.findings.v1.IssueActivityHistoryEvent.date:type_name -> google.protobuf.Timestamp
+	47, // 17: palisade.findings.v1.IssueActivityHistoryEvent.history_type:type_name -> palisade.findings.v1.HistoryType
+	17, // 18: palisade.findings.v1.IssueActivityHistoryEvent.exception_request_details:type_name -> palisade.findings.v1.ExceptionRequestDetails
+	48, // 19: palisade.findings.v1.ExceptionRequestDetails.action_source:type_name -> palisade.findings.v1.FindingExceptionRequestSource
+	49, // 20: palisade.findings.v1.IssueRelatedIssue.aggregate_state:type_name -> palisade.findings.v1.AggregateIssueState
+	46, // 21: palisade.findings.v1.IssueRelatedIssue.created_at:type_name -> google.protobuf.Timestamp
+	50, // 22: palisade.findings.v1.SupersededRule.product:type_name -> palisade.findings.v1.RuleType
+	46, // 23: palisade.findings.v1.TicketAttempt.attempted_at:type_name -> google.protobuf.Timestamp
+	51, // 24: palisade.findings.v1.IssueExceptionRequestSummary.exception_state:type_name -> palisade.findings.v1.FindingExceptionRequestState
+	52, // 25: palisade.findings.v1.IssueExceptionRequestSummary.requester_triage_reason:type_name -> palisade.findings.v1.FindingTriageReason
+	48, // 26: palisade.findings.v1.IssueExceptionRequestSummary.requester_action_source:type_name -> palisade.findings.v1.FindingExceptionRequestSource
+	46, // 27: palisade.findings.v1.IssueExceptionRequestSummary.created_at:type_name -> google.protobuf.Timestamp
+	46, // 28: palisade.findings.v1.IssueExceptionRequestSummary.reviewed_at:type_name -> google.protobuf.Timestamp
+	53, // 29: palisade.findings.v1.IssueScaAttributes.severity:type_name -> palisade.findings.v1.Severity
+	54, // 30: palisade.findings.v1.IssueScaAttributes.reachability:type_name -> palisade.findings.v1.Reachability
+	26, // 31: palisade.findings.v1.IssueScaAttributes.found_dependency:type_name -> palisade.findings.v1.ScaFoundDependency
+	27, // 32: palisade.findings.v1.IssueScaAttributes.fix_recommendations:type_name -> palisade.findings.v1.ScaFixRecommendation
+	27, // 33: palisade.findings.v1.IssueScaAttributes.best_fix:type_name -> palisade.findings.v1.ScaFixRecommendation
+	28, // 34: palisade.findings.v1.IssueScaAttributes.epss_score:type_name -> palisade.findings.v1.ScaEpssScore
+	46, // 35: palisade.findings.v1.IssueScaAttributes.rule_publish_date:type_name -> google.protobuf.Timestamp
+	55, // 36: palisade.findings.v1.IssueScaAttributes.sca_rule_kind:type_name -> palisade.findings.v1.ScaRuleKind
+	29, // 37: palisade.findings.v1.IssueScaAttributes.sca_match_info:type_name -> palisade.findings.v1.ScaMatchInfo
+	31, // 38: palisade.findings.v1.IssueScaAttributes.introduced_by:type_name -> palisade.findings.v1.ScaIntroducingDependency
+	25, // 39: palisade.findings.v1.IssueScaAttributes.known_exploit:type_name -> palisade.findings.v1.ScaKnownExploit
+	46, // 40: palisade.findings.v1.ScaKnownExploit.listed_at:type_name -> google.protobuf.Timestamp
+	46, // 41: palisade.findings.v1.ScaKnownExploit.due_at:type_name -> google.protobuf.Timestamp
+	46, // 42: palisade.findings.v1.ScaEpssScore.updated_at:type_name -> google.protobuf.Timestamp
+	56, // 43: palisade.findings.v1.ScaEpssScore.categorization:type_name -> palisade.findings.v1.EpssProbability
+	57, // 44: palisade.findings.v1.ScaMatchInfo.match_kind:type_name -> palisade.findings.v1.ScaMatchKind
+	26, // 45: palisade.findings.v1.ScaMatchInfo.analyzed_packages:type_name -> palisade.findings.v1.ScaFoundDependency
+	30, // 46: palisade.findings.v1.ScaMatchInfo.transitive_matches:type_name -> palisade.findings.v1.ScaTransitiveMatch
+	26, // 47: palisade.findings.v1.ScaTransitiveMatch.dependency:type_name -> palisade.findings.v1.ScaFoundDependency
+	58, // 48: palisade.findings.v1.IssueSecretsAttributes.validation_state:type_name -> palisade.findings.v1.ValidationState
+	59, // 49: palisade.findings.v1.IssueSecretsAttributes.historical_info:type_name -> palisade.findings.v1.HistoricalInfo
+	34, // 50: palisade.findings.v1.FindingContext.code_flows:type_name -> palisade.findings.v1.CodeFlow
+	37, // 51: palisade.findings.v1.FindingContext.related_locations:type_name -> palisade.findings.v1.RelatedLocation
+	38, // 52: palisade.findings.v1.FindingContext.fixes:type_name -> palisade.findings.v1.ProposedFix
+	40, // 53: palisade.findings.v1.FindingContext.suppression:type_name -> palisade.findings.v1.FindingSuppression
+	35, // 54: palisade.findings.v1.CodeFlow.thread_flows:type_name -> palisade.findings.v1.ThreadFlow
+	36, // 55: palisade.findings.v1.ThreadFlow.steps:type_name -> palisade.findings.v1.FlowStep
+	37, // 56: palisade.findings.v1.FlowStep.location:type_name -> palisade.findings.v1.RelatedLocation
+	39, // 57: palisade.findings.v1.ProposedFix.changes:type_name -> palisade.findings.v1.ProposedChange
+	58, // [58:58] is the sub-list for method output_type
+	58, // [58:58] is the sub-list for method input_type
+	58, // [58:58] is the sub-list for extension type_name
+	58, // [58:58] is the sub-list for extension extendee
+	0,  // [0:58] is the sub-list for field type_name
 }
 
 func init() { file_palisade_findings_v1_issue_parts_proto_init() }
@@ -2598,7 +3412,7 @@ func file_palisade_findings_v1_issue_parts_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_palisade_findings_v1_issue_parts_proto_rawDesc), len(file_palisade_findings_v1_issue_parts_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   31,
+			NumMessages:   41,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

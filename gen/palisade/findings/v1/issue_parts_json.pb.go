@@ -181,6 +181,21 @@ func (x *IssueGuidance) AppendJSON(b []byte) []byte {
 }
 
 // AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *IssueFailure) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	if x.CreatedAt != nil {
+		b = append(b, `,"createdAt":`...)
+		b = jsonappend.Timestamp(b, x.CreatedAt)
+	}
+	b = append(b, `,"reason":`...)
+	b = jsonappend.String(b, x.Reason)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
 func (x *RuleExplanation) AppendJSON(b []byte) []byte {
 	if x == nil {
 		return append(b, "{}"...)
@@ -482,6 +497,29 @@ func (x *IssueScaAttributes) AppendJSON(b []byte) []byte {
 	}
 	b = append(b, `,"introducedBy":`...)
 	b = jsonappend.List(b, x.IntroducedBy, func(b []byte, v *ScaIntroducingDependency) []byte { return v.AppendJSON(b) })
+	if x.KnownExploit != nil {
+		b = append(b, `,"knownExploit":`...)
+		b = x.KnownExploit.AppendJSON(b)
+	}
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *ScaKnownExploit) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	if x.ListedAt != nil {
+		b = append(b, `,"listedAt":`...)
+		b = jsonappend.Timestamp(b, x.ListedAt)
+	}
+	if x.DueAt != nil {
+		b = append(b, `,"dueAt":`...)
+		b = jsonappend.Timestamp(b, x.DueAt)
+	}
+	b = append(b, `,"ransomware":`...)
+	b = jsonappend.Bool(b, x.Ransomware)
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -605,5 +643,149 @@ func (x *IssueSecretsAttributes) AppendJSON(b []byte) []byte {
 		b = append(b, `,"historicalInfo":`...)
 		b = x.HistoricalInfo.AppendJSON(b)
 	}
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *FindingContext) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"codeFlows":`...)
+	b = jsonappend.List(b, x.CodeFlows, func(b []byte, v *CodeFlow) []byte { return v.AppendJSON(b) })
+	b = append(b, `,"relatedLocations":`...)
+	b = jsonappend.List(b, x.RelatedLocations, func(b []byte, v *RelatedLocation) []byte { return v.AppendJSON(b) })
+	b = append(b, `,"fixes":`...)
+	b = jsonappend.List(b, x.Fixes, func(b []byte, v *ProposedFix) []byte { return v.AppendJSON(b) })
+	if x.Suppression != nil {
+		b = append(b, `,"suppression":`...)
+		b = x.Suppression.AppendJSON(b)
+	}
+	b = append(b, `,"fixedLines":`...)
+	b = jsonappend.List(b, x.FixedLines, jsonappend.String)
+	b = append(b, `,"ruleHelp":`...)
+	b = jsonappend.String(b, x.RuleHelp)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *CodeFlow) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"message":`...)
+	b = jsonappend.String(b, x.Message)
+	b = append(b, `,"threadFlows":`...)
+	b = jsonappend.List(b, x.ThreadFlows, func(b []byte, v *ThreadFlow) []byte { return v.AppendJSON(b) })
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *ThreadFlow) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"id":`...)
+	b = jsonappend.String(b, x.Id)
+	b = append(b, `,"message":`...)
+	b = jsonappend.String(b, x.Message)
+	b = append(b, `,"steps":`...)
+	b = jsonappend.List(b, x.Steps, func(b []byte, v *FlowStep) []byte { return v.AppendJSON(b) })
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *FlowStep) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	if x.Location != nil {
+		b = append(b, `,"location":`...)
+		b = x.Location.AppendJSON(b)
+	}
+	b = append(b, `,"snippet":`...)
+	b = jsonappend.String(b, x.Snippet)
+	b = append(b, `,"kinds":`...)
+	b = jsonappend.List(b, x.Kinds, jsonappend.String)
+	b = append(b, `,"nestingLevel":`...)
+	b = jsonappend.Int32(b, x.NestingLevel)
+	b = append(b, `,"importance":`...)
+	b = jsonappend.String(b, x.Importance)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *RelatedLocation) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"path":`...)
+	b = jsonappend.String(b, x.Path)
+	b = append(b, `,"line":`...)
+	b = jsonappend.Int32(b, x.Line)
+	b = append(b, `,"column":`...)
+	b = jsonappend.Int32(b, x.Column)
+	b = append(b, `,"endLine":`...)
+	b = jsonappend.Int32(b, x.EndLine)
+	b = append(b, `,"endColumn":`...)
+	b = jsonappend.Int32(b, x.EndColumn)
+	b = append(b, `,"message":`...)
+	b = jsonappend.String(b, x.Message)
+	b = append(b, `,"logicalLocation":`...)
+	b = jsonappend.String(b, x.LogicalLocation)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *ProposedFix) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"description":`...)
+	b = jsonappend.String(b, x.Description)
+	b = append(b, `,"changes":`...)
+	b = jsonappend.List(b, x.Changes, func(b []byte, v *ProposedChange) []byte { return v.AppendJSON(b) })
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *ProposedChange) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"path":`...)
+	b = jsonappend.String(b, x.Path)
+	b = append(b, `,"line":`...)
+	b = jsonappend.Int32(b, x.Line)
+	b = append(b, `,"column":`...)
+	b = jsonappend.Int32(b, x.Column)
+	b = append(b, `,"endLine":`...)
+	b = jsonappend.Int32(b, x.EndLine)
+	b = append(b, `,"endColumn":`...)
+	b = jsonappend.Int32(b, x.EndColumn)
+	b = append(b, `,"insertedText":`...)
+	b = jsonappend.String(b, x.InsertedText)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *FindingSuppression) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"kind":`...)
+	b = jsonappend.String(b, x.Kind)
+	b = append(b, `,"justification":`...)
+	b = jsonappend.String(b, x.Justification)
+	b = append(b, `,"author":`...)
+	b = jsonappend.String(b, x.Author)
 	return jsonappend.CloseObject(b, start)
 }

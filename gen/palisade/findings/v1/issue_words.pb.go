@@ -1740,6 +1740,315 @@ func (ScaMatchKind) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_findings_v1_issue_words_proto_rawDescGZIP(), []int{26}
 }
 
+// Order of findings, or of groups of findings.
+type SortBy int32
+
+const (
+	// The default of the request.
+	SortBy_SORT_BY_UNSPECIFIED SortBy = 0
+	// By severity.
+	SortBy_SORT_BY_SEVERITY SortBy = 1
+	// By full ref.
+	SortBy_SORT_BY_REF SortBy = 2
+	// By name of the project.
+	SortBy_SORT_BY_REPO SortBy = 3
+	// By name of the rule.
+	SortBy_SORT_BY_RULE SortBy = 4
+	// By the time since when they are in their state.
+	SortBy_SORT_BY_RELEVANT_SINCE SortBy = 5
+	// By status.
+	SortBy_SORT_BY_STATE SortBy = 6
+	// By number of findings. Only for groups.
+	SortBy_SORT_BY_ISSUE_COUNTS SortBy = 7
+)
+
+// Enum value maps for SortBy.
+var (
+	SortBy_name = map[int32]string{
+		0: "SORT_BY_UNSPECIFIED",
+		1: "SORT_BY_SEVERITY",
+		2: "SORT_BY_REF",
+		3: "SORT_BY_REPO",
+		4: "SORT_BY_RULE",
+		5: "SORT_BY_RELEVANT_SINCE",
+		6: "SORT_BY_STATE",
+		7: "SORT_BY_ISSUE_COUNTS",
+	}
+	SortBy_value = map[string]int32{
+		"SORT_BY_UNSPECIFIED":    0,
+		"SORT_BY_SEVERITY":       1,
+		"SORT_BY_REF":            2,
+		"SORT_BY_REPO":           3,
+		"SORT_BY_RULE":           4,
+		"SORT_BY_RELEVANT_SINCE": 5,
+		"SORT_BY_STATE":          6,
+		"SORT_BY_ISSUE_COUNTS":   7,
+	}
+)
+
+func (x SortBy) Enum() *SortBy {
+	p := new(SortBy)
+	*p = x
+	return p
+}
+
+func (x SortBy) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (SortBy) Descriptor() protoreflect.EnumDescriptor {
+	return file_palisade_findings_v1_issue_words_proto_enumTypes[27].Descriptor()
+}
+
+func (SortBy) Type() protoreflect.EnumType {
+	return &file_palisade_findings_v1_issue_words_proto_enumTypes[27]
+}
+
+func (x SortBy) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use SortBy.Descriptor instead.
+func (SortBy) EnumDescriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issue_words_proto_rawDescGZIP(), []int{27}
+}
+
+// Direction of an order.
+type SortDirection int32
+
+const (
+	// The default of the request.
+	SortDirection_SORT_DIRECTION_UNSPECIFIED SortDirection = 0
+	// Ascending.
+	SortDirection_SORT_DIRECTION_ASC SortDirection = 1
+	// Descending.
+	SortDirection_SORT_DIRECTION_DESC SortDirection = 2
+)
+
+// Enum value maps for SortDirection.
+var (
+	SortDirection_name = map[int32]string{
+		0: "SORT_DIRECTION_UNSPECIFIED",
+		1: "SORT_DIRECTION_ASC",
+		2: "SORT_DIRECTION_DESC",
+	}
+	SortDirection_value = map[string]int32{
+		"SORT_DIRECTION_UNSPECIFIED": 0,
+		"SORT_DIRECTION_ASC":         1,
+		"SORT_DIRECTION_DESC":        2,
+	}
+)
+
+func (x SortDirection) Enum() *SortDirection {
+	p := new(SortDirection)
+	*p = x
+	return p
+}
+
+func (x SortDirection) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (SortDirection) Descriptor() protoreflect.EnumDescriptor {
+	return file_palisade_findings_v1_issue_words_proto_enumTypes[28].Descriptor()
+}
+
+func (SortDirection) Type() protoreflect.EnumType {
+	return &file_palisade_findings_v1_issue_words_proto_enumTypes[28]
+}
+
+func (x SortDirection) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use SortDirection.Descriptor instead.
+func (SortDirection) EnumDescriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issue_words_proto_rawDescGZIP(), []int{28}
+}
+
+// What findings are grouped by.
+type GroupBy int32
+
+const (
+	// By rule.
+	GroupBy_GROUP_BY_UNSPECIFIED GroupBy = 0
+	// By rule.
+	GroupBy_GROUP_BY_RULE GroupBy = 1
+	// By project. Extension of the contract.
+	GroupBy_GROUP_BY_PROJECT GroupBy = 2
+)
+
+// Enum value maps for GroupBy.
+var (
+	GroupBy_name = map[int32]string{
+		0: "GROUP_BY_UNSPECIFIED",
+		1: "GROUP_BY_RULE",
+		2: "GROUP_BY_PROJECT",
+	}
+	GroupBy_value = map[string]int32{
+		"GROUP_BY_UNSPECIFIED": 0,
+		"GROUP_BY_RULE":        1,
+		"GROUP_BY_PROJECT":     2,
+	}
+)
+
+func (x GroupBy) Enum() *GroupBy {
+	p := new(GroupBy)
+	*p = x
+	return p
+}
+
+func (x GroupBy) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (GroupBy) Descriptor() protoreflect.EnumDescriptor {
+	return file_palisade_findings_v1_issue_words_proto_enumTypes[29].Descriptor()
+}
+
+func (GroupBy) Type() protoreflect.EnumType {
+	return &file_palisade_findings_v1_issue_words_proto_enumTypes[29]
+}
+
+func (x GroupBy) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use GroupBy.Descriptor instead.
+func (GroupBy) EnumDescriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issue_words_proto_rawDescGZIP(), []int{29}
+}
+
+// Who can see a rule.
+type RuleVisibility int32
+
+const (
+	// Never returned.
+	RuleVisibility_RULE_VISIBILITY_UNSPECIFIED RuleVisibility = 0
+	// Who knows its name.
+	RuleVisibility_RULE_VISIBILITY_UNLISTED RuleVisibility = 1
+	// Everybody.
+	RuleVisibility_RULE_VISIBILITY_PUBLIC RuleVisibility = 2
+	// The deployment.
+	RuleVisibility_RULE_VISIBILITY_ORG_PRIVATE RuleVisibility = 3
+	// Everybody who is signed in. Never returned.
+	RuleVisibility_RULE_VISIBILITY_LOGGED_IN RuleVisibility = 4
+	// Paying teams. Never returned.
+	RuleVisibility_RULE_VISIBILITY_TEAM_TIER RuleVisibility = 5
+)
+
+// Enum value maps for RuleVisibility.
+var (
+	RuleVisibility_name = map[int32]string{
+		0: "RULE_VISIBILITY_UNSPECIFIED",
+		1: "RULE_VISIBILITY_UNLISTED",
+		2: "RULE_VISIBILITY_PUBLIC",
+		3: "RULE_VISIBILITY_ORG_PRIVATE",
+		4: "RULE_VISIBILITY_LOGGED_IN",
+		5: "RULE_VISIBILITY_TEAM_TIER",
+	}
+	RuleVisibility_value = map[string]int32{
+		"RULE_VISIBILITY_UNSPECIFIED": 0,
+		"RULE_VISIBILITY_UNLISTED":    1,
+		"RULE_VISIBILITY_PUBLIC":      2,
+		"RULE_VISIBILITY_ORG_PRIVATE": 3,
+		"RULE_VISIBILITY_LOGGED_IN":   4,
+		"RULE_VISIBILITY_TEAM_TIER":   5,
+	}
+)
+
+func (x RuleVisibility) Enum() *RuleVisibility {
+	p := new(RuleVisibility)
+	*p = x
+	return p
+}
+
+func (x RuleVisibility) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (RuleVisibility) Descriptor() protoreflect.EnumDescriptor {
+	return file_palisade_findings_v1_issue_words_proto_enumTypes[30].Descriptor()
+}
+
+func (RuleVisibility) Type() protoreflect.EnumType {
+	return &file_palisade_findings_v1_issue_words_proto_enumTypes[30]
+}
+
+func (x RuleVisibility) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use RuleVisibility.Descriptor instead.
+func (RuleVisibility) EnumDescriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issue_words_proto_rawDescGZIP(), []int{30}
+}
+
+// Format of an export.
+type ExportFormat int32
+
+const (
+	// CSV.
+	ExportFormat_EXPORT_FORMAT_UNSPECIFIED ExportFormat = 0
+	// A table for spreadsheets, with a header.
+	ExportFormat_EXPORT_FORMAT_CSV ExportFormat = 1
+	// One JSON object per line with all that is stored, which can be imported again.
+	ExportFormat_EXPORT_FORMAT_NDJSON ExportFormat = 2
+	// SARIF 2.1.0.
+	ExportFormat_EXPORT_FORMAT_SARIF ExportFormat = 3
+	// OpenVEX.
+	ExportFormat_EXPORT_FORMAT_OPENVEX ExportFormat = 4
+	// CycloneDX VEX.
+	ExportFormat_EXPORT_FORMAT_CYCLONEDX ExportFormat = 5
+)
+
+// Enum value maps for ExportFormat.
+var (
+	ExportFormat_name = map[int32]string{
+		0: "EXPORT_FORMAT_UNSPECIFIED",
+		1: "EXPORT_FORMAT_CSV",
+		2: "EXPORT_FORMAT_NDJSON",
+		3: "EXPORT_FORMAT_SARIF",
+		4: "EXPORT_FORMAT_OPENVEX",
+		5: "EXPORT_FORMAT_CYCLONEDX",
+	}
+	ExportFormat_value = map[string]int32{
+		"EXPORT_FORMAT_UNSPECIFIED": 0,
+		"EXPORT_FORMAT_CSV":         1,
+		"EXPORT_FORMAT_NDJSON":      2,
+		"EXPORT_FORMAT_SARIF":       3,
+		"EXPORT_FORMAT_OPENVEX":     4,
+		"EXPORT_FORMAT_CYCLONEDX":   5,
+	}
+)
+
+func (x ExportFormat) Enum() *ExportFormat {
+	p := new(ExportFormat)
+	*p = x
+	return p
+}
+
+func (x ExportFormat) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ExportFormat) Descriptor() protoreflect.EnumDescriptor {
+	return file_palisade_findings_v1_issue_words_proto_enumTypes[31].Descriptor()
+}
+
+func (ExportFormat) Type() protoreflect.EnumType {
+	return &file_palisade_findings_v1_issue_words_proto_enumTypes[31]
+}
+
+func (x ExportFormat) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ExportFormat.Descriptor instead.
+func (ExportFormat) EnumDescriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issue_words_proto_rawDescGZIP(), []int{31}
+}
+
 var File_palisade_findings_v1_issue_words_proto protoreflect.FileDescriptor
 
 const file_palisade_findings_v1_issue_words_proto_rawDesc = "" +
@@ -1929,7 +2238,38 @@ const file_palisade_findings_v1_issue_words_proto_rawDesc = "" +
 	"!SCA_MATCH_KIND_DIRECT_UNREACHABLE\x10\x03\x12'\n" +
 	"#SCA_MATCH_KIND_TRANSITIVE_REACHABLE\x10\x04\x12)\n" +
 	"%SCA_MATCH_KIND_TRANSITIVE_UNREACHABLE\x10\x05\x12*\n" +
-	"&SCA_MATCH_KIND_TRANSITIVE_UNDETERMINED\x10\x06B\xdf\x01\n" +
+	"&SCA_MATCH_KIND_TRANSITIVE_UNDETERMINED\x10\x06*\xb5\x01\n" +
+	"\x06SortBy\x12\x17\n" +
+	"\x13SORT_BY_UNSPECIFIED\x10\x00\x12\x14\n" +
+	"\x10SORT_BY_SEVERITY\x10\x01\x12\x0f\n" +
+	"\vSORT_BY_REF\x10\x02\x12\x10\n" +
+	"\fSORT_BY_REPO\x10\x03\x12\x10\n" +
+	"\fSORT_BY_RULE\x10\x04\x12\x1a\n" +
+	"\x16SORT_BY_RELEVANT_SINCE\x10\x05\x12\x11\n" +
+	"\rSORT_BY_STATE\x10\x06\x12\x18\n" +
+	"\x14SORT_BY_ISSUE_COUNTS\x10\a*`\n" +
+	"\rSortDirection\x12\x1e\n" +
+	"\x1aSORT_DIRECTION_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12SORT_DIRECTION_ASC\x10\x01\x12\x17\n" +
+	"\x13SORT_DIRECTION_DESC\x10\x02*L\n" +
+	"\aGroupBy\x12\x18\n" +
+	"\x14GROUP_BY_UNSPECIFIED\x10\x00\x12\x11\n" +
+	"\rGROUP_BY_RULE\x10\x01\x12\x14\n" +
+	"\x10GROUP_BY_PROJECT\x10\x02*\xca\x01\n" +
+	"\x0eRuleVisibility\x12\x1f\n" +
+	"\x1bRULE_VISIBILITY_UNSPECIFIED\x10\x00\x12\x1c\n" +
+	"\x18RULE_VISIBILITY_UNLISTED\x10\x01\x12\x1a\n" +
+	"\x16RULE_VISIBILITY_PUBLIC\x10\x02\x12\x1f\n" +
+	"\x1bRULE_VISIBILITY_ORG_PRIVATE\x10\x03\x12\x1d\n" +
+	"\x19RULE_VISIBILITY_LOGGED_IN\x10\x04\x12\x1d\n" +
+	"\x19RULE_VISIBILITY_TEAM_TIER\x10\x05*\xaf\x01\n" +
+	"\fExportFormat\x12\x1d\n" +
+	"\x19EXPORT_FORMAT_UNSPECIFIED\x10\x00\x12\x15\n" +
+	"\x11EXPORT_FORMAT_CSV\x10\x01\x12\x18\n" +
+	"\x14EXPORT_FORMAT_NDJSON\x10\x02\x12\x17\n" +
+	"\x13EXPORT_FORMAT_SARIF\x10\x03\x12\x19\n" +
+	"\x15EXPORT_FORMAT_OPENVEX\x10\x04\x12\x1b\n" +
+	"\x17EXPORT_FORMAT_CYCLONEDX\x10\x05B\xdf\x01\n" +
 	"\x18com.palisade.findings.v1B\x0fIssueWordsProtoP\x01Z@github.com/palisade/palisade/gen/palisade/findings/v1;findingsv1\xa2\x02\x03PFX\xaa\x02\x14Palisade.Findings.V1\xca\x02\x14Palisade\\Findings\\V1\xe2\x02 Palisade\\Findings\\V1\\GPBMetadata\xea\x02\x16Palisade::Findings::V1b\x06proto3"
 
 var (
@@ -1944,7 +2284,7 @@ func file_palisade_findings_v1_issue_words_proto_rawDescGZIP() []byte {
 	return file_palisade_findings_v1_issue_words_proto_rawDescData
 }
 
-var file_palisade_findings_v1_issue_words_proto_enumTypes = make([]protoimpl.EnumInfo, 27)
+var file_palisade_findings_v1_issue_words_proto_enumTypes = make([]protoimpl.EnumInfo, 32)
 var file_palisade_findings_v1_issue_words_proto_goTypes = []any{
 	(IssueType)(0),                     // 0: palisade.findings.v1.IssueType
 	(IssueStatus)(0),                   // 1: palisade.findings.v1.IssueStatus
@@ -1973,6 +2313,11 @@ var file_palisade_findings_v1_issue_words_proto_goTypes = []any{
 	(Rating)(0),                        // 24: palisade.findings.v1.Rating
 	(Sensitivity)(0),                   // 25: palisade.findings.v1.Sensitivity
 	(ScaMatchKind)(0),                  // 26: palisade.findings.v1.ScaMatchKind
+	(SortBy)(0),                        // 27: palisade.findings.v1.SortBy
+	(SortDirection)(0),                 // 28: palisade.findings.v1.SortDirection
+	(GroupBy)(0),                       // 29: palisade.findings.v1.GroupBy
+	(RuleVisibility)(0),                // 30: palisade.findings.v1.RuleVisibility
+	(ExportFormat)(0),                  // 31: palisade.findings.v1.ExportFormat
 }
 var file_palisade_findings_v1_issue_words_proto_depIdxs = []int32{
 	0, // [0:0] is the sub-list for method output_type
@@ -1992,7 +2337,7 @@ func file_palisade_findings_v1_issue_words_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_palisade_findings_v1_issue_words_proto_rawDesc), len(file_palisade_findings_v1_issue_words_proto_rawDesc)),
-			NumEnums:      27,
+			NumEnums:      32,
 			NumMessages:   0,
 			NumExtensions: 0,
 			NumServices:   0,

@@ -8,8 +8,11 @@ package findingsv1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	_ "github.com/palisade/palisade/gen/palisade/options/v1"
+	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	structpb "google.golang.org/protobuf/types/known/structpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -22,6 +25,88 @@ const (
 	// Verify that runtime/protoimpl is sufficiently up-to-date.
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
+
+// Request of GetIssue.
+type GetIssueRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the deployment.
+	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
+	// Id of the finding.
+	IssueId int64 `protobuf:"varint,2,opt,name=issue_id,json=issueId,proto3" json:"issue_id,omitempty"`
+	// Whether to include code: codeSnippet, codeSnippets, and the code of the steps in context.codeFlows.
+	IncludeCodeSnippet bool `protobuf:"varint,3,opt,name=include_code_snippet,json=includeCodeSnippet,proto3" json:"include_code_snippet,omitempty"`
+	// Whether to include isArchived.
+	IncludeIsArchived bool `protobuf:"varint,4,opt,name=include_is_archived,json=includeIsArchived,proto3" json:"include_is_archived,omitempty"`
+	// Slug of the deployment, which may name it instead of the id.
+	DeploymentSlug string `protobuf:"bytes,5,opt,name=deployment_slug,json=deploymentSlug,proto3" json:"deployment_slug,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *GetIssueRequest) Reset() {
+	*x = GetIssueRequest{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetIssueRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetIssueRequest) ProtoMessage() {}
+
+func (x *GetIssueRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetIssueRequest.ProtoReflect.Descriptor instead.
+func (*GetIssueRequest) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *GetIssueRequest) GetDeploymentId() int64 {
+	if x != nil {
+		return x.DeploymentId
+	}
+	return 0
+}
+
+func (x *GetIssueRequest) GetIssueId() int64 {
+	if x != nil {
+		return x.IssueId
+	}
+	return 0
+}
+
+func (x *GetIssueRequest) GetIncludeCodeSnippet() bool {
+	if x != nil {
+		return x.IncludeCodeSnippet
+	}
+	return false
+}
+
+func (x *GetIssueRequest) GetIncludeIsArchived() bool {
+	if x != nil {
+		return x.IncludeIsArchived
+	}
+	return false
+}
+
+func (x *GetIssueRequest) GetDeploymentSlug() string {
+	if x != nil {
+		return x.DeploymentSlug
+	}
+	return ""
+}
 
 // A finding as the second API returns it (contract facts, issues.v1). Facts that the server does not have are empty or
 // absent.
@@ -55,7 +140,7 @@ type Issue struct {
 	AggregateState AggregateIssueState `protobuf:"varint,13,opt,name=aggregate_state,json=aggregateState,proto3,enum=palisade.findings.v1.AggregateIssueState" json:"aggregate_state,omitempty"`
 	// Note of the last triage decision.
 	Note string `protobuf:"bytes,14,opt,name=note,proto3" json:"note,omitempty"`
-	// Linked ticket; absent when there is none.
+	// Linked ticket; absent when there is none. Empty: there are no tickets yet.
 	ExternalTicket *SecretsExternalTicket `protobuf:"bytes,15,opt,name=external_ticket,json=externalTicket,proto3" json:"external_ticket,omitempty"`
 	// Equal for findings about one advisory and package; empty for other findings.
 	VulnGroupKey string `protobuf:"bytes,16,opt,name=vuln_group_key,json=vulnGroupKey,proto3" json:"vuln_group_key,omitempty"`
@@ -69,19 +154,20 @@ type Issue struct {
 	LineOfCodeUrl string `protobuf:"bytes,20,opt,name=line_of_code_url,json=lineOfCodeUrl,proto3" json:"line_of_code_url,omitempty"`
 	// The matched lines; empty for secrets.
 	CodeSnippet string `protobuf:"bytes,21,opt,name=code_snippet,json=codeSnippet,proto3" json:"code_snippet,omitempty"`
-	// Data flow to the finding. Not available yet.
+	// Data flow to the finding; absent when no scan reported one.
 	DataflowTrace *IssueDataflowTrace `protobuf:"bytes,22,opt,name=dataflow_trace,json=dataflowTrace,proto3" json:"dataflow_trace,omitempty"`
 	// Link to the scanned commit; empty when unknown.
 	CommitUrl string `protobuf:"bytes,23,opt,name=commit_url,json=commitUrl,proto3" json:"commit_url,omitempty"`
-	// History of the finding; only on request.
+	// History of the finding, newest first: the last 200 entries of an issue that is requested alone. Lists have it on
+	// request, with the last 20 entries.
 	ActivityHistory []*IssueActivityHistoryEvent `protobuf:"bytes,24,rep,name=activity_history,json=activityHistory,proto3" json:"activity_history,omitempty"`
 	// Findings with the same identity on other refs of the project, by id.
 	RelatedIssues []*IssueRelatedIssue `protobuf:"bytes,25,rep,name=related_issues,json=relatedIssues,proto3" json:"related_issues,omitempty"`
 	// How to fix it; absent when unknown.
 	Remediation *Remediation `protobuf:"bytes,26,opt,name=remediation,proto3" json:"remediation,omitempty"`
-	// The scan that reported it last. Not available yet.
+	// The scan that reported it last: a full scan, or a diff scan on refs without a full scan. Absent when unknown.
 	LastSeenScan *IssueScan `protobuf:"bytes,27,opt,name=last_seen_scan,json=lastSeenScan,proto3" json:"last_seen_scan,omitempty"`
-	// File.
+	// File. If the scan named no file: the logical location.
 	FilePath string `protobuf:"bytes,28,opt,name=file_path,json=filePath,proto3" json:"file_path,omitempty"`
 	// First line, counted from 1.
 	Line int32 `protobuf:"varint,29,opt,name=line,proto3" json:"line,omitempty"`
@@ -99,31 +185,31 @@ type Issue struct {
 	RulePath string `protobuf:"bytes,35,opt,name=rule_path,json=rulePath,proto3" json:"rule_path,omitempty"`
 	// Confidence of the rule.
 	Confidence Confidence `protobuf:"varint,36,opt,name=confidence,proto3,enum=palisade.findings.v1.Confidence" json:"confidence,omitempty"`
-	// URL of a page about the rule. Not available yet.
+	// URL of a page about the rule, as the tool names it.
 	RuleUrl string `protobuf:"bytes,37,opt,name=rule_url,json=ruleUrl,proto3" json:"rule_url,omitempty"`
-	// URLs of pages about the problem. Not available yet.
+	// URLs of pages about the problem, as the rule names them.
 	RuleReferences []string `protobuf:"bytes,38,rep,name=rule_references,json=ruleReferences,proto3" json:"rule_references,omitempty"`
-	// Origin of the rule. Not available yet.
+	// Origin of the rule, as the scanner says; absent when it does not.
 	RuleOrigin RuleOrigin `protobuf:"varint,39,opt,name=rule_origin,json=ruleOrigin,proto3,enum=palisade.findings.v1.RuleOrigin" json:"rule_origin,omitempty"`
-	// Hash of the rule. Not available yet.
+	// Name of the rule's content: its id.
 	RuleHashId string `protobuf:"bytes,40,opt,name=rule_hash_id,json=ruleHashId,proto3" json:"rule_hash_id,omitempty"`
 	// CWE entries of the rule.
 	RuleCweNames []string `protobuf:"bytes,41,rep,name=rule_cwe_names,json=ruleCweNames,proto3" json:"rule_cwe_names,omitempty"`
 	// OWASP entries of the rule.
 	RuleOwaspNames []string `protobuf:"bytes,42,rep,name=rule_owasp_names,json=ruleOwaspNames,proto3" json:"rule_owasp_names,omitempty"`
-	// Ruleset of the rule. Not available yet.
+	// Ruleset of the rule. Not available yet. Never set: no source of rules states it.
 	Ruleset string `protobuf:"bytes,43,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
 	// The policy that covers it.
 	PolicySlug string `protobuf:"bytes,44,opt,name=policy_slug,json=policySlug,proto3" json:"policy_slug,omitempty"`
 	// Category of the rule.
 	Category string `protobuf:"bytes,45,opt,name=category,proto3" json:"category,omitempty"`
-	// Rules that replace the rule. Not available yet.
+	// Rules that replace the rule. Not available yet. Never set: no source of rules states it.
 	RuleSupersededBy []*SupersededRule `protobuf:"bytes,46,rep,name=rule_superseded_by,json=ruleSupersededBy,proto3" json:"rule_superseded_by,omitempty"`
 	// Type of the finding.
 	IssueType IssueType `protobuf:"varint,47,opt,name=issue_type,json=issueType,proto3,enum=palisade.findings.v1.IssueType" json:"issue_type,omitempty"`
 	// Id of the oldest finding with this identity on any ref of the project; equal for all of them.
 	IssueParentId int64 `protobuf:"varint,48,opt,name=issue_parent_id,json=issueParentId,proto3" json:"issue_parent_id,omitempty"`
-	// Attempts to create a ticket. Always empty.
+	// Attempts to create a ticket. Never set: there are no tickets yet.
 	TicketAttempts []*TicketAttempt `protobuf:"bytes,49,rep,name=ticket_attempts,json=ticketAttempts,proto3" json:"ticket_attempts,omitempty"`
 	// Fields that only code findings have; absent for other types.
 	SastAttributes *IssueSastAttributes `protobuf:"bytes,50,opt,name=sast_attributes,json=sastAttributes,proto3" json:"sast_attributes,omitempty"`
@@ -135,7 +221,7 @@ type Issue struct {
 	Subcategories []string `protobuf:"bytes,53,rep,name=subcategories,proto3" json:"subcategories,omitempty"`
 	// Link to the ref; empty when the URL of the repository is unknown.
 	RefUrl string `protobuf:"bytes,54,opt,name=ref_url,json=refUrl,proto3" json:"ref_url,omitempty"`
-	// An owner of the code. Not available yet.
+	// An owner of the code. Not available yet. Never set: files of code owners are not read yet.
 	Codeowners []*Codeowner `protobuf:"bytes,55,rep,name=codeowners,proto3" json:"codeowners,omitempty"`
 	// The matched code; never for secrets.
 	CodeSnippets []*IssueCodeSnippet `protobuf:"bytes,56,rep,name=code_snippets,json=codeSnippets,proto3" json:"code_snippets,omitempty"`
@@ -145,29 +231,40 @@ type Issue struct {
 	RuleDisplayName string `protobuf:"bytes,58,opt,name=rule_display_name,json=ruleDisplayName,proto3" json:"rule_display_name,omitempty"`
 	// URL of the latest pull request that fixes it; empty when there is none.
 	ClickToFixPrUrl string `protobuf:"bytes,59,opt,name=click_to_fix_pr_url,json=clickToFixPrUrl,proto3" json:"click_to_fix_pr_url,omitempty"`
-	// Impact as AI detection describes it.
+	// Impact as AI detection describes it. Empty: there is no detection by AI yet.
 	AiImpact string `protobuf:"bytes,60,opt,name=ai_impact,json=aiImpact,proto3" json:"ai_impact,omitempty"`
-	// The condition for an exploit. Not available yet.
+	// The condition for an exploit. Not available yet. Never set: models are not asked for it.
 	AiExploitConditions []*ExploitCondition `protobuf:"bytes,61,rep,name=ai_exploit_conditions,json=aiExploitConditions,proto3" json:"ai_exploit_conditions,omitempty"`
-	// Message of the commit that fixes it. Not available yet.
+	// Message of the commit that fixes it. Not available yet. Never set: fixes store no commit message.
 	ClickToFixCommitMsg string `protobuf:"bytes,62,opt,name=click_to_fix_commit_msg,json=clickToFixCommitMsg,proto3" json:"click_to_fix_commit_msg,omitempty"`
-	// Request to ignore it. Always absent.
+	// The latest request to ignore it; absent when there is none.
 	ExceptionRequest *IssueExceptionRequestSummary `protobuf:"bytes,63,opt,name=exception_request,json=exceptionRequest,proto3" json:"exception_request,omitempty"`
 	// Number of that pull request, if its URL ends in a number.
 	ClickToFixPrId string `protobuf:"bytes,64,opt,name=click_to_fix_pr_id,json=clickToFixPrId,proto3" json:"click_to_fix_pr_id,omitempty"`
 	// What the caller may do about it.
 	TriagePermission TriagePermission `protobuf:"varint,65,opt,name=triage_permission,json=triagePermission,proto3,enum=palisade.findings.v1.TriagePermission" json:"triage_permission,omitempty"`
-	// True if its project is archived.
-	IsArchived bool `protobuf:"varint,66,opt,name=is_archived,json=isArchived,proto3" json:"is_archived,omitempty"`
+	// True if its project is archived; absent when it was not asked for.
+	IsArchived *bool `protobuf:"varint,66,opt,name=is_archived,json=isArchived,proto3,oneof" json:"is_archived,omitempty"`
 	// When a scan first reported this identity on any ref.
 	FirstDetectedAt *timestamppb.Timestamp `protobuf:"bytes,67,opt,name=first_detected_at,json=firstDetectedAt,proto3" json:"first_detected_at,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Name of the place inside the program or resource, for example "Deployment/web"; absent when the scan named none.
+	LogicalLocation string `protobuf:"bytes,68,opt,name=logical_location,json=logicalLocation,proto3" json:"logical_location,omitempty"`
+	// Flows, related locations, fixes, the suppression and the help of the rule; only where a single issue is requested.
+	Context *FindingContext `protobuf:"bytes,69,opt,name=context,proto3" json:"context,omitempty"`
+	// Why its latest analysis failed; absent when it did not. Extension of the contract.
+	AnalysisFailure *IssueFailure `protobuf:"bytes,70,opt,name=analysis_failure,json=analysisFailure,proto3" json:"analysis_failure,omitempty"`
+	// Why its latest fix failed; absent when it did not. Extension of the contract.
+	FixFailure *IssueFailure `protobuf:"bytes,71,opt,name=fix_failure,json=fixFailure,proto3" json:"fix_failure,omitempty"`
+	// Path of the evidence that identifies the finding, on this server (FindingIdentityService.ExplainMatch); only where
+	// a single issue is requested. Extension of the contract.
+	IdentityUrl   string `protobuf:"bytes,72,opt,name=identity_url,json=identityUrl,proto3" json:"identity_url,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Issue) Reset() {
 	*x = Issue{}
-	mi := &file_palisade_findings_v1_issues_proto_msgTypes[0]
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -179,7 +276,7 @@ func (x *Issue) String() string {
 func (*Issue) ProtoMessage() {}
 
 func (x *Issue) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_issues_proto_msgTypes[0]
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -192,7 +289,7 @@ func (x *Issue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Issue.ProtoReflect.Descriptor instead.
 func (*Issue) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{0}
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *Issue) GetId() int64 {
@@ -651,8 +748,8 @@ func (x *Issue) GetTriagePermission() TriagePermission {
 }
 
 func (x *Issue) GetIsArchived() bool {
-	if x != nil {
-		return x.IsArchived
+	if x != nil && x.IsArchived != nil {
+		return *x.IsArchived
 	}
 	return false
 }
@@ -662,6 +759,2706 @@ func (x *Issue) GetFirstDetectedAt() *timestamppb.Timestamp {
 		return x.FirstDetectedAt
 	}
 	return nil
+}
+
+func (x *Issue) GetLogicalLocation() string {
+	if x != nil {
+		return x.LogicalLocation
+	}
+	return ""
+}
+
+func (x *Issue) GetContext() *FindingContext {
+	if x != nil {
+		return x.Context
+	}
+	return nil
+}
+
+func (x *Issue) GetAnalysisFailure() *IssueFailure {
+	if x != nil {
+		return x.AnalysisFailure
+	}
+	return nil
+}
+
+func (x *Issue) GetFixFailure() *IssueFailure {
+	if x != nil {
+		return x.FixFailure
+	}
+	return nil
+}
+
+func (x *Issue) GetIdentityUrl() string {
+	if x != nil {
+		return x.IdentityUrl
+	}
+	return ""
+}
+
+// Request of ListIssues.
+type ListIssuesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the deployment.
+	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
+	// Type of findings. UNSPECIFIED: any type, unless issue_types names some.
+	IssueType IssueType `protobuf:"varint,2,opt,name=issue_type,json=issueType,proto3,enum=palisade.findings.v1.IssueType" json:"issue_type,omitempty"`
+	// Order. Default: SORT_BY_RELEVANT_SINCE.
+	SortBy SortBy `protobuf:"varint,3,opt,name=sort_by,json=sortBy,proto3,enum=palisade.findings.v1.SortBy" json:"sort_by,omitempty"`
+	// Direction. Default: SORT_DIRECTION_DESC.
+	SortDirection SortDirection `protobuf:"varint,4,opt,name=sort_direction,json=sortDirection,proto3,enum=palisade.findings.v1.SortDirection" json:"sort_direction,omitempty"`
+	// Findings per page, 1 to 3000; 100 when 0.
+	Limit int32 `protobuf:"varint,5,opt,name=limit,proto3" json:"limit,omitempty"`
+	// Cursor of the previous page, for the same filter and order.
+	Cursor string `protobuf:"bytes,6,opt,name=cursor,proto3" json:"cursor,omitempty"`
+	// Filter.
+	Filter *IssuesFilter `protobuf:"bytes,7,opt,name=filter,proto3" json:"filter,omitempty"`
+	// Types of findings, besides issue_type.
+	IssueTypes []IssueType `protobuf:"varint,8,rep,packed,name=issue_types,json=issueTypes,proto3,enum=palisade.findings.v1.IssueType" json:"issue_types,omitempty"`
+	// Whether to include remediation.
+	IncludeRemediation bool `protobuf:"varint,9,opt,name=include_remediation,json=includeRemediation,proto3" json:"include_remediation,omitempty"`
+	// Whether to include the activity history.
+	IncludeActivityHistory bool `protobuf:"varint,10,opt,name=include_activity_history,json=includeActivityHistory,proto3" json:"include_activity_history,omitempty"`
+	// Whether to include isArchived.
+	IncludeIsArchived bool `protobuf:"varint,11,opt,name=include_is_archived,json=includeIsArchived,proto3" json:"include_is_archived,omitempty"`
+	// Whether to include firstDetectedAt.
+	IncludeFirstDetectedAt bool `protobuf:"varint,12,opt,name=include_first_detected_at,json=includeFirstDetectedAt,proto3" json:"include_first_detected_at,omitempty"`
+	// Findings to leave out at the beginning, or after the cursor: jumps far into a list. To read on, pass the cursor
+	// and no offset: then no finding is missed when others leave the filter. Extension of the contract.
+	Offset        int32 `protobuf:"varint,13,opt,name=offset,proto3" json:"offset,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListIssuesRequest) Reset() {
+	*x = ListIssuesRequest{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListIssuesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListIssuesRequest) ProtoMessage() {}
+
+func (x *ListIssuesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListIssuesRequest.ProtoReflect.Descriptor instead.
+func (*ListIssuesRequest) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ListIssuesRequest) GetDeploymentId() int64 {
+	if x != nil {
+		return x.DeploymentId
+	}
+	return 0
+}
+
+func (x *ListIssuesRequest) GetIssueType() IssueType {
+	if x != nil {
+		return x.IssueType
+	}
+	return IssueType_ISSUE_TYPE_UNSPECIFIED
+}
+
+func (x *ListIssuesRequest) GetSortBy() SortBy {
+	if x != nil {
+		return x.SortBy
+	}
+	return SortBy_SORT_BY_UNSPECIFIED
+}
+
+func (x *ListIssuesRequest) GetSortDirection() SortDirection {
+	if x != nil {
+		return x.SortDirection
+	}
+	return SortDirection_SORT_DIRECTION_UNSPECIFIED
+}
+
+func (x *ListIssuesRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ListIssuesRequest) GetCursor() string {
+	if x != nil {
+		return x.Cursor
+	}
+	return ""
+}
+
+func (x *ListIssuesRequest) GetFilter() *IssuesFilter {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
+func (x *ListIssuesRequest) GetIssueTypes() []IssueType {
+	if x != nil {
+		return x.IssueTypes
+	}
+	return nil
+}
+
+func (x *ListIssuesRequest) GetIncludeRemediation() bool {
+	if x != nil {
+		return x.IncludeRemediation
+	}
+	return false
+}
+
+func (x *ListIssuesRequest) GetIncludeActivityHistory() bool {
+	if x != nil {
+		return x.IncludeActivityHistory
+	}
+	return false
+}
+
+func (x *ListIssuesRequest) GetIncludeIsArchived() bool {
+	if x != nil {
+		return x.IncludeIsArchived
+	}
+	return false
+}
+
+func (x *ListIssuesRequest) GetIncludeFirstDetectedAt() bool {
+	if x != nil {
+		return x.IncludeFirstDetectedAt
+	}
+	return false
+}
+
+func (x *ListIssuesRequest) GetOffset() int32 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+// Response of ListIssues.
+type ListIssuesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Findings.
+	Issues []*IssueSummary `protobuf:"bytes,1,rep,name=issues,proto3" json:"issues,omitempty"`
+	// Cursor of the next page; empty after the last one.
+	Cursor        string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListIssuesResponse) Reset() {
+	*x = ListIssuesResponse{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListIssuesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListIssuesResponse) ProtoMessage() {}
+
+func (x *ListIssuesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListIssuesResponse.ProtoReflect.Descriptor instead.
+func (*ListIssuesResponse) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ListIssuesResponse) GetIssues() []*IssueSummary {
+	if x != nil {
+		return x.Issues
+	}
+	return nil
+}
+
+func (x *ListIssuesResponse) GetCursor() string {
+	if x != nil {
+		return x.Cursor
+	}
+	return ""
+}
+
+// A finding in a list, with facts about all refs of its project that have it.
+type IssueSummary struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The finding.
+	Issue *Issue `protobuf:"bytes,1,opt,name=issue,proto3" json:"issue,omitempty"`
+	// Number of its review comments on all refs. Never set: there are no review comments yet.
+	ReviewCount int64 `protobuf:"varint,2,opt,name=review_count,json=reviewCount,proto3" json:"review_count,omitempty"`
+	// Number of triage decisions about it. A decision that spread to other refs counts once.
+	TriageCount int64 `protobuf:"varint,3,opt,name=triage_count,json=triageCount,proto3" json:"triage_count,omitempty"`
+	// Full refs that have it, by the id of the finding there.
+	AllRefs []string `protobuf:"bytes,4,rep,name=all_refs,json=allRefs,proto3" json:"all_refs,omitempty"`
+	// Number of refs on which autotriage ignored it provisionally.
+	AiSilencedCount int64 `protobuf:"varint,5,opt,name=ai_silenced_count,json=aiSilencedCount,proto3" json:"ai_silenced_count,omitempty"`
+	// Ids of the threads of its review comments. Never set: there are no review comments yet.
+	AllReviewThreadIds []string `protobuf:"bytes,6,rep,name=all_review_thread_ids,json=allReviewThreadIds,proto3" json:"all_review_thread_ids,omitempty"`
+	// Its review comments. Never set: there are no review comments yet.
+	AllReviewComments []*IssueReviewComment `protobuf:"bytes,7,rep,name=all_review_comments,json=allReviewComments,proto3" json:"all_review_comments,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *IssueSummary) Reset() {
+	*x = IssueSummary{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IssueSummary) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IssueSummary) ProtoMessage() {}
+
+func (x *IssueSummary) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IssueSummary.ProtoReflect.Descriptor instead.
+func (*IssueSummary) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *IssueSummary) GetIssue() *Issue {
+	if x != nil {
+		return x.Issue
+	}
+	return nil
+}
+
+func (x *IssueSummary) GetReviewCount() int64 {
+	if x != nil {
+		return x.ReviewCount
+	}
+	return 0
+}
+
+func (x *IssueSummary) GetTriageCount() int64 {
+	if x != nil {
+		return x.TriageCount
+	}
+	return 0
+}
+
+func (x *IssueSummary) GetAllRefs() []string {
+	if x != nil {
+		return x.AllRefs
+	}
+	return nil
+}
+
+func (x *IssueSummary) GetAiSilencedCount() int64 {
+	if x != nil {
+		return x.AiSilencedCount
+	}
+	return 0
+}
+
+func (x *IssueSummary) GetAllReviewThreadIds() []string {
+	if x != nil {
+		return x.AllReviewThreadIds
+	}
+	return nil
+}
+
+func (x *IssueSummary) GetAllReviewComments() []*IssueReviewComment {
+	if x != nil {
+		return x.AllReviewComments
+	}
+	return nil
+}
+
+// A review comment about a finding.
+type IssueReviewComment struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether it is on a line of the change. Never set: there are no review comments yet.
+	IsInline bool `protobuf:"varint,1,opt,name=is_inline,json=isInline,proto3" json:"is_inline,omitempty"`
+	// Id of its thread at the host. Never set: there are no review comments yet.
+	ThreadId      string `protobuf:"bytes,2,opt,name=thread_id,json=threadId,proto3" json:"thread_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IssueReviewComment) Reset() {
+	*x = IssueReviewComment{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IssueReviewComment) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IssueReviewComment) ProtoMessage() {}
+
+func (x *IssueReviewComment) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IssueReviewComment.ProtoReflect.Descriptor instead.
+func (*IssueReviewComment) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *IssueReviewComment) GetIsInline() bool {
+	if x != nil {
+		return x.IsInline
+	}
+	return false
+}
+
+func (x *IssueReviewComment) GetThreadId() string {
+	if x != nil {
+		return x.ThreadId
+	}
+	return ""
+}
+
+// Request of ExportIssues. The limit and the cursor have no effect: an export has all findings.
+type ExportIssuesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the deployment.
+	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
+	// Type of findings. UNSPECIFIED: any type, unless issue_types names some.
+	IssueType IssueType `protobuf:"varint,2,opt,name=issue_type,json=issueType,proto3,enum=palisade.findings.v1.IssueType" json:"issue_type,omitempty"`
+	// No effect: an export is in the order of ids.
+	SortBy SortBy `protobuf:"varint,3,opt,name=sort_by,json=sortBy,proto3,enum=palisade.findings.v1.SortBy" json:"sort_by,omitempty"`
+	// No effect: an export is in the order of ids.
+	SortDirection SortDirection `protobuf:"varint,4,opt,name=sort_direction,json=sortDirection,proto3,enum=palisade.findings.v1.SortDirection" json:"sort_direction,omitempty"`
+	// Ignored: an export has all findings.
+	Limit int32 `protobuf:"varint,5,opt,name=limit,proto3" json:"limit,omitempty"`
+	// Ignored: an export has all findings.
+	Cursor string `protobuf:"bytes,6,opt,name=cursor,proto3" json:"cursor,omitempty"`
+	// Filter.
+	Filter *IssuesFilter `protobuf:"bytes,7,opt,name=filter,proto3" json:"filter,omitempty"`
+	// Types of findings, besides issue_type.
+	IssueTypes []IssueType `protobuf:"varint,8,rep,packed,name=issue_types,json=issueTypes,proto3,enum=palisade.findings.v1.IssueType" json:"issue_types,omitempty"`
+	// No effect: the format decides what a file has.
+	IncludeRemediation bool `protobuf:"varint,9,opt,name=include_remediation,json=includeRemediation,proto3" json:"include_remediation,omitempty"`
+	// No effect: the format decides what a file has.
+	IncludeActivityHistory bool `protobuf:"varint,10,opt,name=include_activity_history,json=includeActivityHistory,proto3" json:"include_activity_history,omitempty"`
+	// No effect: the format decides what a file has.
+	IncludeIsArchived bool `protobuf:"varint,11,opt,name=include_is_archived,json=includeIsArchived,proto3" json:"include_is_archived,omitempty"`
+	// No effect: the format decides what a file has.
+	IncludeFirstDetectedAt bool `protobuf:"varint,12,opt,name=include_first_detected_at,json=includeFirstDetectedAt,proto3" json:"include_first_detected_at,omitempty"`
+	// Format of the file. Extension of the contract. Default: EXPORT_FORMAT_CSV.
+	Format        ExportFormat `protobuf:"varint,13,opt,name=format,proto3,enum=palisade.findings.v1.ExportFormat" json:"format,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportIssuesRequest) Reset() {
+	*x = ExportIssuesRequest{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportIssuesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportIssuesRequest) ProtoMessage() {}
+
+func (x *ExportIssuesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportIssuesRequest.ProtoReflect.Descriptor instead.
+func (*ExportIssuesRequest) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ExportIssuesRequest) GetDeploymentId() int64 {
+	if x != nil {
+		return x.DeploymentId
+	}
+	return 0
+}
+
+func (x *ExportIssuesRequest) GetIssueType() IssueType {
+	if x != nil {
+		return x.IssueType
+	}
+	return IssueType_ISSUE_TYPE_UNSPECIFIED
+}
+
+func (x *ExportIssuesRequest) GetSortBy() SortBy {
+	if x != nil {
+		return x.SortBy
+	}
+	return SortBy_SORT_BY_UNSPECIFIED
+}
+
+func (x *ExportIssuesRequest) GetSortDirection() SortDirection {
+	if x != nil {
+		return x.SortDirection
+	}
+	return SortDirection_SORT_DIRECTION_UNSPECIFIED
+}
+
+func (x *ExportIssuesRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ExportIssuesRequest) GetCursor() string {
+	if x != nil {
+		return x.Cursor
+	}
+	return ""
+}
+
+func (x *ExportIssuesRequest) GetFilter() *IssuesFilter {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
+func (x *ExportIssuesRequest) GetIssueTypes() []IssueType {
+	if x != nil {
+		return x.IssueTypes
+	}
+	return nil
+}
+
+func (x *ExportIssuesRequest) GetIncludeRemediation() bool {
+	if x != nil {
+		return x.IncludeRemediation
+	}
+	return false
+}
+
+func (x *ExportIssuesRequest) GetIncludeActivityHistory() bool {
+	if x != nil {
+		return x.IncludeActivityHistory
+	}
+	return false
+}
+
+func (x *ExportIssuesRequest) GetIncludeIsArchived() bool {
+	if x != nil {
+		return x.IncludeIsArchived
+	}
+	return false
+}
+
+func (x *ExportIssuesRequest) GetIncludeFirstDetectedAt() bool {
+	if x != nil {
+		return x.IncludeFirstDetectedAt
+	}
+	return false
+}
+
+func (x *ExportIssuesRequest) GetFormat() ExportFormat {
+	if x != nil {
+		return x.Format
+	}
+	return ExportFormat_EXPORT_FORMAT_UNSPECIFIED
+}
+
+// Response of ExportIssues.
+type ExportIssuesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Token of the task; GetTaskResult returns its result.
+	TaskTokenJwt  string `protobuf:"bytes,1,opt,name=task_token_jwt,json=taskTokenJwt,proto3" json:"task_token_jwt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportIssuesResponse) Reset() {
+	*x = ExportIssuesResponse{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportIssuesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportIssuesResponse) ProtoMessage() {}
+
+func (x *ExportIssuesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportIssuesResponse.ProtoReflect.Descriptor instead.
+func (*ExportIssuesResponse) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ExportIssuesResponse) GetTaskTokenJwt() string {
+	if x != nil {
+		return x.TaskTokenJwt
+	}
+	return ""
+}
+
+// Request of ListIssueGroups.
+type ListIssueGroupsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the deployment.
+	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
+	// Type of findings. UNSPECIFIED: any type, unless issue_types names some.
+	IssueType IssueType `protobuf:"varint,2,opt,name=issue_type,json=issueType,proto3,enum=palisade.findings.v1.IssueType" json:"issue_type,omitempty"`
+	// What to group by. Default: GROUP_BY_RULE.
+	GroupBy GroupBy `protobuf:"varint,3,opt,name=group_by,json=groupBy,proto3,enum=palisade.findings.v1.GroupBy" json:"group_by,omitempty"`
+	// Groups per page, 1 to 3000; 100 when 0.
+	Limit int32 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
+	// Cursor of the previous page, for the same filter and order.
+	Cursor string `protobuf:"bytes,5,opt,name=cursor,proto3" json:"cursor,omitempty"`
+	// Filter.
+	Filter *IssuesFilter `protobuf:"bytes,6,opt,name=filter,proto3" json:"filter,omitempty"`
+	// Order. Default: SORT_BY_ISSUE_COUNTS.
+	SortBy SortBy `protobuf:"varint,7,opt,name=sort_by,json=sortBy,proto3,enum=palisade.findings.v1.SortBy" json:"sort_by,omitempty"`
+	// Direction. Default: SORT_DIRECTION_DESC.
+	SortDirection SortDirection `protobuf:"varint,8,opt,name=sort_direction,json=sortDirection,proto3,enum=palisade.findings.v1.SortDirection" json:"sort_direction,omitempty"`
+	// Types of findings, besides issue_type.
+	IssueTypes    []IssueType `protobuf:"varint,9,rep,packed,name=issue_types,json=issueTypes,proto3,enum=palisade.findings.v1.IssueType" json:"issue_types,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListIssueGroupsRequest) Reset() {
+	*x = ListIssueGroupsRequest{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListIssueGroupsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListIssueGroupsRequest) ProtoMessage() {}
+
+func (x *ListIssueGroupsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListIssueGroupsRequest.ProtoReflect.Descriptor instead.
+func (*ListIssueGroupsRequest) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ListIssueGroupsRequest) GetDeploymentId() int64 {
+	if x != nil {
+		return x.DeploymentId
+	}
+	return 0
+}
+
+func (x *ListIssueGroupsRequest) GetIssueType() IssueType {
+	if x != nil {
+		return x.IssueType
+	}
+	return IssueType_ISSUE_TYPE_UNSPECIFIED
+}
+
+func (x *ListIssueGroupsRequest) GetGroupBy() GroupBy {
+	if x != nil {
+		return x.GroupBy
+	}
+	return GroupBy_GROUP_BY_UNSPECIFIED
+}
+
+func (x *ListIssueGroupsRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ListIssueGroupsRequest) GetCursor() string {
+	if x != nil {
+		return x.Cursor
+	}
+	return ""
+}
+
+func (x *ListIssueGroupsRequest) GetFilter() *IssuesFilter {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
+func (x *ListIssueGroupsRequest) GetSortBy() SortBy {
+	if x != nil {
+		return x.SortBy
+	}
+	return SortBy_SORT_BY_UNSPECIFIED
+}
+
+func (x *ListIssueGroupsRequest) GetSortDirection() SortDirection {
+	if x != nil {
+		return x.SortDirection
+	}
+	return SortDirection_SORT_DIRECTION_UNSPECIFIED
+}
+
+func (x *ListIssueGroupsRequest) GetIssueTypes() []IssueType {
+	if x != nil {
+		return x.IssueTypes
+	}
+	return nil
+}
+
+// Response of ListIssueGroups.
+type ListIssueGroupsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Rules that have findings; empty with GROUP_BY_PROJECT.
+	Groups []*RuleGroup `protobuf:"bytes,1,rep,name=groups,proto3" json:"groups,omitempty"`
+	// Cursor of the next page; empty after the last one.
+	Cursor string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
+	// Number of groups of all pages.
+	Total int64 `protobuf:"varint,3,opt,name=total,proto3" json:"total,omitempty"`
+	// Number of groups of this page.
+	Fetched int64 `protobuf:"varint,4,opt,name=fetched,proto3" json:"fetched,omitempty"`
+	// Projects that have findings, with GROUP_BY_PROJECT. Extension of the contract.
+	ProjectGroups []*ProjectGroup `protobuf:"bytes,5,rep,name=project_groups,json=projectGroups,proto3" json:"project_groups,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListIssueGroupsResponse) Reset() {
+	*x = ListIssueGroupsResponse{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListIssueGroupsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListIssueGroupsResponse) ProtoMessage() {}
+
+func (x *ListIssueGroupsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListIssueGroupsResponse.ProtoReflect.Descriptor instead.
+func (*ListIssueGroupsResponse) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ListIssueGroupsResponse) GetGroups() []*RuleGroup {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+func (x *ListIssueGroupsResponse) GetCursor() string {
+	if x != nil {
+		return x.Cursor
+	}
+	return ""
+}
+
+func (x *ListIssueGroupsResponse) GetTotal() int64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *ListIssueGroupsResponse) GetFetched() int64 {
+	if x != nil {
+		return x.Fetched
+	}
+	return 0
+}
+
+func (x *ListIssueGroupsResponse) GetProjectGroups() []*ProjectGroup {
+	if x != nil {
+		return x.ProjectGroups
+	}
+	return nil
+}
+
+// A project and the number of its findings.
+type ProjectGroup struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Number of findings that the filter selects.
+	IssuesCount int64 `protobuf:"varint,1,opt,name=issues_count,json=issuesCount,proto3" json:"issues_count,omitempty"`
+	// Id of the project.
+	ProjectId int64 `protobuf:"varint,2,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
+	// Name of the project.
+	ProjectName string `protobuf:"bytes,3,opt,name=project_name,json=projectName,proto3" json:"project_name,omitempty"`
+	// Highest severity of these findings.
+	Severity      Severity `protobuf:"varint,4,opt,name=severity,proto3,enum=palisade.findings.v1.Severity" json:"severity,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProjectGroup) Reset() {
+	*x = ProjectGroup{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProjectGroup) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProjectGroup) ProtoMessage() {}
+
+func (x *ProjectGroup) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProjectGroup.ProtoReflect.Descriptor instead.
+func (*ProjectGroup) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ProjectGroup) GetIssuesCount() int64 {
+	if x != nil {
+		return x.IssuesCount
+	}
+	return 0
+}
+
+func (x *ProjectGroup) GetProjectId() int64 {
+	if x != nil {
+		return x.ProjectId
+	}
+	return 0
+}
+
+func (x *ProjectGroup) GetProjectName() string {
+	if x != nil {
+		return x.ProjectName
+	}
+	return ""
+}
+
+func (x *ProjectGroup) GetSeverity() Severity {
+	if x != nil {
+		return x.Severity
+	}
+	return Severity_SEVERITY_UNSPECIFIED
+}
+
+// A rule and the number of its findings.
+type RuleGroup struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Number of findings that the filter selects.
+	IssuesCount int64 `protobuf:"varint,1,opt,name=issues_count,json=issuesCount,proto3" json:"issues_count,omitempty"`
+	// Id of the rule.
+	RuleId int64 `protobuf:"varint,2,opt,name=rule_id,json=ruleId,proto3" json:"rule_id,omitempty"`
+	// Hash of the rule's text; empty when the deployment does not have the text.
+	RuleShaSum string `protobuf:"bytes,3,opt,name=rule_sha_sum,json=ruleShaSum,proto3" json:"rule_sha_sum,omitempty"`
+	// Who can see the rule.
+	RuleVisibility RuleVisibility `protobuf:"varint,4,opt,name=rule_visibility,json=ruleVisibility,proto3,enum=palisade.findings.v1.RuleVisibility" json:"rule_visibility,omitempty"`
+	// Author and origin.
+	RuleMeta *RuleGroupMeta `protobuf:"bytes,5,opt,name=rule_meta,json=ruleMeta,proto3" json:"rule_meta,omitempty"`
+	// When the rule changed last; absent when the deployment does not have its text.
+	RuleLastChangeAt *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=rule_last_change_at,json=ruleLastChangeAt,proto3" json:"rule_last_change_at,omitempty"`
+	// Who changed it last. Never set: rules do not show who changed them.
+	RuleLastChangeBy string `protobuf:"bytes,7,opt,name=rule_last_change_by,json=ruleLastChangeBy,proto3" json:"rule_last_change_by,omitempty"`
+	// Name of the rule.
+	RulePath string `protobuf:"bytes,8,opt,name=rule_path,json=rulePath,proto3" json:"rule_path,omitempty"`
+	// Address of its help.
+	RuleSourceUri string `protobuf:"bytes,9,opt,name=rule_source_uri,json=ruleSourceUri,proto3" json:"rule_source_uri,omitempty"`
+	// Its tests. Never set: rules are stored without their tests.
+	RuleTestCases []*RuleTestCase `protobuf:"bytes,10,rep,name=rule_test_cases,json=ruleTestCases,proto3" json:"rule_test_cases,omitempty"`
+	// The rule as a document; absent when the deployment does not have its text.
+	RuleDefinition *structpb.Struct `protobuf:"bytes,11,opt,name=rule_definition,json=ruleDefinition,proto3" json:"rule_definition,omitempty"`
+	// Name of the deployment that the rule belongs to; empty when the deployment does not have its text.
+	RuleDeploymentName string `protobuf:"bytes,12,opt,name=rule_deployment_name,json=ruleDeploymentName,proto3" json:"rule_deployment_name,omitempty"`
+	// Rules that replace it. Never set: no source of rules states it.
+	RuleSupersededBy []*SupersededRule `protobuf:"bytes,13,rep,name=rule_superseded_by,json=ruleSupersededBy,proto3" json:"rule_superseded_by,omitempty"`
+	// Code; only for findings of this type.
+	SastAttributes *RuleGroupSastAttributes `protobuf:"bytes,14,opt,name=sast_attributes,json=sastAttributes,proto3" json:"sast_attributes,omitempty"`
+	// Dependencies; only for findings of this type.
+	ScaAttributes *RuleGroupScaAttributes `protobuf:"bytes,15,opt,name=sca_attributes,json=scaAttributes,proto3" json:"sca_attributes,omitempty"`
+	// Secrets; only for findings of this type.
+	SecretsAttributes *RuleGroupSecretsAttributes `protobuf:"bytes,16,opt,name=secrets_attributes,json=secretsAttributes,proto3" json:"secrets_attributes,omitempty"`
+	// Severity of the rule's findings that the filter selects: the highest. Extension of the contract.
+	Severity      Severity `protobuf:"varint,17,opt,name=severity,proto3,enum=palisade.findings.v1.Severity" json:"severity,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RuleGroup) Reset() {
+	*x = RuleGroup{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RuleGroup) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RuleGroup) ProtoMessage() {}
+
+func (x *RuleGroup) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RuleGroup.ProtoReflect.Descriptor instead.
+func (*RuleGroup) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *RuleGroup) GetIssuesCount() int64 {
+	if x != nil {
+		return x.IssuesCount
+	}
+	return 0
+}
+
+func (x *RuleGroup) GetRuleId() int64 {
+	if x != nil {
+		return x.RuleId
+	}
+	return 0
+}
+
+func (x *RuleGroup) GetRuleShaSum() string {
+	if x != nil {
+		return x.RuleShaSum
+	}
+	return ""
+}
+
+func (x *RuleGroup) GetRuleVisibility() RuleVisibility {
+	if x != nil {
+		return x.RuleVisibility
+	}
+	return RuleVisibility_RULE_VISIBILITY_UNSPECIFIED
+}
+
+func (x *RuleGroup) GetRuleMeta() *RuleGroupMeta {
+	if x != nil {
+		return x.RuleMeta
+	}
+	return nil
+}
+
+func (x *RuleGroup) GetRuleLastChangeAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.RuleLastChangeAt
+	}
+	return nil
+}
+
+func (x *RuleGroup) GetRuleLastChangeBy() string {
+	if x != nil {
+		return x.RuleLastChangeBy
+	}
+	return ""
+}
+
+func (x *RuleGroup) GetRulePath() string {
+	if x != nil {
+		return x.RulePath
+	}
+	return ""
+}
+
+func (x *RuleGroup) GetRuleSourceUri() string {
+	if x != nil {
+		return x.RuleSourceUri
+	}
+	return ""
+}
+
+func (x *RuleGroup) GetRuleTestCases() []*RuleTestCase {
+	if x != nil {
+		return x.RuleTestCases
+	}
+	return nil
+}
+
+func (x *RuleGroup) GetRuleDefinition() *structpb.Struct {
+	if x != nil {
+		return x.RuleDefinition
+	}
+	return nil
+}
+
+func (x *RuleGroup) GetRuleDeploymentName() string {
+	if x != nil {
+		return x.RuleDeploymentName
+	}
+	return ""
+}
+
+func (x *RuleGroup) GetRuleSupersededBy() []*SupersededRule {
+	if x != nil {
+		return x.RuleSupersededBy
+	}
+	return nil
+}
+
+func (x *RuleGroup) GetSastAttributes() *RuleGroupSastAttributes {
+	if x != nil {
+		return x.SastAttributes
+	}
+	return nil
+}
+
+func (x *RuleGroup) GetScaAttributes() *RuleGroupScaAttributes {
+	if x != nil {
+		return x.ScaAttributes
+	}
+	return nil
+}
+
+func (x *RuleGroup) GetSecretsAttributes() *RuleGroupSecretsAttributes {
+	if x != nil {
+		return x.SecretsAttributes
+	}
+	return nil
+}
+
+func (x *RuleGroup) GetSeverity() Severity {
+	if x != nil {
+		return x.Severity
+	}
+	return Severity_SEVERITY_UNSPECIFIED
+}
+
+// Author and origin of a rule.
+type RuleGroupMeta struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Tool that the rule belongs to.
+	Author string `protobuf:"bytes,1,opt,name=author,proto3" json:"author,omitempty"`
+	// Never set: rules have no photos.
+	AuthorPhotoUrl string `protobuf:"bytes,2,opt,name=author_photo_url,json=authorPhotoUrl,proto3" json:"author_photo_url,omitempty"`
+	// The rule.
+	Rule          *RuleGroupRule `protobuf:"bytes,3,opt,name=rule,proto3" json:"rule,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RuleGroupMeta) Reset() {
+	*x = RuleGroupMeta{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RuleGroupMeta) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RuleGroupMeta) ProtoMessage() {}
+
+func (x *RuleGroupMeta) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RuleGroupMeta.ProtoReflect.Descriptor instead.
+func (*RuleGroupMeta) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *RuleGroupMeta) GetAuthor() string {
+	if x != nil {
+		return x.Author
+	}
+	return ""
+}
+
+func (x *RuleGroupMeta) GetAuthorPhotoUrl() string {
+	if x != nil {
+		return x.AuthorPhotoUrl
+	}
+	return ""
+}
+
+func (x *RuleGroupMeta) GetRule() *RuleGroupRule {
+	if x != nil {
+		return x.Rule
+	}
+	return nil
+}
+
+// Ids and origin of a rule.
+type RuleGroupRule struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the rule.
+	RuleId int64 `protobuf:"varint,1,opt,name=rule_id,json=ruleId,proto3" json:"rule_id,omitempty"`
+	// Version of its text; empty when the deployment does not have it.
+	RuleVersionId string `protobuf:"bytes,2,opt,name=rule_version_id,json=ruleVersionId,proto3" json:"rule_version_id,omitempty"`
+	// Origin.
+	Origin        RuleOrigin `protobuf:"varint,3,opt,name=origin,proto3,enum=palisade.findings.v1.RuleOrigin" json:"origin,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RuleGroupRule) Reset() {
+	*x = RuleGroupRule{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RuleGroupRule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RuleGroupRule) ProtoMessage() {}
+
+func (x *RuleGroupRule) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RuleGroupRule.ProtoReflect.Descriptor instead.
+func (*RuleGroupRule) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *RuleGroupRule) GetRuleId() int64 {
+	if x != nil {
+		return x.RuleId
+	}
+	return 0
+}
+
+func (x *RuleGroupRule) GetRuleVersionId() string {
+	if x != nil {
+		return x.RuleVersionId
+	}
+	return ""
+}
+
+func (x *RuleGroupRule) GetOrigin() RuleOrigin {
+	if x != nil {
+		return x.Origin
+	}
+	return RuleOrigin_RULE_ORIGIN_UNSPECIFIED
+}
+
+// A test of a rule.
+type RuleTestCase struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Code. Never set: rules are stored without their tests.
+	Target string `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	// Language. Never set: rules are stored without their tests.
+	Language      string `protobuf:"bytes,2,opt,name=language,proto3" json:"language,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RuleTestCase) Reset() {
+	*x = RuleTestCase{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RuleTestCase) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RuleTestCase) ProtoMessage() {}
+
+func (x *RuleTestCase) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RuleTestCase.ProtoReflect.Descriptor instead.
+func (*RuleTestCase) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *RuleTestCase) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *RuleTestCase) GetLanguage() string {
+	if x != nil {
+		return x.Language
+	}
+	return ""
+}
+
+// Facts of a rule about code: none.
+type RuleGroupSastAttributes struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RuleGroupSastAttributes) Reset() {
+	*x = RuleGroupSastAttributes{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RuleGroupSastAttributes) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RuleGroupSastAttributes) ProtoMessage() {}
+
+func (x *RuleGroupSastAttributes) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RuleGroupSastAttributes.ProtoReflect.Descriptor instead.
+func (*RuleGroupSastAttributes) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{15}
+}
+
+// Facts of a rule about dependencies.
+type RuleGroupScaAttributes struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Probability of an exploit of the CVE in the name of the rule; absent when there is no prediction.
+	EpssScore     *ScaEpssScore `protobuf:"bytes,1,opt,name=epss_score,json=epssScore,proto3" json:"epss_score,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RuleGroupScaAttributes) Reset() {
+	*x = RuleGroupScaAttributes{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RuleGroupScaAttributes) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RuleGroupScaAttributes) ProtoMessage() {}
+
+func (x *RuleGroupScaAttributes) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RuleGroupScaAttributes.ProtoReflect.Descriptor instead.
+func (*RuleGroupScaAttributes) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *RuleGroupScaAttributes) GetEpssScore() *ScaEpssScore {
+	if x != nil {
+		return x.EpssScore
+	}
+	return nil
+}
+
+// Facts of a rule about secrets: none.
+type RuleGroupSecretsAttributes struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RuleGroupSecretsAttributes) Reset() {
+	*x = RuleGroupSecretsAttributes{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RuleGroupSecretsAttributes) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RuleGroupSecretsAttributes) ProtoMessage() {}
+
+func (x *RuleGroupSecretsAttributes) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RuleGroupSecretsAttributes.ProtoReflect.Descriptor instead.
+func (*RuleGroupSecretsAttributes) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{17}
+}
+
+// Request of GetIssueCounts.
+type GetIssueCountsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the deployment.
+	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
+	// Type of findings. UNSPECIFIED: any type, unless issue_types names some.
+	IssueType IssueType `protobuf:"varint,2,opt,name=issue_type,json=issueType,proto3,enum=palisade.findings.v1.IssueType" json:"issue_type,omitempty"`
+	// Filter.
+	Filter *IssuesFilter `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
+	// Types of findings, besides issue_type.
+	IssueTypes    []IssueType `protobuf:"varint,4,rep,packed,name=issue_types,json=issueTypes,proto3,enum=palisade.findings.v1.IssueType" json:"issue_types,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetIssueCountsRequest) Reset() {
+	*x = GetIssueCountsRequest{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetIssueCountsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetIssueCountsRequest) ProtoMessage() {}
+
+func (x *GetIssueCountsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetIssueCountsRequest.ProtoReflect.Descriptor instead.
+func (*GetIssueCountsRequest) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *GetIssueCountsRequest) GetDeploymentId() int64 {
+	if x != nil {
+		return x.DeploymentId
+	}
+	return 0
+}
+
+func (x *GetIssueCountsRequest) GetIssueType() IssueType {
+	if x != nil {
+		return x.IssueType
+	}
+	return IssueType_ISSUE_TYPE_UNSPECIFIED
+}
+
+func (x *GetIssueCountsRequest) GetFilter() *IssuesFilter {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
+func (x *GetIssueCountsRequest) GetIssueTypes() []IssueType {
+	if x != nil {
+		return x.IssueTypes
+	}
+	return nil
+}
+
+// Numbers of findings by state.
+type GetIssueCountsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Open.
+	Open int64 `protobuf:"varint,1,opt,name=open,proto3" json:"open,omitempty"`
+	// Ignored by people or in code.
+	Ignored int64 `protobuf:"varint,2,opt,name=ignored,proto3" json:"ignored,omitempty"`
+	// Ignored by people as false positives.
+	IgnoredFalsePositive int64 `protobuf:"varint,3,opt,name=ignored_false_positive,json=ignoredFalsePositive,proto3" json:"ignored_false_positive,omitempty"`
+	// Ignored by people as acceptable risks.
+	IgnoredAcceptableRisk int64 `protobuf:"varint,4,opt,name=ignored_acceptable_risk,json=ignoredAcceptableRisk,proto3" json:"ignored_acceptable_risk,omitempty"`
+	// Ignored by people for lack of time.
+	IgnoredNoTime int64 `protobuf:"varint,5,opt,name=ignored_no_time,json=ignoredNoTime,proto3" json:"ignored_no_time,omitempty"`
+	// Ignored by people without a reason.
+	IgnoredNoTriageReason int64 `protobuf:"varint,6,opt,name=ignored_no_triage_reason,json=ignoredNoTriageReason,proto3" json:"ignored_no_triage_reason,omitempty"`
+	// Fixed or removed.
+	Closed int64 `protobuf:"varint,7,opt,name=closed,proto3" json:"closed,omitempty"`
+	// In review.
+	Reviewing int64 `protobuf:"varint,8,opt,name=reviewing,proto3" json:"reviewing,omitempty"`
+	// To fix.
+	Fixing int64 `protobuf:"varint,9,opt,name=fixing,proto3" json:"fixing,omitempty"`
+	// Ignored by autotriage.
+	ProvisionallyIgnored int64 `protobuf:"varint,10,opt,name=provisionally_ignored,json=provisionallyIgnored,proto3" json:"provisionally_ignored,omitempty"`
+	// Ignored by people as duplicates.
+	IgnoredDuplicate int64 `protobuf:"varint,11,opt,name=ignored_duplicate,json=ignoredDuplicate,proto3" json:"ignored_duplicate,omitempty"`
+	// Ignored in code.
+	IgnoredCode int64 `protobuf:"varint,12,opt,name=ignored_code,json=ignoredCode,proto3" json:"ignored_code,omitempty"`
+	// In archived projects. The other numbers leave these out.
+	Archived      int64 `protobuf:"varint,13,opt,name=archived,proto3" json:"archived,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetIssueCountsResponse) Reset() {
+	*x = GetIssueCountsResponse{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetIssueCountsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetIssueCountsResponse) ProtoMessage() {}
+
+func (x *GetIssueCountsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetIssueCountsResponse.ProtoReflect.Descriptor instead.
+func (*GetIssueCountsResponse) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *GetIssueCountsResponse) GetOpen() int64 {
+	if x != nil {
+		return x.Open
+	}
+	return 0
+}
+
+func (x *GetIssueCountsResponse) GetIgnored() int64 {
+	if x != nil {
+		return x.Ignored
+	}
+	return 0
+}
+
+func (x *GetIssueCountsResponse) GetIgnoredFalsePositive() int64 {
+	if x != nil {
+		return x.IgnoredFalsePositive
+	}
+	return 0
+}
+
+func (x *GetIssueCountsResponse) GetIgnoredAcceptableRisk() int64 {
+	if x != nil {
+		return x.IgnoredAcceptableRisk
+	}
+	return 0
+}
+
+func (x *GetIssueCountsResponse) GetIgnoredNoTime() int64 {
+	if x != nil {
+		return x.IgnoredNoTime
+	}
+	return 0
+}
+
+func (x *GetIssueCountsResponse) GetIgnoredNoTriageReason() int64 {
+	if x != nil {
+		return x.IgnoredNoTriageReason
+	}
+	return 0
+}
+
+func (x *GetIssueCountsResponse) GetClosed() int64 {
+	if x != nil {
+		return x.Closed
+	}
+	return 0
+}
+
+func (x *GetIssueCountsResponse) GetReviewing() int64 {
+	if x != nil {
+		return x.Reviewing
+	}
+	return 0
+}
+
+func (x *GetIssueCountsResponse) GetFixing() int64 {
+	if x != nil {
+		return x.Fixing
+	}
+	return 0
+}
+
+func (x *GetIssueCountsResponse) GetProvisionallyIgnored() int64 {
+	if x != nil {
+		return x.ProvisionallyIgnored
+	}
+	return 0
+}
+
+func (x *GetIssueCountsResponse) GetIgnoredDuplicate() int64 {
+	if x != nil {
+		return x.IgnoredDuplicate
+	}
+	return 0
+}
+
+func (x *GetIssueCountsResponse) GetIgnoredCode() int64 {
+	if x != nil {
+		return x.IgnoredCode
+	}
+	return 0
+}
+
+func (x *GetIssueCountsResponse) GetArchived() int64 {
+	if x != nil {
+		return x.Archived
+	}
+	return 0
+}
+
+// Request of GetIssueFilters.
+type GetIssueFiltersRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the deployment.
+	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
+	// Type of findings. UNSPECIFIED: any type, unless issue_types names some.
+	IssueType IssueType `protobuf:"varint,2,opt,name=issue_type,json=issueType,proto3,enum=palisade.findings.v1.IssueType" json:"issue_type,omitempty"`
+	// Filter.
+	Filter *IssuesFilter `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
+	// Types of findings, besides issue_type.
+	IssueTypes    []IssueType `protobuf:"varint,4,rep,packed,name=issue_types,json=issueTypes,proto3,enum=palisade.findings.v1.IssueType" json:"issue_types,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetIssueFiltersRequest) Reset() {
+	*x = GetIssueFiltersRequest{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetIssueFiltersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetIssueFiltersRequest) ProtoMessage() {}
+
+func (x *GetIssueFiltersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetIssueFiltersRequest.ProtoReflect.Descriptor instead.
+func (*GetIssueFiltersRequest) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *GetIssueFiltersRequest) GetDeploymentId() int64 {
+	if x != nil {
+		return x.DeploymentId
+	}
+	return 0
+}
+
+func (x *GetIssueFiltersRequest) GetIssueType() IssueType {
+	if x != nil {
+		return x.IssueType
+	}
+	return IssueType_ISSUE_TYPE_UNSPECIFIED
+}
+
+func (x *GetIssueFiltersRequest) GetFilter() *IssuesFilter {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
+func (x *GetIssueFiltersRequest) GetIssueTypes() []IssueType {
+	if x != nil {
+		return x.IssueTypes
+	}
+	return nil
+}
+
+// Values that filters of the selected findings can have. Each list has at most 1000.
+type GetIssueFiltersResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Names of projects.
+	RepoNames []string `protobuf:"bytes,1,rep,name=repo_names,json=repoNames,proto3" json:"repo_names,omitempty"`
+	// Tags of projects.
+	RepoTags []string `protobuf:"bytes,2,rep,name=repo_tags,json=repoTags,proto3" json:"repo_tags,omitempty"`
+	// Full refs.
+	Refs []string `protobuf:"bytes,3,rep,name=refs,proto3" json:"refs,omitempty"`
+	// Refs by project.
+	RepoRefGroups []*IssueRefGroup `protobuf:"bytes,4,rep,name=repo_ref_groups,json=repoRefGroups,proto3" json:"repo_ref_groups,omitempty"`
+	// Rulesets. Never set: rules belong to no ruleset.
+	RulesetNames []string `protobuf:"bytes,5,rep,name=ruleset_names,json=rulesetNames,proto3" json:"ruleset_names,omitempty"`
+	// Names of rules.
+	RuleNames []string `protobuf:"bytes,6,rep,name=rule_names,json=ruleNames,proto3" json:"rule_names,omitempty"`
+	// Categories of rules.
+	Categories []string `protobuf:"bytes,7,rep,name=categories,proto3" json:"categories,omitempty"`
+	// Names of teams that have these projects.
+	TeamNames []string `protobuf:"bytes,8,rep,name=team_names,json=teamNames,proto3" json:"team_names,omitempty"`
+	// Types of secrets.
+	SecretTypes []string `protobuf:"bytes,9,rep,name=secret_types,json=secretTypes,proto3" json:"secret_types,omitempty"`
+	// Rules.
+	Rules []*RuleFilterItem `protobuf:"bytes,10,rep,name=rules,proto3" json:"rules,omitempty"`
+	// Projects.
+	Repos []*IssueRepoFilterItem `protobuf:"bytes,11,rep,name=repos,proto3" json:"repos,omitempty"`
+	// Tags of projects.
+	Tags []*IssueTagFilterItem `protobuf:"bytes,12,rep,name=tags,proto3" json:"tags,omitempty"`
+	// Numbers of the selected findings by field and value, the most frequent first. Extension of the contract.
+	Facets []*IssueFacet `protobuf:"bytes,13,rep,name=facets,proto3" json:"facets,omitempty"`
+	// Number of the selected findings. Extension of the contract.
+	Total         int64 `protobuf:"varint,14,opt,name=total,proto3" json:"total,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetIssueFiltersResponse) Reset() {
+	*x = GetIssueFiltersResponse{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetIssueFiltersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetIssueFiltersResponse) ProtoMessage() {}
+
+func (x *GetIssueFiltersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetIssueFiltersResponse.ProtoReflect.Descriptor instead.
+func (*GetIssueFiltersResponse) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *GetIssueFiltersResponse) GetRepoNames() []string {
+	if x != nil {
+		return x.RepoNames
+	}
+	return nil
+}
+
+func (x *GetIssueFiltersResponse) GetRepoTags() []string {
+	if x != nil {
+		return x.RepoTags
+	}
+	return nil
+}
+
+func (x *GetIssueFiltersResponse) GetRefs() []string {
+	if x != nil {
+		return x.Refs
+	}
+	return nil
+}
+
+func (x *GetIssueFiltersResponse) GetRepoRefGroups() []*IssueRefGroup {
+	if x != nil {
+		return x.RepoRefGroups
+	}
+	return nil
+}
+
+func (x *GetIssueFiltersResponse) GetRulesetNames() []string {
+	if x != nil {
+		return x.RulesetNames
+	}
+	return nil
+}
+
+func (x *GetIssueFiltersResponse) GetRuleNames() []string {
+	if x != nil {
+		return x.RuleNames
+	}
+	return nil
+}
+
+func (x *GetIssueFiltersResponse) GetCategories() []string {
+	if x != nil {
+		return x.Categories
+	}
+	return nil
+}
+
+func (x *GetIssueFiltersResponse) GetTeamNames() []string {
+	if x != nil {
+		return x.TeamNames
+	}
+	return nil
+}
+
+func (x *GetIssueFiltersResponse) GetSecretTypes() []string {
+	if x != nil {
+		return x.SecretTypes
+	}
+	return nil
+}
+
+func (x *GetIssueFiltersResponse) GetRules() []*RuleFilterItem {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
+}
+
+func (x *GetIssueFiltersResponse) GetRepos() []*IssueRepoFilterItem {
+	if x != nil {
+		return x.Repos
+	}
+	return nil
+}
+
+func (x *GetIssueFiltersResponse) GetTags() []*IssueTagFilterItem {
+	if x != nil {
+		return x.Tags
+	}
+	return nil
+}
+
+func (x *GetIssueFiltersResponse) GetFacets() []*IssueFacet {
+	if x != nil {
+		return x.Facets
+	}
+	return nil
+}
+
+func (x *GetIssueFiltersResponse) GetTotal() int64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+// Refs of a project.
+type IssueRefGroup struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the project.
+	RepoName string `protobuf:"bytes,1,opt,name=repo_name,json=repoName,proto3" json:"repo_name,omitempty"`
+	// Its refs.
+	RepoRefs []*IssueRefFilterItem `protobuf:"bytes,2,rep,name=repo_refs,json=repoRefs,proto3" json:"repo_refs,omitempty"`
+	// Whether one of them is the primary ref.
+	HasPrimaryRef bool `protobuf:"varint,3,opt,name=has_primary_ref,json=hasPrimaryRef,proto3" json:"has_primary_ref,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IssueRefGroup) Reset() {
+	*x = IssueRefGroup{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IssueRefGroup) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IssueRefGroup) ProtoMessage() {}
+
+func (x *IssueRefGroup) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IssueRefGroup.ProtoReflect.Descriptor instead.
+func (*IssueRefGroup) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *IssueRefGroup) GetRepoName() string {
+	if x != nil {
+		return x.RepoName
+	}
+	return ""
+}
+
+func (x *IssueRefGroup) GetRepoRefs() []*IssueRefFilterItem {
+	if x != nil {
+		return x.RepoRefs
+	}
+	return nil
+}
+
+func (x *IssueRefGroup) GetHasPrimaryRef() bool {
+	if x != nil {
+		return x.HasPrimaryRef
+	}
+	return false
+}
+
+// A ref of a project.
+type IssueRefFilterItem struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id, for the filter repository_ref_ids.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Full ref.
+	RefName string `protobuf:"bytes,2,opt,name=ref_name,json=refName,proto3" json:"ref_name,omitempty"`
+	// Whether it is the primary ref of its project.
+	IsPrimary     bool `protobuf:"varint,3,opt,name=is_primary,json=isPrimary,proto3" json:"is_primary,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IssueRefFilterItem) Reset() {
+	*x = IssueRefFilterItem{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IssueRefFilterItem) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IssueRefFilterItem) ProtoMessage() {}
+
+func (x *IssueRefFilterItem) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IssueRefFilterItem.ProtoReflect.Descriptor instead.
+func (*IssueRefFilterItem) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *IssueRefFilterItem) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *IssueRefFilterItem) GetRefName() string {
+	if x != nil {
+		return x.RefName
+	}
+	return ""
+}
+
+func (x *IssueRefFilterItem) GetIsPrimary() bool {
+	if x != nil {
+		return x.IsPrimary
+	}
+	return false
+}
+
+// A rule.
+type RuleFilterItem struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id.
+	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Name.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// CVE of the advisory of its findings; empty when they have none.
+	ScaCve string `protobuf:"bytes,3,opt,name=sca_cve,json=scaCve,proto3" json:"sca_cve,omitempty"`
+	// GHSA of the advisory of its findings; empty when they have none.
+	ScaGhsa       string `protobuf:"bytes,4,opt,name=sca_ghsa,json=scaGhsa,proto3" json:"sca_ghsa,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RuleFilterItem) Reset() {
+	*x = RuleFilterItem{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RuleFilterItem) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RuleFilterItem) ProtoMessage() {}
+
+func (x *RuleFilterItem) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RuleFilterItem.ProtoReflect.Descriptor instead.
+func (*RuleFilterItem) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *RuleFilterItem) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *RuleFilterItem) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RuleFilterItem) GetScaCve() string {
+	if x != nil {
+		return x.ScaCve
+	}
+	return ""
+}
+
+func (x *RuleFilterItem) GetScaGhsa() string {
+	if x != nil {
+		return x.ScaGhsa
+	}
+	return ""
+}
+
+// A project.
+type IssueRepoFilterItem struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id.
+	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Name.
+	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IssueRepoFilterItem) Reset() {
+	*x = IssueRepoFilterItem{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IssueRepoFilterItem) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IssueRepoFilterItem) ProtoMessage() {}
+
+func (x *IssueRepoFilterItem) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IssueRepoFilterItem.ProtoReflect.Descriptor instead.
+func (*IssueRepoFilterItem) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *IssueRepoFilterItem) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *IssueRepoFilterItem) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// A tag of projects.
+type IssueTagFilterItem struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id.
+	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Name.
+	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IssueTagFilterItem) Reset() {
+	*x = IssueTagFilterItem{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IssueTagFilterItem) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IssueTagFilterItem) ProtoMessage() {}
+
+func (x *IssueTagFilterItem) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IssueTagFilterItem.ProtoReflect.Descriptor instead.
+func (*IssueTagFilterItem) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *IssueTagFilterItem) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *IssueTagFilterItem) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// Numbers of findings by the values of one field.
+type IssueFacet struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Field of IssuesFilter in its JSON spelling, for example "severities".
+	Field string `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`
+	// At most 100 values, the most frequent first.
+	Values        []*IssueFacetValue `protobuf:"bytes,2,rep,name=values,proto3" json:"values,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IssueFacet) Reset() {
+	*x = IssueFacet{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IssueFacet) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IssueFacet) ProtoMessage() {}
+
+func (x *IssueFacet) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IssueFacet.ProtoReflect.Descriptor instead.
+func (*IssueFacet) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *IssueFacet) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *IssueFacet) GetValues() []*IssueFacetValue {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+// A value of a field and the number of findings that have it.
+type IssueFacetValue struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Value as the filter takes it.
+	Value string `protobuf:"bytes,1,opt,name=value,proto3" json:"value,omitempty"`
+	// Id of the project, rule, team or tag; 0 for other fields.
+	Id int64 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
+	// Number of findings.
+	Count         int64 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IssueFacetValue) Reset() {
+	*x = IssueFacetValue{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IssueFacetValue) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IssueFacetValue) ProtoMessage() {}
+
+func (x *IssueFacetValue) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IssueFacetValue.ProtoReflect.Descriptor instead.
+func (*IssueFacetValue) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *IssueFacetValue) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+func (x *IssueFacetValue) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *IssueFacetValue) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+// Request of GetIssueCodeSnippets.
+type GetIssueCodeSnippetsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the deployment.
+	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
+	// Id of the finding.
+	IssueId       int64 `protobuf:"varint,2,opt,name=issue_id,json=issueId,proto3" json:"issue_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetIssueCodeSnippetsRequest) Reset() {
+	*x = GetIssueCodeSnippetsRequest{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetIssueCodeSnippetsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetIssueCodeSnippetsRequest) ProtoMessage() {}
+
+func (x *GetIssueCodeSnippetsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetIssueCodeSnippetsRequest.ProtoReflect.Descriptor instead.
+func (*GetIssueCodeSnippetsRequest) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *GetIssueCodeSnippetsRequest) GetDeploymentId() int64 {
+	if x != nil {
+		return x.DeploymentId
+	}
+	return 0
+}
+
+func (x *GetIssueCodeSnippetsRequest) GetIssueId() int64 {
+	if x != nil {
+		return x.IssueId
+	}
+	return 0
+}
+
+// Response of GetIssueCodeSnippets.
+type GetIssueCodeSnippetsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Code of the finding and of the steps of its flow. Empty for secrets.
+	CodeSnippets  []*IssueCodeSnippet `protobuf:"bytes,1,rep,name=code_snippets,json=codeSnippets,proto3" json:"code_snippets,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetIssueCodeSnippetsResponse) Reset() {
+	*x = GetIssueCodeSnippetsResponse{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetIssueCodeSnippetsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetIssueCodeSnippetsResponse) ProtoMessage() {}
+
+func (x *GetIssueCodeSnippetsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetIssueCodeSnippetsResponse.ProtoReflect.Descriptor instead.
+func (*GetIssueCodeSnippetsResponse) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *GetIssueCodeSnippetsResponse) GetCodeSnippets() []*IssueCodeSnippet {
+	if x != nil {
+		return x.CodeSnippets
+	}
+	return nil
+}
+
+// Request of BulkUpdateIssues.
+type BulkUpdateIssuesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the deployment.
+	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
+	// Type of findings. UNSPECIFIED: any type, unless issue_types names some.
+	IssueType IssueType `protobuf:"varint,2,opt,name=issue_type,json=issueType,proto3,enum=palisade.findings.v1.IssueType" json:"issue_type,omitempty"`
+	// Filter. An empty filter selects all findings of the types.
+	Filter *IssuesFilter `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
+	// The decision.
+	Params *UpdateFindingParams `protobuf:"bytes,4,opt,name=params,proto3" json:"params,omitempty"`
+	// Types of findings, besides issue_type.
+	IssueTypes []IssueType `protobuf:"varint,5,rep,packed,name=issue_types,json=issueTypes,proto3,enum=palisade.findings.v1.IssueType" json:"issue_types,omitempty"`
+	// Token of a preview. The update then changes exactly what the preview counted, or answers 409. Extension of the
+	// contract.
+	PreviewToken string `protobuf:"bytes,6,opt,name=preview_token,json=previewToken,proto3" json:"preview_token,omitempty"`
+	// Decisions as the caller saw them. If one of these findings has another decision now, the update changes nothing and
+	// answers 409, with the present decision in the text. Extension of the contract.
+	Seen          []*SeenDecision `protobuf:"bytes,7,rep,name=seen,proto3" json:"seen,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkUpdateIssuesRequest) Reset() {
+	*x = BulkUpdateIssuesRequest{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkUpdateIssuesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkUpdateIssuesRequest) ProtoMessage() {}
+
+func (x *BulkUpdateIssuesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkUpdateIssuesRequest.ProtoReflect.Descriptor instead.
+func (*BulkUpdateIssuesRequest) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *BulkUpdateIssuesRequest) GetDeploymentId() int64 {
+	if x != nil {
+		return x.DeploymentId
+	}
+	return 0
+}
+
+func (x *BulkUpdateIssuesRequest) GetIssueType() IssueType {
+	if x != nil {
+		return x.IssueType
+	}
+	return IssueType_ISSUE_TYPE_UNSPECIFIED
+}
+
+func (x *BulkUpdateIssuesRequest) GetFilter() *IssuesFilter {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
+func (x *BulkUpdateIssuesRequest) GetParams() *UpdateFindingParams {
+	if x != nil {
+		return x.Params
+	}
+	return nil
+}
+
+func (x *BulkUpdateIssuesRequest) GetIssueTypes() []IssueType {
+	if x != nil {
+		return x.IssueTypes
+	}
+	return nil
+}
+
+func (x *BulkUpdateIssuesRequest) GetPreviewToken() string {
+	if x != nil {
+		return x.PreviewToken
+	}
+	return ""
+}
+
+func (x *BulkUpdateIssuesRequest) GetSeen() []*SeenDecision {
+	if x != nil {
+		return x.Seen
+	}
+	return nil
+}
+
+// The decision about a finding that a caller saw.
+type SeenDecision struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the finding.
+	IssueId int64 `protobuf:"varint,1,opt,name=issue_id,json=issueId,proto3" json:"issue_id,omitempty"`
+	// State.
+	TriageState FindingTriageState `protobuf:"varint,2,opt,name=triage_state,json=triageState,proto3,enum=palisade.findings.v1.FindingTriageState" json:"triage_state,omitempty"`
+	// Reason; unset unless the finding was ignored.
+	TriageReason FindingTriageReason `protobuf:"varint,3,opt,name=triage_reason,json=triageReason,proto3,enum=palisade.findings.v1.FindingTriageReason" json:"triage_reason,omitempty"`
+	// Note. It is compared only if the update sets a note: other updates keep the notes.
+	Note          string `protobuf:"bytes,4,opt,name=note,proto3" json:"note,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SeenDecision) Reset() {
+	*x = SeenDecision{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SeenDecision) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SeenDecision) ProtoMessage() {}
+
+func (x *SeenDecision) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SeenDecision.ProtoReflect.Descriptor instead.
+func (*SeenDecision) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *SeenDecision) GetIssueId() int64 {
+	if x != nil {
+		return x.IssueId
+	}
+	return 0
+}
+
+func (x *SeenDecision) GetTriageState() FindingTriageState {
+	if x != nil {
+		return x.TriageState
+	}
+	return FindingTriageState_FINDING_TRIAGE_STATE_UNSPECIFIED
+}
+
+func (x *SeenDecision) GetTriageReason() FindingTriageReason {
+	if x != nil {
+		return x.TriageReason
+	}
+	return FindingTriageReason_FINDING_TRIAGE_REASON_UNSPECIFIED
+}
+
+func (x *SeenDecision) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+// A decision about findings.
+type UpdateFindingParams struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// State. A finding becomes FINDING_TRIAGE_STATE_UNTRIAGED again only by an undo.
+	TriageState FindingTriageState `protobuf:"varint,1,opt,name=triage_state,json=triageState,proto3,enum=palisade.findings.v1.FindingTriageState" json:"triage_state,omitempty"`
+	// Reason, for FINDING_TRIAGE_STATE_IGNORED.
+	TriageReason FindingTriageReason `protobuf:"varint,2,opt,name=triage_reason,json=triageReason,proto3,enum=palisade.findings.v1.FindingTriageReason" json:"triage_reason,omitempty"`
+	// Note. Without it the note of a finding stays.
+	Note          *string `protobuf:"bytes,3,opt,name=note,proto3,oneof" json:"note,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateFindingParams) Reset() {
+	*x = UpdateFindingParams{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateFindingParams) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateFindingParams) ProtoMessage() {}
+
+func (x *UpdateFindingParams) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateFindingParams.ProtoReflect.Descriptor instead.
+func (*UpdateFindingParams) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *UpdateFindingParams) GetTriageState() FindingTriageState {
+	if x != nil {
+		return x.TriageState
+	}
+	return FindingTriageState_FINDING_TRIAGE_STATE_UNSPECIFIED
+}
+
+func (x *UpdateFindingParams) GetTriageReason() FindingTriageReason {
+	if x != nil {
+		return x.TriageReason
+	}
+	return FindingTriageReason_FINDING_TRIAGE_REASON_UNSPECIFIED
+}
+
+func (x *UpdateFindingParams) GetNote() string {
+	if x != nil && x.Note != nil {
+		return *x.Note
+	}
+	return ""
+}
+
+// Response of BulkUpdateIssues.
+type BulkUpdateIssuesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Number of identities of the selected findings: findings that several refs share count once.
+	IssueParentCount int32 `protobuf:"varint,1,opt,name=issue_parent_count,json=issueParentCount,proto3" json:"issue_parent_count,omitempty"`
+	// Number of findings that the filter selects.
+	IssueCount int32 `protobuf:"varint,2,opt,name=issue_count,json=issueCount,proto3" json:"issue_count,omitempty"`
+	// Number of findings that changed.
+	UpdatedCount int32 `protobuf:"varint,3,opt,name=updated_count,json=updatedCount,proto3" json:"updated_count,omitempty"`
+	// Number of ignored findings; absent unless exceptions need approval.
+	NumIgnored *int32 `protobuf:"varint,4,opt,name=num_ignored,json=numIgnored,proto3,oneof" json:"num_ignored,omitempty"`
+	// Number of requested exceptions; absent unless exceptions need approval.
+	NumExceptionsRequested *int32 `protobuf:"varint,5,opt,name=num_exceptions_requested,json=numExceptionsRequested,proto3,oneof" json:"num_exceptions_requested,omitempty"`
+	// Number of findings that the caller may neither ignore nor request to ignore; absent unless exceptions need
+	// approval.
+	NumSkipped *int32 `protobuf:"varint,6,opt,name=num_skipped,json=numSkipped,proto3,oneof" json:"num_skipped,omitempty"`
+	// Id of the change, for its undo; 0 when nothing changed. Extension of the contract.
+	ChangeId      int64 `protobuf:"varint,7,opt,name=change_id,json=changeId,proto3" json:"change_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkUpdateIssuesResponse) Reset() {
+	*x = BulkUpdateIssuesResponse{}
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkUpdateIssuesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkUpdateIssuesResponse) ProtoMessage() {}
+
+func (x *BulkUpdateIssuesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkUpdateIssuesResponse.ProtoReflect.Descriptor instead.
+func (*BulkUpdateIssuesResponse) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *BulkUpdateIssuesResponse) GetIssueParentCount() int32 {
+	if x != nil {
+		return x.IssueParentCount
+	}
+	return 0
+}
+
+func (x *BulkUpdateIssuesResponse) GetIssueCount() int32 {
+	if x != nil {
+		return x.IssueCount
+	}
+	return 0
+}
+
+func (x *BulkUpdateIssuesResponse) GetUpdatedCount() int32 {
+	if x != nil {
+		return x.UpdatedCount
+	}
+	return 0
+}
+
+func (x *BulkUpdateIssuesResponse) GetNumIgnored() int32 {
+	if x != nil && x.NumIgnored != nil {
+		return *x.NumIgnored
+	}
+	return 0
+}
+
+func (x *BulkUpdateIssuesResponse) GetNumExceptionsRequested() int32 {
+	if x != nil && x.NumExceptionsRequested != nil {
+		return *x.NumExceptionsRequested
+	}
+	return 0
+}
+
+func (x *BulkUpdateIssuesResponse) GetNumSkipped() int32 {
+	if x != nil && x.NumSkipped != nil {
+		return *x.NumSkipped
+	}
+	return 0
+}
+
+func (x *BulkUpdateIssuesResponse) GetChangeId() int64 {
+	if x != nil {
+		return x.ChangeId
+	}
+	return 0
 }
 
 // Filter of findings: the conjunction of all fields. A field that is empty, zero or UNSPECIFIED matches everything; the
@@ -683,16 +3480,16 @@ type IssuesFilter struct {
 	RepositoryTags []string `protobuf:"bytes,6,rep,name=repository_tags,json=repositoryTags,proto3" json:"repository_tags,omitempty"`
 	// Full refs, or short names of branches; _default is the primary branch of each project.
 	Refs []string `protobuf:"bytes,7,rep,name=refs,proto3" json:"refs,omitempty"`
-	// Refs of individual projects, in the form of IssueRef.id; other forms are refused.
+	// Refs of individual projects, in the form of IssueRef.id, or full refs of any project; other forms are refused.
 	RepositoryRefIds []string `protobuf:"bytes,8,rep,name=repository_ref_ids,json=repositoryRefIds,proto3" json:"repository_ref_ids,omitempty"`
 	// Verdicts of autotriage; VERDICT_NO_VERDICT: no verdict.
 	AiVerdicts []Verdict `protobuf:"varint,9,rep,packed,name=ai_verdicts,json=aiVerdicts,proto3,enum=palisade.findings.v1.Verdict" json:"ai_verdicts,omitempty"`
 	// Components from AI tags, for example "payments", or their sensitivity: high, low, neutral, or
 	// SENSITIVITY_HIGH_SENSITIVITY and so on.
 	AiSensitivities []string `protobuf:"bytes,10,rep,name=ai_sensitivities,json=aiSensitivities,proto3" json:"ai_sensitivities,omitempty"`
-	// State from scans.
+	// State from scans. Removed findings are never shown, so ISSUE_STATUS_REMOVED matches nothing.
 	Status []IssueStatus `protobuf:"varint,11,rep,packed,name=status,proto3,enum=palisade.findings.v1.IssueStatus" json:"status,omitempty"`
-	// Group of states.
+	// Group of states. ISSUE_TAB_CLOSED has fixed findings.
 	Tab IssueTab `protobuf:"varint,12,opt,name=tab,proto3,enum=palisade.findings.v1.IssueTab" json:"tab,omitempty"`
 	// Projects of these teams and of their descendants.
 	TeamNames []string `protobuf:"bytes,13,rep,name=team_names,json=teamNames,proto3" json:"team_names,omitempty"`
@@ -720,7 +3517,7 @@ type IssuesFilter struct {
 	Dependencies []string `protobuf:"bytes,24,rep,name=dependencies,proto3" json:"dependencies,omitempty"`
 	// Identifiers of advisories, case-insensitive. Only supply-chain findings have one.
 	Cves []string `protobuf:"bytes,25,rep,name=cves,proto3" json:"cves,omitempty"`
-	// Origins of rules. Unknown to the server: every value matches nothing.
+	// Origins of rules, as scanners state them.
 	Source []Source `protobuf:"varint,26,rep,packed,name=source,proto3,enum=palisade.findings.v1.Source" json:"source,omitempty"`
 	// Whether the vulnerable part of a dependency is used; exact match.
 	Reachabilities []Reachability `protobuf:"varint,27,rep,packed,name=reachabilities,proto3,enum=palisade.findings.v1.Reachability" json:"reachabilities,omitempty"`
@@ -728,7 +3525,7 @@ type IssuesFilter struct {
 	IssueParentIds []int64 `protobuf:"varint,28,rep,packed,name=issue_parent_ids,json=issueParentIds,proto3" json:"issue_parent_ids,omitempty"`
 	// Whether a secret is valid.
 	ValidationStates []ValidationState `protobuf:"varint,29,rep,packed,name=validation_states,json=validationStates,proto3,enum=palisade.findings.v1.ValidationState" json:"validation_states,omitempty"`
-	// Kinds of secrets: names of their rules.
+	// Kinds of secrets, as secrets show them: of the rule, else its name. Names of rules work, too.
 	SecretTypes []string `protobuf:"bytes,30,rep,name=secret_types,json=secretTypes,proto3" json:"secret_types,omitempty"`
 	// Who can read the repository.
 	RepoVisibilities []RepositoryVisibility `protobuf:"varint,31,rep,packed,name=repo_visibilities,json=repoVisibilities,proto3,enum=palisade.findings.v1.RepositoryVisibility" json:"repo_visibilities,omitempty"`
@@ -775,25 +3572,29 @@ type IssuesFilter struct {
 	ClickToFixPrStates []ClickToFixPrState `protobuf:"varint,49,rep,packed,name=click_to_fix_pr_states,json=clickToFixPrStates,proto3,enum=palisade.findings.v1.ClickToFixPrState" json:"click_to_fix_pr_states,omitempty"`
 	// Identifiers of advisories, as in cves.
 	AdvisoryIds []string `protobuf:"bytes,50,rep,name=advisory_ids,json=advisoryIds,proto3" json:"advisory_ids,omitempty"`
-	// Combined states; AGGREGATE_ISSUE_STATE_UNKNOWN matches nothing.
+	// Combined states; AGGREGATE_ISSUE_STATE_UNKNOWN and AGGREGATE_ISSUE_STATE_REMOVED match nothing.
 	AggregateIssueStates []AggregateIssueState `protobuf:"varint,51,rep,packed,name=aggregate_issue_states,json=aggregateIssueStates,proto3,enum=palisade.findings.v1.AggregateIssueState" json:"aggregate_issue_states,omitempty"`
 	// Whether an upgrade would break anything. Unknown to the server: every value matches nothing.
 	UpgradeGuidanceFilters []UpgradeGuidanceSelection `protobuf:"varint,52,rep,packed,name=upgrade_guidance_filters,json=upgradeGuidanceFilters,proto3,enum=palisade.findings.v1.UpgradeGuidanceSelection" json:"upgrade_guidance_filters,omitempty"`
-	// Ignored, as the contract requires: each operation has its own issue type.
+	// Ignored, as the contract requires: each operation has its own issue type. No effect: each operation has its own
+	// issue type, as the contract says.
 	FilterIssueTypes []IssueType `protobuf:"varint,53,rep,packed,name=filter_issue_types,json=filterIssueTypes,proto3,enum=palisade.findings.v1.IssueType" json:"filter_issue_types,omitempty"`
-	// Part of the file path, case-insensitive (at least for ASCII letters). Only the first value is used.
+	// Part of the file path, case-insensitive (at least for ASCII letters). Only the first value
+	// that is not blank is used.
 	FilePaths []string `protobuf:"bytes,54,rep,name=file_paths,json=filePaths,proto3" json:"file_paths,omitempty"`
 	// True selects only findings of archived projects; false selects only findings of other projects.
 	IncludeArchived bool `protobuf:"varint,55,opt,name=include_archived,json=includeArchived,proto3" json:"include_archived,omitempty"`
 	// The latest fix was requested within the last ten minutes, and has neither succeeded nor failed.
 	HasInFlightAutofixPr bool `protobuf:"varint,56,opt,name=has_in_flight_autofix_pr,json=hasInFlightAutofixPr,proto3" json:"has_in_flight_autofix_pr,omitempty"`
-	unknownFields        protoimpl.UnknownFields
-	sizeCache            protoimpl.SizeCache
+	// True: only findings whose vulnerability is known to be exploited; false: only other findings.
+	KnownExploit  *bool `protobuf:"varint,57,opt,name=known_exploit,json=knownExploit,proto3,oneof" json:"known_exploit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *IssuesFilter) Reset() {
 	*x = IssuesFilter{}
-	mi := &file_palisade_findings_v1_issues_proto_msgTypes[1]
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -805,7 +3606,7 @@ func (x *IssuesFilter) String() string {
 func (*IssuesFilter) ProtoMessage() {}
 
 func (x *IssuesFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_issues_proto_msgTypes[1]
+	mi := &file_palisade_findings_v1_issues_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -818,7 +3619,7 @@ func (x *IssuesFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IssuesFilter.ProtoReflect.Descriptor instead.
 func (*IssuesFilter) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{1}
+	return file_palisade_findings_v1_issues_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *IssuesFilter) GetIds() []int64 {
@@ -1213,11 +4014,24 @@ func (x *IssuesFilter) GetHasInFlightAutofixPr() bool {
 	return false
 }
 
+func (x *IssuesFilter) GetKnownExploit() bool {
+	if x != nil && x.KnownExploit != nil {
+		return *x.KnownExploit
+	}
+	return false
+}
+
 var File_palisade_findings_v1_issues_proto protoreflect.FileDescriptor
 
 const file_palisade_findings_v1_issues_proto_rawDesc = "" +
 	"\n" +
-	"!palisade/findings/v1/issues.proto\x12\x14palisade.findings.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a&palisade/findings/v1/issue_parts.proto\x1a&palisade/findings/v1/issue_words.proto\x1a\"palisade/findings/v1/secrets.proto\"\xf8\x1b\n" +
+	"!palisade/findings/v1/issues.proto\x12\x14palisade.findings.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a&palisade/findings/v1/issue_parts.proto\x1a&palisade/findings/v1/issue_words.proto\x1a\"palisade/findings/v1/secrets.proto\x1a!palisade/options/v1/options.proto\"\xdc\x01\n" +
+	"\x0fGetIssueRequest\x12#\n" +
+	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12\x19\n" +
+	"\bissue_id\x18\x02 \x01(\x03R\aissueId\x120\n" +
+	"\x14include_code_snippet\x18\x03 \x01(\bR\x12includeCodeSnippet\x12.\n" +
+	"\x13include_is_archived\x18\x04 \x01(\bR\x11includeIsArchived\x12'\n" +
+	"\x0fdeployment_slug\x18\x05 \x01(\tR\x0edeploymentSlug\"\xc7\x1e\n" +
 	"\x05Issue\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x129\n" +
 	"\n" +
@@ -1300,10 +4114,250 @@ const file_palisade_findings_v1_issues_proto_rawDesc = "" +
 	"\x17click_to_fix_commit_msg\x18> \x01(\tR\x13clickToFixCommitMsg\x12_\n" +
 	"\x11exception_request\x18? \x01(\v22.palisade.findings.v1.IssueExceptionRequestSummaryR\x10exceptionRequest\x12*\n" +
 	"\x12click_to_fix_pr_id\x18@ \x01(\tR\x0eclickToFixPrId\x12S\n" +
-	"\x11triage_permission\x18A \x01(\x0e2&.palisade.findings.v1.TriagePermissionR\x10triagePermission\x12\x1f\n" +
-	"\vis_archived\x18B \x01(\bR\n" +
-	"isArchived\x12F\n" +
-	"\x11first_detected_at\x18C \x01(\v2\x1a.google.protobuf.TimestampR\x0ffirstDetectedAt\"\x85\x1f\n" +
+	"\x11triage_permission\x18A \x01(\x0e2&.palisade.findings.v1.TriagePermissionR\x10triagePermission\x12$\n" +
+	"\vis_archived\x18B \x01(\bH\x00R\n" +
+	"isArchived\x88\x01\x01\x12F\n" +
+	"\x11first_detected_at\x18C \x01(\v2\x1a.google.protobuf.TimestampR\x0ffirstDetectedAt\x121\n" +
+	"\x10logical_location\x18D \x01(\tB\x06\x92\xb5\x18\x02\x10\x01R\x0flogicalLocation\x12F\n" +
+	"\acontext\x18E \x01(\v2$.palisade.findings.v1.FindingContextB\x06\x92\xb5\x18\x02\x10\x01R\acontext\x12M\n" +
+	"\x10analysis_failure\x18F \x01(\v2\".palisade.findings.v1.IssueFailureR\x0fanalysisFailure\x12C\n" +
+	"\vfix_failure\x18G \x01(\v2\".palisade.findings.v1.IssueFailureR\n" +
+	"fixFailure\x12)\n" +
+	"\fidentity_url\x18H \x01(\tB\x06\x92\xb5\x18\x02\x10\x01R\videntityUrlB\x0e\n" +
+	"\f_is_archived\"\xea\x05\n" +
+	"\x11ListIssuesRequest\x12#\n" +
+	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12H\n" +
+	"\n" +
+	"issue_type\x18\x02 \x01(\x0e2\x1f.palisade.findings.v1.IssueTypeB\b\xbaH\x05\x82\x01\x02\x10\x01R\tissueType\x12A\n" +
+	"\asort_by\x18\x03 \x01(\x0e2\x1c.palisade.findings.v1.SortByB\n" +
+	"\xbaH\a\x82\x01\x04\x10\x01 \aR\x06sortBy\x12T\n" +
+	"\x0esort_direction\x18\x04 \x01(\x0e2#.palisade.findings.v1.SortDirectionB\b\xbaH\x05\x82\x01\x02\x10\x01R\rsortDirection\x12 \n" +
+	"\x05limit\x18\x05 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\xb8\x17(\x00R\x05limit\x12 \n" +
+	"\x06cursor\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\x80 R\x06cursor\x12:\n" +
+	"\x06filter\x18\a \x01(\v2\".palisade.findings.v1.IssuesFilterR\x06filter\x12Q\n" +
+	"\vissue_types\x18\b \x03(\x0e2\x1f.palisade.findings.v1.IssueTypeB\x0f\xbaH\f\x92\x01\t\x10d\"\x05\x82\x01\x02\x10\x01R\n" +
+	"issueTypes\x12/\n" +
+	"\x13include_remediation\x18\t \x01(\bR\x12includeRemediation\x128\n" +
+	"\x18include_activity_history\x18\n" +
+	" \x01(\bR\x16includeActivityHistory\x12.\n" +
+	"\x13include_is_archived\x18\v \x01(\bR\x11includeIsArchived\x129\n" +
+	"\x19include_first_detected_at\x18\f \x01(\bR\x16includeFirstDetectedAt\x12$\n" +
+	"\x06offset\x18\r \x01(\x05B\f\xbaH\t\x1a\a\x18\x80\xad\xe2\x04(\x00R\x06offset\"h\n" +
+	"\x12ListIssuesResponse\x12:\n" +
+	"\x06issues\x18\x01 \x03(\v2\".palisade.findings.v1.IssueSummaryR\x06issues\x12\x16\n" +
+	"\x06cursor\x18\x02 \x01(\tR\x06cursor\"\xdb\x02\n" +
+	"\fIssueSummary\x121\n" +
+	"\x05issue\x18\x01 \x01(\v2\x1b.palisade.findings.v1.IssueR\x05issue\x12!\n" +
+	"\freview_count\x18\x02 \x01(\x03R\vreviewCount\x12!\n" +
+	"\ftriage_count\x18\x03 \x01(\x03R\vtriageCount\x12\x19\n" +
+	"\ball_refs\x18\x04 \x03(\tR\aallRefs\x12*\n" +
+	"\x11ai_silenced_count\x18\x05 \x01(\x03R\x0faiSilencedCount\x121\n" +
+	"\x15all_review_thread_ids\x18\x06 \x03(\tR\x12allReviewThreadIds\x12X\n" +
+	"\x13all_review_comments\x18\a \x03(\v2(.palisade.findings.v1.IssueReviewCommentR\x11allReviewComments\"N\n" +
+	"\x12IssueReviewComment\x12\x1b\n" +
+	"\tis_inline\x18\x01 \x01(\bR\bisInline\x12\x1b\n" +
+	"\tthread_id\x18\x02 \x01(\tR\bthreadId\"\x80\x06\n" +
+	"\x13ExportIssuesRequest\x12#\n" +
+	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12H\n" +
+	"\n" +
+	"issue_type\x18\x02 \x01(\x0e2\x1f.palisade.findings.v1.IssueTypeB\b\xbaH\x05\x82\x01\x02\x10\x01R\tissueType\x12A\n" +
+	"\asort_by\x18\x03 \x01(\x0e2\x1c.palisade.findings.v1.SortByB\n" +
+	"\xbaH\a\x82\x01\x04\x10\x01 \aR\x06sortBy\x12T\n" +
+	"\x0esort_direction\x18\x04 \x01(\x0e2#.palisade.findings.v1.SortDirectionB\b\xbaH\x05\x82\x01\x02\x10\x01R\rsortDirection\x12\x14\n" +
+	"\x05limit\x18\x05 \x01(\x05R\x05limit\x12 \n" +
+	"\x06cursor\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\x80 R\x06cursor\x12:\n" +
+	"\x06filter\x18\a \x01(\v2\".palisade.findings.v1.IssuesFilterR\x06filter\x12Q\n" +
+	"\vissue_types\x18\b \x03(\x0e2\x1f.palisade.findings.v1.IssueTypeB\x0f\xbaH\f\x92\x01\t\x10d\"\x05\x82\x01\x02\x10\x01R\n" +
+	"issueTypes\x12/\n" +
+	"\x13include_remediation\x18\t \x01(\bR\x12includeRemediation\x128\n" +
+	"\x18include_activity_history\x18\n" +
+	" \x01(\bR\x16includeActivityHistory\x12.\n" +
+	"\x13include_is_archived\x18\v \x01(\bR\x11includeIsArchived\x129\n" +
+	"\x19include_first_detected_at\x18\f \x01(\bR\x16includeFirstDetectedAt\x12D\n" +
+	"\x06format\x18\r \x01(\x0e2\".palisade.findings.v1.ExportFormatB\b\xbaH\x05\x82\x01\x02\x10\x01R\x06format\"<\n" +
+	"\x14ExportIssuesResponse\x12$\n" +
+	"\x0etask_token_jwt\x18\x01 \x01(\tR\ftaskTokenJwt\"\xb9\x04\n" +
+	"\x16ListIssueGroupsRequest\x12#\n" +
+	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12H\n" +
+	"\n" +
+	"issue_type\x18\x02 \x01(\x0e2\x1f.palisade.findings.v1.IssueTypeB\b\xbaH\x05\x82\x01\x02\x10\x01R\tissueType\x12B\n" +
+	"\bgroup_by\x18\x03 \x01(\x0e2\x1d.palisade.findings.v1.GroupByB\b\xbaH\x05\x82\x01\x02\x10\x01R\agroupBy\x12 \n" +
+	"\x05limit\x18\x04 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\xb8\x17(\x00R\x05limit\x12 \n" +
+	"\x06cursor\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80 R\x06cursor\x12:\n" +
+	"\x06filter\x18\x06 \x01(\v2\".palisade.findings.v1.IssuesFilterR\x06filter\x12C\n" +
+	"\asort_by\x18\a \x01(\x0e2\x1c.palisade.findings.v1.SortByB\f\xbaH\t\x82\x01\x06\x18\x00\x18\x01\x18\aR\x06sortBy\x12T\n" +
+	"\x0esort_direction\x18\b \x01(\x0e2#.palisade.findings.v1.SortDirectionB\b\xbaH\x05\x82\x01\x02\x10\x01R\rsortDirection\x12Q\n" +
+	"\vissue_types\x18\t \x03(\x0e2\x1f.palisade.findings.v1.IssueTypeB\x0f\xbaH\f\x92\x01\t\x10d\"\x05\x82\x01\x02\x10\x01R\n" +
+	"issueTypes\"\xed\x01\n" +
+	"\x17ListIssueGroupsResponse\x127\n" +
+	"\x06groups\x18\x01 \x03(\v2\x1f.palisade.findings.v1.RuleGroupR\x06groups\x12\x16\n" +
+	"\x06cursor\x18\x02 \x01(\tR\x06cursor\x12\x14\n" +
+	"\x05total\x18\x03 \x01(\x03R\x05total\x12\x18\n" +
+	"\afetched\x18\x04 \x01(\x03R\afetched\x12Q\n" +
+	"\x0eproject_groups\x18\x05 \x03(\v2\".palisade.findings.v1.ProjectGroupB\x06\x92\xb5\x18\x02\x10\x01R\rprojectGroups\"\xaf\x01\n" +
+	"\fProjectGroup\x12!\n" +
+	"\fissues_count\x18\x01 \x01(\x03R\vissuesCount\x12\x1d\n" +
+	"\n" +
+	"project_id\x18\x02 \x01(\x03R\tprojectId\x12!\n" +
+	"\fproject_name\x18\x03 \x01(\tR\vprojectName\x12:\n" +
+	"\bseverity\x18\x04 \x01(\x0e2\x1e.palisade.findings.v1.SeverityR\bseverity\"\x97\b\n" +
+	"\tRuleGroup\x12!\n" +
+	"\fissues_count\x18\x01 \x01(\x03R\vissuesCount\x12\x17\n" +
+	"\arule_id\x18\x02 \x01(\x03R\x06ruleId\x12 \n" +
+	"\frule_sha_sum\x18\x03 \x01(\tR\n" +
+	"ruleShaSum\x12M\n" +
+	"\x0frule_visibility\x18\x04 \x01(\x0e2$.palisade.findings.v1.RuleVisibilityR\x0eruleVisibility\x12@\n" +
+	"\trule_meta\x18\x05 \x01(\v2#.palisade.findings.v1.RuleGroupMetaR\bruleMeta\x12I\n" +
+	"\x13rule_last_change_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x10ruleLastChangeAt\x12-\n" +
+	"\x13rule_last_change_by\x18\a \x01(\tR\x10ruleLastChangeBy\x12\x1b\n" +
+	"\trule_path\x18\b \x01(\tR\brulePath\x12&\n" +
+	"\x0frule_source_uri\x18\t \x01(\tR\rruleSourceUri\x12J\n" +
+	"\x0frule_test_cases\x18\n" +
+	" \x03(\v2\".palisade.findings.v1.RuleTestCaseR\rruleTestCases\x12@\n" +
+	"\x0frule_definition\x18\v \x01(\v2\x17.google.protobuf.StructR\x0eruleDefinition\x120\n" +
+	"\x14rule_deployment_name\x18\f \x01(\tR\x12ruleDeploymentName\x12R\n" +
+	"\x12rule_superseded_by\x18\r \x03(\v2$.palisade.findings.v1.SupersededRuleR\x10ruleSupersededBy\x12V\n" +
+	"\x0fsast_attributes\x18\x0e \x01(\v2-.palisade.findings.v1.RuleGroupSastAttributesR\x0esastAttributes\x12S\n" +
+	"\x0esca_attributes\x18\x0f \x01(\v2,.palisade.findings.v1.RuleGroupScaAttributesR\rscaAttributes\x12_\n" +
+	"\x12secrets_attributes\x18\x10 \x01(\v20.palisade.findings.v1.RuleGroupSecretsAttributesR\x11secretsAttributes\x12:\n" +
+	"\bseverity\x18\x11 \x01(\x0e2\x1e.palisade.findings.v1.SeverityR\bseverity\"\x8a\x01\n" +
+	"\rRuleGroupMeta\x12\x16\n" +
+	"\x06author\x18\x01 \x01(\tR\x06author\x12(\n" +
+	"\x10author_photo_url\x18\x02 \x01(\tR\x0eauthorPhotoUrl\x127\n" +
+	"\x04rule\x18\x03 \x01(\v2#.palisade.findings.v1.RuleGroupRuleR\x04rule\"\x8a\x01\n" +
+	"\rRuleGroupRule\x12\x17\n" +
+	"\arule_id\x18\x01 \x01(\x03R\x06ruleId\x12&\n" +
+	"\x0frule_version_id\x18\x02 \x01(\tR\rruleVersionId\x128\n" +
+	"\x06origin\x18\x03 \x01(\x0e2 .palisade.findings.v1.RuleOriginR\x06origin\"B\n" +
+	"\fRuleTestCase\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\tR\x06target\x12\x1a\n" +
+	"\blanguage\x18\x02 \x01(\tR\blanguage\"\x19\n" +
+	"\x17RuleGroupSastAttributes\"[\n" +
+	"\x16RuleGroupScaAttributes\x12A\n" +
+	"\n" +
+	"epss_score\x18\x01 \x01(\v2\".palisade.findings.v1.ScaEpssScoreR\tepssScore\"\x1c\n" +
+	"\x1aRuleGroupSecretsAttributes\"\x95\x02\n" +
+	"\x15GetIssueCountsRequest\x12#\n" +
+	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12H\n" +
+	"\n" +
+	"issue_type\x18\x02 \x01(\x0e2\x1f.palisade.findings.v1.IssueTypeB\b\xbaH\x05\x82\x01\x02\x10\x01R\tissueType\x12:\n" +
+	"\x06filter\x18\x03 \x01(\v2\".palisade.findings.v1.IssuesFilterR\x06filter\x12Q\n" +
+	"\vissue_types\x18\x04 \x03(\x0e2\x1f.palisade.findings.v1.IssueTypeB\x0f\xbaH\f\x92\x01\t\x10d\"\x05\x82\x01\x02\x10\x01R\n" +
+	"issueTypes\"\x84\x04\n" +
+	"\x16GetIssueCountsResponse\x12\x12\n" +
+	"\x04open\x18\x01 \x01(\x03R\x04open\x12\x18\n" +
+	"\aignored\x18\x02 \x01(\x03R\aignored\x124\n" +
+	"\x16ignored_false_positive\x18\x03 \x01(\x03R\x14ignoredFalsePositive\x126\n" +
+	"\x17ignored_acceptable_risk\x18\x04 \x01(\x03R\x15ignoredAcceptableRisk\x12&\n" +
+	"\x0fignored_no_time\x18\x05 \x01(\x03R\rignoredNoTime\x127\n" +
+	"\x18ignored_no_triage_reason\x18\x06 \x01(\x03R\x15ignoredNoTriageReason\x12\x16\n" +
+	"\x06closed\x18\a \x01(\x03R\x06closed\x12\x1c\n" +
+	"\treviewing\x18\b \x01(\x03R\treviewing\x12\x16\n" +
+	"\x06fixing\x18\t \x01(\x03R\x06fixing\x123\n" +
+	"\x15provisionally_ignored\x18\n" +
+	" \x01(\x03R\x14provisionallyIgnored\x12+\n" +
+	"\x11ignored_duplicate\x18\v \x01(\x03R\x10ignoredDuplicate\x12!\n" +
+	"\fignored_code\x18\f \x01(\x03R\vignoredCode\x12\x1a\n" +
+	"\barchived\x18\r \x01(\x03R\barchived\"\x96\x02\n" +
+	"\x16GetIssueFiltersRequest\x12#\n" +
+	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12H\n" +
+	"\n" +
+	"issue_type\x18\x02 \x01(\x0e2\x1f.palisade.findings.v1.IssueTypeB\b\xbaH\x05\x82\x01\x02\x10\x01R\tissueType\x12:\n" +
+	"\x06filter\x18\x03 \x01(\v2\".palisade.findings.v1.IssuesFilterR\x06filter\x12Q\n" +
+	"\vissue_types\x18\x04 \x03(\x0e2\x1f.palisade.findings.v1.IssueTypeB\x0f\xbaH\f\x92\x01\t\x10d\"\x05\x82\x01\x02\x10\x01R\n" +
+	"issueTypes\"\xe7\x04\n" +
+	"\x17GetIssueFiltersResponse\x12\x1d\n" +
+	"\n" +
+	"repo_names\x18\x01 \x03(\tR\trepoNames\x12\x1b\n" +
+	"\trepo_tags\x18\x02 \x03(\tR\brepoTags\x12\x12\n" +
+	"\x04refs\x18\x03 \x03(\tR\x04refs\x12K\n" +
+	"\x0frepo_ref_groups\x18\x04 \x03(\v2#.palisade.findings.v1.IssueRefGroupR\rrepoRefGroups\x12#\n" +
+	"\rruleset_names\x18\x05 \x03(\tR\frulesetNames\x12\x1d\n" +
+	"\n" +
+	"rule_names\x18\x06 \x03(\tR\truleNames\x12\x1e\n" +
+	"\n" +
+	"categories\x18\a \x03(\tR\n" +
+	"categories\x12\x1d\n" +
+	"\n" +
+	"team_names\x18\b \x03(\tR\tteamNames\x12!\n" +
+	"\fsecret_types\x18\t \x03(\tR\vsecretTypes\x12:\n" +
+	"\x05rules\x18\n" +
+	" \x03(\v2$.palisade.findings.v1.RuleFilterItemR\x05rules\x12?\n" +
+	"\x05repos\x18\v \x03(\v2).palisade.findings.v1.IssueRepoFilterItemR\x05repos\x12<\n" +
+	"\x04tags\x18\f \x03(\v2(.palisade.findings.v1.IssueTagFilterItemR\x04tags\x128\n" +
+	"\x06facets\x18\r \x03(\v2 .palisade.findings.v1.IssueFacetR\x06facets\x12\x14\n" +
+	"\x05total\x18\x0e \x01(\x03R\x05total\"\x9b\x01\n" +
+	"\rIssueRefGroup\x12\x1b\n" +
+	"\trepo_name\x18\x01 \x01(\tR\brepoName\x12E\n" +
+	"\trepo_refs\x18\x02 \x03(\v2(.palisade.findings.v1.IssueRefFilterItemR\brepoRefs\x12&\n" +
+	"\x0fhas_primary_ref\x18\x03 \x01(\bR\rhasPrimaryRef\"^\n" +
+	"\x12IssueRefFilterItem\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x19\n" +
+	"\bref_name\x18\x02 \x01(\tR\arefName\x12\x1d\n" +
+	"\n" +
+	"is_primary\x18\x03 \x01(\bR\tisPrimary\"h\n" +
+	"\x0eRuleFilterItem\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x17\n" +
+	"\asca_cve\x18\x03 \x01(\tR\x06scaCve\x12\x19\n" +
+	"\bsca_ghsa\x18\x04 \x01(\tR\ascaGhsa\"9\n" +
+	"\x13IssueRepoFilterItem\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"8\n" +
+	"\x12IssueTagFilterItem\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"a\n" +
+	"\n" +
+	"IssueFacet\x12\x14\n" +
+	"\x05field\x18\x01 \x01(\tR\x05field\x12=\n" +
+	"\x06values\x18\x02 \x03(\v2%.palisade.findings.v1.IssueFacetValueR\x06values\"M\n" +
+	"\x0fIssueFacetValue\x12\x14\n" +
+	"\x05value\x18\x01 \x01(\tR\x05value\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\x03R\x02id\x12\x14\n" +
+	"\x05count\x18\x03 \x01(\x03R\x05count\"]\n" +
+	"\x1bGetIssueCodeSnippetsRequest\x12#\n" +
+	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12\x19\n" +
+	"\bissue_id\x18\x02 \x01(\x03R\aissueId\"k\n" +
+	"\x1cGetIssueCodeSnippetsResponse\x12K\n" +
+	"\rcode_snippets\x18\x01 \x03(\v2&.palisade.findings.v1.IssueCodeSnippetR\fcodeSnippets\"\xd4\x03\n" +
+	"\x17BulkUpdateIssuesRequest\x12#\n" +
+	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12H\n" +
+	"\n" +
+	"issue_type\x18\x02 \x01(\x0e2\x1f.palisade.findings.v1.IssueTypeB\b\xbaH\x05\x82\x01\x02\x10\x01R\tissueType\x12:\n" +
+	"\x06filter\x18\x03 \x01(\v2\".palisade.findings.v1.IssuesFilterR\x06filter\x12I\n" +
+	"\x06params\x18\x04 \x01(\v2).palisade.findings.v1.UpdateFindingParamsB\x06\xbaH\x03\xc8\x01\x01R\x06params\x12Q\n" +
+	"\vissue_types\x18\x05 \x03(\x0e2\x1f.palisade.findings.v1.IssueTypeB\x0f\xbaH\f\x92\x01\t\x10d\"\x05\x82\x01\x02\x10\x01R\n" +
+	"issueTypes\x12-\n" +
+	"\rpreview_token\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\x80 R\fpreviewToken\x12A\n" +
+	"\x04seen\x18\a \x03(\v2\".palisade.findings.v1.SeenDecisionB\t\xbaH\x06\x92\x01\x03\x10\xb8\x17R\x04seen\"\x83\x02\n" +
+	"\fSeenDecision\x12\"\n" +
+	"\bissue_id\x18\x01 \x01(\x03B\a\xbaH\x04\"\x02 \x00R\aissueId\x12W\n" +
+	"\ftriage_state\x18\x02 \x01(\x0e2(.palisade.findings.v1.FindingTriageStateB\n" +
+	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\vtriageState\x12X\n" +
+	"\rtriage_reason\x18\x03 \x01(\x0e2).palisade.findings.v1.FindingTriageReasonB\b\xbaH\x05\x82\x01\x02\x10\x01R\ftriageReason\x12\x1c\n" +
+	"\x04note\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\xb8\x17R\x04note\"\xf8\x01\n" +
+	"\x13UpdateFindingParams\x12Y\n" +
+	"\ftriage_state\x18\x01 \x01(\x0e2(.palisade.findings.v1.FindingTriageStateB\f\xbaH\t\x82\x01\x06\x10\x01 \x01 \x04R\vtriageState\x12Z\n" +
+	"\rtriage_reason\x18\x02 \x01(\x0e2).palisade.findings.v1.FindingTriageReasonB\n" +
+	"\xbaH\a\x82\x01\x04\x10\x01 \x05R\ftriageReason\x12!\n" +
+	"\x04note\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\xb8\x17H\x00R\x04note\x88\x01\x01B\a\n" +
+	"\x05_note\"\xf3\x02\n" +
+	"\x18BulkUpdateIssuesResponse\x12,\n" +
+	"\x12issue_parent_count\x18\x01 \x01(\x05R\x10issueParentCount\x12\x1f\n" +
+	"\vissue_count\x18\x02 \x01(\x05R\n" +
+	"issueCount\x12#\n" +
+	"\rupdated_count\x18\x03 \x01(\x05R\fupdatedCount\x12$\n" +
+	"\vnum_ignored\x18\x04 \x01(\x05H\x00R\n" +
+	"numIgnored\x88\x01\x01\x12=\n" +
+	"\x18num_exceptions_requested\x18\x05 \x01(\x05H\x01R\x16numExceptionsRequested\x88\x01\x01\x12$\n" +
+	"\vnum_skipped\x18\x06 \x01(\x05H\x02R\n" +
+	"numSkipped\x88\x01\x01\x12\x1b\n" +
+	"\tchange_id\x18\a \x01(\x03R\bchangeIdB\x0e\n" +
+	"\f_num_ignoredB\x1b\n" +
+	"\x19_num_exceptions_requestedB\x0e\n" +
+	"\f_num_skipped\"\xd5!\n" +
 	"\fIssuesFilter\x12\x1b\n" +
 	"\x03ids\x18\x01 \x03(\x03B\t\xbaH\x06\x92\x01\x03\x10\xb8\x17R\x03ids\x120\n" +
 	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
@@ -1365,12 +4419,16 @@ const file_palisade_findings_v1_issues_proto_rawDesc = "" +
 	"timeFilter\x12)\n" +
 	"\x10include_ticketed\x18% \x01(\bR\x0fincludeTicketed\x12S\n" +
 	"\fbacklog_type\x18& \x01(\x0e2&.palisade.findings.v1.IssueBacklogTypeB\b\xbaH\x05\x82\x01\x02\x10\x01R\vbacklogType\x12V\n" +
-	"\rsca_rule_kind\x18' \x03(\x0e2!.palisade.findings.v1.ScaRuleKindB\x0f\xbaH\f\x92\x01\t\x10d\"\x05\x82\x01\x02\x10\x01R\vscaRuleKind\x12R\n" +
-	"\x1bai_memory_will_flip_verdict\x18( \x01(\tB\x14\xbaH\x11r\x0f2\r^[0-9]{0,18}$R\x17aiMemoryWillFlipVerdict\x12F\n" +
-	"\x14ai_memory_referenced\x18) \x01(\tB\x14\xbaH\x11r\x0f2\r^[0-9]{0,18}$R\x12aiMemoryReferenced\x12;\n" +
-	"\x1ainclude_ai_memory_rendered\x18* \x01(\bR\x17includeAiMemoryRendered\x12B\n" +
-	"\x12ai_memory_rendered\x18+ \x01(\tB\x14\xbaH\x11r\x0f2\r^[0-9]{0,18}$R\x10aiMemoryRendered\x12A\n" +
-	"\x12memory_id_in_scope\x18, \x01(\tB\x14\xbaH\x11r\x0f2\r^[0-9]{0,18}$R\x0fmemoryIdInScope\x12T\n" +
+	"\rsca_rule_kind\x18' \x03(\x0e2!.palisade.findings.v1.ScaRuleKindB\x0f\xbaH\f\x92\x01\t\x10d\"\x05\x82\x01\x02\x10\x01R\vscaRuleKind\x12\x96\x01\n" +
+	"\x1bai_memory_will_flip_verdict\x18( \x01(\tBX\xbaHU\xba\x01R\n" +
+	"\tmemory_id\x12&must be the id of a memory, such as 12\x1a\x1dthis.matches('^[0-9]{0,18}$')R\x17aiMemoryWillFlipVerdict\x12\x8a\x01\n" +
+	"\x14ai_memory_referenced\x18) \x01(\tBX\xbaHU\xba\x01R\n" +
+	"\tmemory_id\x12&must be the id of a memory, such as 12\x1a\x1dthis.matches('^[0-9]{0,18}$')R\x12aiMemoryReferenced\x12;\n" +
+	"\x1ainclude_ai_memory_rendered\x18* \x01(\bR\x17includeAiMemoryRendered\x12\x86\x01\n" +
+	"\x12ai_memory_rendered\x18+ \x01(\tBX\xbaHU\xba\x01R\n" +
+	"\tmemory_id\x12&must be the id of a memory, such as 12\x1a\x1dthis.matches('^[0-9]{0,18}$')R\x10aiMemoryRendered\x12\x85\x01\n" +
+	"\x12memory_id_in_scope\x18, \x01(\tBX\xbaHU\xba\x01R\n" +
+	"\tmemory_id\x12&must be the id of a memory, such as 12\x1a\x1dthis.matches('^[0-9]{0,18}$')R\x0fmemoryIdInScope\x12T\n" +
 	"\x0erelative_since\x18- \x01(\x0e2#.palisade.findings.v1.RelativeSinceB\b\xbaH\x05\x82\x01\x02\x10\x01R\rrelativeSince\x12}\n" +
 	"\x1erepository_deployment_statuses\x18. \x03(\x0e2&.palisade.findings.v1.DeploymentStatusB\x0f\xbaH\f\x92\x01\t\x10d\"\x05\x82\x01\x02\x10\x01R\x1crepositoryDeploymentStatuses\x12d\n" +
 	"\x10upgrade_guidance\x18/ \x03(\x0e2(.palisade.findings.v1.BreakingChangeTypeB\x0f\xbaH\f\x92\x01\t\x10d\"\x05\x82\x01\x02\x10\x01R\x0fupgradeGuidance\x12u\n" +
@@ -1385,7 +4443,19 @@ const file_palisade_findings_v1_issues_proto_rawDesc = "" +
 	"file_paths\x186 \x03(\tB\x10\xbaH\r\x92\x01\n" +
 	"\x10\xe8\a\"\x05r\x03\x18\xe8\aR\tfilePaths\x12)\n" +
 	"\x10include_archived\x187 \x01(\bR\x0fincludeArchived\x126\n" +
-	"\x18has_in_flight_autofix_pr\x188 \x01(\bR\x14hasInFlightAutofixPrB\xdb\x01\n" +
+	"\x18has_in_flight_autofix_pr\x188 \x01(\bR\x14hasInFlightAutofixPr\x12(\n" +
+	"\rknown_exploit\x189 \x01(\bH\x00R\fknownExploit\x88\x01\x01B\x10\n" +
+	"\x0e_known_exploit2\xad\f\n" +
+	"\rIssuesService\x12\xe7\x01\n" +
+	"\bGetIssue\x12%.palisade.findings.v1.GetIssueRequest\x1a\x1b.palisade.findings.v1.Issue\"\x96\x01\x8a\xb5\x18\b\b\x03\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02\x83\x01ZD\x12B/api/findings/v1/deployments/{deployment_slug}/findings/{issue_id}\x12;/api/agent/deployments/{deployment_id}/issues/v2/{issue_id}\x12\xa5\x01\n" +
+	"\n" +
+	"ListIssues\x12'.palisade.findings.v1.ListIssuesRequest\x1a(.palisade.findings.v1.ListIssuesResponse\"D\x8a\xb5\x18\b\b\x03\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x022:\x01*\"-/api/agent/deployments/{deployment_id}/issues\x12\xbb\x01\n" +
+	"\x0fListIssueGroups\x12,.palisade.findings.v1.ListIssueGroupsRequest\x1a-.palisade.findings.v1.ListIssueGroupsResponse\"K\x8a\xb5\x18\b\b\x03\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x029:\x01*\"4/api/agent/deployments/{deployment_id}/issues/search\x12\xb7\x01\n" +
+	"\x0eGetIssueCounts\x12+.palisade.findings.v1.GetIssueCountsRequest\x1a,.palisade.findings.v1.GetIssueCountsResponse\"J\x8a\xb5\x18\b\b\x03\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x028:\x01*\"3/api/agent/deployments/{deployment_id}/issue_counts\x12\xbb\x01\n" +
+	"\x0fGetIssueFilters\x12,.palisade.findings.v1.GetIssueFiltersRequest\x1a-.palisade.findings.v1.GetIssueFiltersResponse\"K\x8a\xb5\x18\b\b\x03\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x029:\x01*\"4/api/agent/deployments/{deployment_id}/issue_filters\x12\xdc\x01\n" +
+	"\x14GetIssueCodeSnippets\x121.palisade.findings.v1.GetIssueCodeSnippetsRequest\x1a2.palisade.findings.v1.GetIssueCodeSnippetsResponse\"]\x8a\xb5\x18\b\b\x03\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02K\x12I/api/agent/deployments/{deployment_id}/issues/v2/{issue_id}/code-snippets\x12\xbc\x01\n" +
+	"\x10BulkUpdateIssues\x12-.palisade.findings.v1.BulkUpdateIssuesRequest\x1a..palisade.findings.v1.BulkUpdateIssuesResponse\"I\x8a\xb5\x18\b\b\x04\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x027:\x01*22/api/agent/deployments/{deployment_id}/findings/v2\x12\xb5\x01\n" +
+	"\fExportIssues\x12).palisade.findings.v1.ExportIssuesRequest\x1a*.palisade.findings.v1.ExportIssuesResponse\"N\x8a\xb5\x18\v\b\x03\x12\x02\x01\x02\x18\x01 \xca\x01\x82\xd3\xe4\x93\x029:\x01*\"4/api/agent/deployments/{deployment_id}/issues/exportB\xdb\x01\n" +
 	"\x18com.palisade.findings.v1B\vIssuesProtoP\x01Z@github.com/palisade/palisade/gen/palisade/findings/v1;findingsv1\xa2\x02\x03PFX\xaa\x02\x14Palisade.Findings.V1\xca\x02\x14Palisade\\Findings\\V1\xe2\x02 Palisade\\Findings\\V1\\GPBMetadata\xea\x02\x16Palisade::Findings::V1b\x06proto3"
 
 var (
@@ -1400,120 +4470,241 @@ func file_palisade_findings_v1_issues_proto_rawDescGZIP() []byte {
 	return file_palisade_findings_v1_issues_proto_rawDescData
 }
 
-var file_palisade_findings_v1_issues_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_palisade_findings_v1_issues_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_palisade_findings_v1_issues_proto_goTypes = []any{
-	(*Issue)(nil),                        // 0: palisade.findings.v1.Issue
-	(*IssuesFilter)(nil),                 // 1: palisade.findings.v1.IssuesFilter
-	(*timestamppb.Timestamp)(nil),        // 2: google.protobuf.Timestamp
-	(IssueStatus)(0),                     // 3: palisade.findings.v1.IssueStatus
-	(*IssueRepository)(nil),              // 4: palisade.findings.v1.IssueRepository
-	(*IssueScan)(nil),                    // 5: palisade.findings.v1.IssueScan
-	(FindingTriageState)(0),              // 6: palisade.findings.v1.FindingTriageState
-	(FindingTriageReason)(0),             // 7: palisade.findings.v1.FindingTriageReason
-	(AggregateIssueState)(0),             // 8: palisade.findings.v1.AggregateIssueState
-	(*SecretsExternalTicket)(nil),        // 9: palisade.findings.v1.SecretsExternalTicket
-	(*IssueAutotriage)(nil),              // 10: palisade.findings.v1.IssueAutotriage
-	(*SensitivityTags)(nil),              // 11: palisade.findings.v1.SensitivityTags
-	(*IssueDataflowTrace)(nil),           // 12: palisade.findings.v1.IssueDataflowTrace
-	(*IssueActivityHistoryEvent)(nil),    // 13: palisade.findings.v1.IssueActivityHistoryEvent
-	(*IssueRelatedIssue)(nil),            // 14: palisade.findings.v1.IssueRelatedIssue
-	(*Remediation)(nil),                  // 15: palisade.findings.v1.Remediation
-	(Severity)(0),                        // 16: palisade.findings.v1.Severity
-	(Confidence)(0),                      // 17: palisade.findings.v1.Confidence
-	(RuleOrigin)(0),                      // 18: palisade.findings.v1.RuleOrigin
-	(*SupersededRule)(nil),               // 19: palisade.findings.v1.SupersededRule
-	(IssueType)(0),                       // 20: palisade.findings.v1.IssueType
-	(*TicketAttempt)(nil),                // 21: palisade.findings.v1.TicketAttempt
-	(*IssueSastAttributes)(nil),          // 22: palisade.findings.v1.IssueSastAttributes
-	(*IssueScaAttributes)(nil),           // 23: palisade.findings.v1.IssueScaAttributes
-	(*IssueSecretsAttributes)(nil),       // 24: palisade.findings.v1.IssueSecretsAttributes
-	(*Codeowner)(nil),                    // 25: palisade.findings.v1.Codeowner
-	(*IssueCodeSnippet)(nil),             // 26: palisade.findings.v1.IssueCodeSnippet
-	(*RuleExplanation)(nil),              // 27: palisade.findings.v1.RuleExplanation
-	(*ExploitCondition)(nil),             // 28: palisade.findings.v1.ExploitCondition
-	(*IssueExceptionRequestSummary)(nil), // 29: palisade.findings.v1.IssueExceptionRequestSummary
-	(TriagePermission)(0),                // 30: palisade.findings.v1.TriagePermission
-	(Verdict)(0),                         // 31: palisade.findings.v1.Verdict
-	(IssueTab)(0),                        // 32: palisade.findings.v1.IssueTab
-	(Mode)(0),                            // 33: palisade.findings.v1.Mode
-	(Source)(0),                          // 34: palisade.findings.v1.Source
-	(Reachability)(0),                    // 35: palisade.findings.v1.Reachability
-	(ValidationState)(0),                 // 36: palisade.findings.v1.ValidationState
-	(RepositoryVisibility)(0),            // 37: palisade.findings.v1.RepositoryVisibility
-	(EpssProbability)(0),                 // 38: palisade.findings.v1.EpssProbability
-	(TimeFilter)(0),                      // 39: palisade.findings.v1.TimeFilter
-	(IssueBacklogType)(0),                // 40: palisade.findings.v1.IssueBacklogType
-	(ScaRuleKind)(0),                     // 41: palisade.findings.v1.ScaRuleKind
-	(RelativeSince)(0),                   // 42: palisade.findings.v1.RelativeSince
-	(DeploymentStatus)(0),                // 43: palisade.findings.v1.DeploymentStatus
-	(BreakingChangeType)(0),              // 44: palisade.findings.v1.BreakingChangeType
-	(PublicExposure)(0),                  // 45: palisade.findings.v1.PublicExposure
-	(ClickToFixPrState)(0),               // 46: palisade.findings.v1.ClickToFixPrState
-	(UpgradeGuidanceSelection)(0),        // 47: palisade.findings.v1.UpgradeGuidanceSelection
+	(*GetIssueRequest)(nil),              // 0: palisade.findings.v1.GetIssueRequest
+	(*Issue)(nil),                        // 1: palisade.findings.v1.Issue
+	(*ListIssuesRequest)(nil),            // 2: palisade.findings.v1.ListIssuesRequest
+	(*ListIssuesResponse)(nil),           // 3: palisade.findings.v1.ListIssuesResponse
+	(*IssueSummary)(nil),                 // 4: palisade.findings.v1.IssueSummary
+	(*IssueReviewComment)(nil),           // 5: palisade.findings.v1.IssueReviewComment
+	(*ExportIssuesRequest)(nil),          // 6: palisade.findings.v1.ExportIssuesRequest
+	(*ExportIssuesResponse)(nil),         // 7: palisade.findings.v1.ExportIssuesResponse
+	(*ListIssueGroupsRequest)(nil),       // 8: palisade.findings.v1.ListIssueGroupsRequest
+	(*ListIssueGroupsResponse)(nil),      // 9: palisade.findings.v1.ListIssueGroupsResponse
+	(*ProjectGroup)(nil),                 // 10: palisade.findings.v1.ProjectGroup
+	(*RuleGroup)(nil),                    // 11: palisade.findings.v1.RuleGroup
+	(*RuleGroupMeta)(nil),                // 12: palisade.findings.v1.RuleGroupMeta
+	(*RuleGroupRule)(nil),                // 13: palisade.findings.v1.RuleGroupRule
+	(*RuleTestCase)(nil),                 // 14: palisade.findings.v1.RuleTestCase
+	(*RuleGroupSastAttributes)(nil),      // 15: palisade.findings.v1.RuleGroupSastAttributes
+	(*RuleGroupScaAttributes)(nil),       // 16: palisade.findings.v1.RuleGroupScaAttributes
+	(*RuleGroupSecretsAttributes)(nil),   // 17: palisade.findings.v1.RuleGroupSecretsAttributes
+	(*GetIssueCountsRequest)(nil),        // 18: palisade.findings.v1.GetIssueCountsRequest
+	(*GetIssueCountsResponse)(nil),       // 19: palisade.findings.v1.GetIssueCountsResponse
+	(*GetIssueFiltersRequest)(nil),       // 20: palisade.findings.v1.GetIssueFiltersRequest
+	(*GetIssueFiltersResponse)(nil),      // 21: palisade.findings.v1.GetIssueFiltersResponse
+	(*IssueRefGroup)(nil),                // 22: palisade.findings.v1.IssueRefGroup
+	(*IssueRefFilterItem)(nil),           // 23: palisade.findings.v1.IssueRefFilterItem
+	(*RuleFilterItem)(nil),               // 24: palisade.findings.v1.RuleFilterItem
+	(*IssueRepoFilterItem)(nil),          // 25: palisade.findings.v1.IssueRepoFilterItem
+	(*IssueTagFilterItem)(nil),           // 26: palisade.findings.v1.IssueTagFilterItem
+	(*IssueFacet)(nil),                   // 27: palisade.findings.v1.IssueFacet
+	(*IssueFacetValue)(nil),              // 28: palisade.findings.v1.IssueFacetValue
+	(*GetIssueCodeSnippetsRequest)(nil),  // 29: palisade.findings.v1.GetIssueCodeSnippetsRequest
+	(*GetIssueCodeSnippetsResponse)(nil), // 30: palisade.findings.v1.GetIssueCodeSnippetsResponse
+	(*BulkUpdateIssuesRequest)(nil),      // 31: palisade.findings.v1.BulkUpdateIssuesRequest
+	(*SeenDecision)(nil),                 // 32: palisade.findings.v1.SeenDecision
+	(*UpdateFindingParams)(nil),          // 33: palisade.findings.v1.UpdateFindingParams
+	(*BulkUpdateIssuesResponse)(nil),     // 34: palisade.findings.v1.BulkUpdateIssuesResponse
+	(*IssuesFilter)(nil),                 // 35: palisade.findings.v1.IssuesFilter
+	(*timestamppb.Timestamp)(nil),        // 36: google.protobuf.Timestamp
+	(IssueStatus)(0),                     // 37: palisade.findings.v1.IssueStatus
+	(*IssueRepository)(nil),              // 38: palisade.findings.v1.IssueRepository
+	(*IssueScan)(nil),                    // 39: palisade.findings.v1.IssueScan
+	(FindingTriageState)(0),              // 40: palisade.findings.v1.FindingTriageState
+	(FindingTriageReason)(0),             // 41: palisade.findings.v1.FindingTriageReason
+	(AggregateIssueState)(0),             // 42: palisade.findings.v1.AggregateIssueState
+	(*SecretsExternalTicket)(nil),        // 43: palisade.findings.v1.SecretsExternalTicket
+	(*IssueAutotriage)(nil),              // 44: palisade.findings.v1.IssueAutotriage
+	(*SensitivityTags)(nil),              // 45: palisade.findings.v1.SensitivityTags
+	(*IssueDataflowTrace)(nil),           // 46: palisade.findings.v1.IssueDataflowTrace
+	(*IssueActivityHistoryEvent)(nil),    // 47: palisade.findings.v1.IssueActivityHistoryEvent
+	(*IssueRelatedIssue)(nil),            // 48: palisade.findings.v1.IssueRelatedIssue
+	(*Remediation)(nil),                  // 49: palisade.findings.v1.Remediation
+	(Severity)(0),                        // 50: palisade.findings.v1.Severity
+	(Confidence)(0),                      // 51: palisade.findings.v1.Confidence
+	(RuleOrigin)(0),                      // 52: palisade.findings.v1.RuleOrigin
+	(*SupersededRule)(nil),               // 53: palisade.findings.v1.SupersededRule
+	(IssueType)(0),                       // 54: palisade.findings.v1.IssueType
+	(*TicketAttempt)(nil),                // 55: palisade.findings.v1.TicketAttempt
+	(*IssueSastAttributes)(nil),          // 56: palisade.findings.v1.IssueSastAttributes
+	(*IssueScaAttributes)(nil),           // 57: palisade.findings.v1.IssueScaAttributes
+	(*IssueSecretsAttributes)(nil),       // 58: palisade.findings.v1.IssueSecretsAttributes
+	(*Codeowner)(nil),                    // 59: palisade.findings.v1.Codeowner
+	(*IssueCodeSnippet)(nil),             // 60: palisade.findings.v1.IssueCodeSnippet
+	(*RuleExplanation)(nil),              // 61: palisade.findings.v1.RuleExplanation
+	(*ExploitCondition)(nil),             // 62: palisade.findings.v1.ExploitCondition
+	(*IssueExceptionRequestSummary)(nil), // 63: palisade.findings.v1.IssueExceptionRequestSummary
+	(TriagePermission)(0),                // 64: palisade.findings.v1.TriagePermission
+	(*FindingContext)(nil),               // 65: palisade.findings.v1.FindingContext
+	(*IssueFailure)(nil),                 // 66: palisade.findings.v1.IssueFailure
+	(SortBy)(0),                          // 67: palisade.findings.v1.SortBy
+	(SortDirection)(0),                   // 68: palisade.findings.v1.SortDirection
+	(ExportFormat)(0),                    // 69: palisade.findings.v1.ExportFormat
+	(GroupBy)(0),                         // 70: palisade.findings.v1.GroupBy
+	(RuleVisibility)(0),                  // 71: palisade.findings.v1.RuleVisibility
+	(*structpb.Struct)(nil),              // 72: google.protobuf.Struct
+	(*ScaEpssScore)(nil),                 // 73: palisade.findings.v1.ScaEpssScore
+	(Verdict)(0),                         // 74: palisade.findings.v1.Verdict
+	(IssueTab)(0),                        // 75: palisade.findings.v1.IssueTab
+	(Mode)(0),                            // 76: palisade.findings.v1.Mode
+	(Source)(0),                          // 77: palisade.findings.v1.Source
+	(Reachability)(0),                    // 78: palisade.findings.v1.Reachability
+	(ValidationState)(0),                 // 79: palisade.findings.v1.ValidationState
+	(RepositoryVisibility)(0),            // 80: palisade.findings.v1.RepositoryVisibility
+	(EpssProbability)(0),                 // 81: palisade.findings.v1.EpssProbability
+	(TimeFilter)(0),                      // 82: palisade.findings.v1.TimeFilter
+	(IssueBacklogType)(0),                // 83: palisade.findings.v1.IssueBacklogType
+	(ScaRuleKind)(0),                     // 84: palisade.findings.v1.ScaRuleKind
+	(RelativeSince)(0),                   // 85: palisade.findings.v1.RelativeSince
+	(DeploymentStatus)(0),                // 86: palisade.findings.v1.DeploymentStatus
+	(BreakingChangeType)(0),              // 87: palisade.findings.v1.BreakingChangeType
+	(PublicExposure)(0),                  // 88: palisade.findings.v1.PublicExposure
+	(ClickToFixPrState)(0),               // 89: palisade.findings.v1.ClickToFixPrState
+	(UpgradeGuidanceSelection)(0),        // 90: palisade.findings.v1.UpgradeGuidanceSelection
 }
 var file_palisade_findings_v1_issues_proto_depIdxs = []int32{
-	2,  // 0: palisade.findings.v1.Issue.created_at:type_name -> google.protobuf.Timestamp
-	3,  // 1: palisade.findings.v1.Issue.status:type_name -> palisade.findings.v1.IssueStatus
-	4,  // 2: palisade.findings.v1.Issue.repository:type_name -> palisade.findings.v1.IssueRepository
-	5,  // 3: palisade.findings.v1.Issue.first_seen_scan:type_name -> palisade.findings.v1.IssueScan
-	6,  // 4: palisade.findings.v1.Issue.triage_state:type_name -> palisade.findings.v1.FindingTriageState
-	7,  // 5: palisade.findings.v1.Issue.triage_reason:type_name -> palisade.findings.v1.FindingTriageReason
-	2,  // 6: palisade.findings.v1.Issue.relevant_since:type_name -> google.protobuf.Timestamp
-	8,  // 7: palisade.findings.v1.Issue.aggregate_state:type_name -> palisade.findings.v1.AggregateIssueState
-	9,  // 8: palisade.findings.v1.Issue.external_ticket:type_name -> palisade.findings.v1.SecretsExternalTicket
-	10, // 9: palisade.findings.v1.Issue.autotriage:type_name -> palisade.findings.v1.IssueAutotriage
-	11, // 10: palisade.findings.v1.Issue.ai_tags:type_name -> palisade.findings.v1.SensitivityTags
-	12, // 11: palisade.findings.v1.Issue.dataflow_trace:type_name -> palisade.findings.v1.IssueDataflowTrace
-	13, // 12: palisade.findings.v1.Issue.activity_history:type_name -> palisade.findings.v1.IssueActivityHistoryEvent
-	14, // 13: palisade.findings.v1.Issue.related_issues:type_name -> palisade.findings.v1.IssueRelatedIssue
-	15, // 14: palisade.findings.v1.Issue.remediation:type_name -> palisade.findings.v1.Remediation
-	5,  // 15: palisade.findings.v1.Issue.last_seen_scan:type_name -> palisade.findings.v1.IssueScan
-	16, // 16: palisade.findings.v1.Issue.severity:type_name -> palisade.findings.v1.Severity
-	17, // 17: palisade.findings.v1.Issue.confidence:type_name -> palisade.findings.v1.Confidence
-	18, // 18: palisade.findings.v1.Issue.rule_origin:type_name -> palisade.findings.v1.RuleOrigin
-	19, // 19: palisade.findings.v1.Issue.rule_superseded_by:type_name -> palisade.findings.v1.SupersededRule
-	20, // 20: palisade.findings.v1.Issue.issue_type:type_name -> palisade.findings.v1.IssueType
-	21, // 21: palisade.findings.v1.Issue.ticket_attempts:type_name -> palisade.findings.v1.TicketAttempt
-	22, // 22: palisade.findings.v1.Issue.sast_attributes:type_name -> palisade.findings.v1.IssueSastAttributes
-	23, // 23: palisade.findings.v1.Issue.sca_attributes:type_name -> palisade.findings.v1.IssueScaAttributes
-	24, // 24: palisade.findings.v1.Issue.secrets_attributes:type_name -> palisade.findings.v1.IssueSecretsAttributes
-	25, // 25: palisade.findings.v1.Issue.codeowners:type_name -> palisade.findings.v1.Codeowner
-	26, // 26: palisade.findings.v1.Issue.code_snippets:type_name -> palisade.findings.v1.IssueCodeSnippet
-	27, // 27: palisade.findings.v1.Issue.rule_explanation:type_name -> palisade.findings.v1.RuleExplanation
-	28, // 28: palisade.findings.v1.Issue.ai_exploit_conditions:type_name -> palisade.findings.v1.ExploitCondition
-	29, // 29: palisade.findings.v1.Issue.exception_request:type_name -> palisade.findings.v1.IssueExceptionRequestSummary
-	30, // 30: palisade.findings.v1.Issue.triage_permission:type_name -> palisade.findings.v1.TriagePermission
-	2,  // 31: palisade.findings.v1.Issue.first_detected_at:type_name -> google.protobuf.Timestamp
-	2,  // 32: palisade.findings.v1.IssuesFilter.since:type_name -> google.protobuf.Timestamp
-	2,  // 33: palisade.findings.v1.IssuesFilter.until:type_name -> google.protobuf.Timestamp
-	31, // 34: palisade.findings.v1.IssuesFilter.ai_verdicts:type_name -> palisade.findings.v1.Verdict
-	3,  // 35: palisade.findings.v1.IssuesFilter.status:type_name -> palisade.findings.v1.IssueStatus
-	32, // 36: palisade.findings.v1.IssuesFilter.tab:type_name -> palisade.findings.v1.IssueTab
-	33, // 37: palisade.findings.v1.IssuesFilter.actions:type_name -> palisade.findings.v1.Mode
-	17, // 38: palisade.findings.v1.IssuesFilter.confidences:type_name -> palisade.findings.v1.Confidence
-	16, // 39: palisade.findings.v1.IssuesFilter.severities:type_name -> palisade.findings.v1.Severity
-	34, // 40: palisade.findings.v1.IssuesFilter.source:type_name -> palisade.findings.v1.Source
-	35, // 41: palisade.findings.v1.IssuesFilter.reachabilities:type_name -> palisade.findings.v1.Reachability
-	36, // 42: palisade.findings.v1.IssuesFilter.validation_states:type_name -> palisade.findings.v1.ValidationState
-	37, // 43: palisade.findings.v1.IssuesFilter.repo_visibilities:type_name -> palisade.findings.v1.RepositoryVisibility
-	38, // 44: palisade.findings.v1.IssuesFilter.epss_probabilities:type_name -> palisade.findings.v1.EpssProbability
-	7,  // 45: palisade.findings.v1.IssuesFilter.triage_reasons:type_name -> palisade.findings.v1.FindingTriageReason
-	39, // 46: palisade.findings.v1.IssuesFilter.time_filter:type_name -> palisade.findings.v1.TimeFilter
-	40, // 47: palisade.findings.v1.IssuesFilter.backlog_type:type_name -> palisade.findings.v1.IssueBacklogType
-	41, // 48: palisade.findings.v1.IssuesFilter.sca_rule_kind:type_name -> palisade.findings.v1.ScaRuleKind
-	42, // 49: palisade.findings.v1.IssuesFilter.relative_since:type_name -> palisade.findings.v1.RelativeSince
-	43, // 50: palisade.findings.v1.IssuesFilter.repository_deployment_statuses:type_name -> palisade.findings.v1.DeploymentStatus
-	44, // 51: palisade.findings.v1.IssuesFilter.upgrade_guidance:type_name -> palisade.findings.v1.BreakingChangeType
-	45, // 52: palisade.findings.v1.IssuesFilter.repository_public_exposures:type_name -> palisade.findings.v1.PublicExposure
-	46, // 53: palisade.findings.v1.IssuesFilter.click_to_fix_pr_states:type_name -> palisade.findings.v1.ClickToFixPrState
-	8,  // 54: palisade.findings.v1.IssuesFilter.aggregate_issue_states:type_name -> palisade.findings.v1.AggregateIssueState
-	47, // 55: palisade.findings.v1.IssuesFilter.upgrade_guidance_filters:type_name -> palisade.findings.v1.UpgradeGuidanceSelection
-	20, // 56: palisade.findings.v1.IssuesFilter.filter_issue_types:type_name -> palisade.findings.v1.IssueType
-	57, // [57:57] is the sub-list for method output_type
-	57, // [57:57] is the sub-list for method input_type
-	57, // [57:57] is the sub-list for extension type_name
-	57, // [57:57] is the sub-list for extension extendee
-	0,  // [0:57] is the sub-list for field type_name
+	36,  // 0: palisade.findings.v1.Issue.created_at:type_name -> google.protobuf.Timestamp
+	37,  // 1: palisade.findings.v1.Issue.status:type_name -> palisade.findings.v1.IssueStatus
+	38,  // 2: palisade.findings.v1.Issue.repository:type_name -> palisade.findings.v1.IssueRepository
+	39,  // 3: palisade.findings.v1.Issue.first_seen_scan:type_name -> palisade.findings.v1.IssueScan
+	40,  // 4: palisade.findings.v1.Issue.triage_state:type_name -> palisade.findings.v1.FindingTriageState
+	41,  // 5: palisade.findings.v1.Issue.triage_reason:type_name -> palisade.findings.v1.FindingTriageReason
+	36,  // 6: palisade.findings.v1.Issue.relevant_since:type_name -> google.protobuf.Timestamp
+	42,  // 7: palisade.findings.v1.Issue.aggregate_state:type_name -> palisade.findings.v1.AggregateIssueState
+	43,  // 8: palisade.findings.v1.Issue.external_ticket:type_name -> palisade.findings.v1.SecretsExternalTicket
+	44,  // 9: palisade.findings.v1.Issue.autotriage:type_name -> palisade.findings.v1.IssueAutotriage
+	45,  // 10: palisade.findings.v1.Issue.ai_tags:type_name -> palisade.findings.v1.SensitivityTags
+	46,  // 11: palisade.findings.v1.Issue.dataflow_trace:type_name -> palisade.findings.v1.IssueDataflowTrace
+	47,  // 12: palisade.findings.v1.Issue.activity_history:type_name -> palisade.findings.v1.IssueActivityHistoryEvent
+	48,  // 13: palisade.findings.v1.Issue.related_issues:type_name -> palisade.findings.v1.IssueRelatedIssue
+	49,  // 14: palisade.findings.v1.Issue.remediation:type_name -> palisade.findings.v1.Remediation
+	39,  // 15: palisade.findings.v1.Issue.last_seen_scan:type_name -> palisade.findings.v1.IssueScan
+	50,  // 16: palisade.findings.v1.Issue.severity:type_name -> palisade.findings.v1.Severity
+	51,  // 17: palisade.findings.v1.Issue.confidence:type_name -> palisade.findings.v1.Confidence
+	52,  // 18: palisade.findings.v1.Issue.rule_origin:type_name -> palisade.findings.v1.RuleOrigin
+	53,  // 19: palisade.findings.v1.Issue.rule_superseded_by:type_name -> palisade.findings.v1.SupersededRule
+	54,  // 20: palisade.findings.v1.Issue.issue_type:type_name -> palisade.findings.v1.IssueType
+	55,  // 21: palisade.findings.v1.Issue.ticket_attempts:type_name -> palisade.findings.v1.TicketAttempt
+	56,  // 22: palisade.findings.v1.Issue.sast_attributes:type_name -> palisade.findings.v1.IssueSastAttributes
+	57,  // 23: palisade.findings.v1.Issue.sca_attributes:type_name -> palisade.findings.v1.IssueScaAttributes
+	58,  // 24: palisade.findings.v1.Issue.secrets_attributes:type_name -> palisade.findings.v1.IssueSecretsAttributes
+	59,  // 25: palisade.findings.v1.Issue.codeowners:type_name -> palisade.findings.v1.Codeowner
+	60,  // 26: palisade.findings.v1.Issue.code_snippets:type_name -> palisade.findings.v1.IssueCodeSnippet
+	61,  // 27: palisade.findings.v1.Issue.rule_explanation:type_name -> palisade.findings.v1.RuleExplanation
+	62,  // 28: palisade.findings.v1.Issue.ai_exploit_conditions:type_name -> palisade.findings.v1.ExploitCondition
+	63,  // 29: palisade.findings.v1.Issue.exception_request:type_name -> palisade.findings.v1.IssueExceptionRequestSummary
+	64,  // 30: palisade.findings.v1.Issue.triage_permission:type_name -> palisade.findings.v1.TriagePermission
+	36,  // 31: palisade.findings.v1.Issue.first_detected_at:type_name -> google.protobuf.Timestamp
+	65,  // 32: palisade.findings.v1.Issue.context:type_name -> palisade.findings.v1.FindingContext
+	66,  // 33: palisade.findings.v1.Issue.analysis_failure:type_name -> palisade.findings.v1.IssueFailure
+	66,  // 34: palisade.findings.v1.Issue.fix_failure:type_name -> palisade.findings.v1.IssueFailure
+	54,  // 35: palisade.findings.v1.ListIssuesRequest.issue_type:type_name -> palisade.findings.v1.IssueType
+	67,  // 36: palisade.findings.v1.ListIssuesRequest.sort_by:type_name -> palisade.findings.v1.SortBy
+	68,  // 37: palisade.findings.v1.ListIssuesRequest.sort_direction:type_name -> palisade.findings.v1.SortDirection
+	35,  // 38: palisade.findings.v1.ListIssuesRequest.filter:type_name -> palisade.findings.v1.IssuesFilter
+	54,  // 39: palisade.findings.v1.ListIssuesRequest.issue_types:type_name -> palisade.findings.v1.IssueType
+	4,   // 40: palisade.findings.v1.ListIssuesResponse.issues:type_name -> palisade.findings.v1.IssueSummary
+	1,   // 41: palisade.findings.v1.IssueSummary.issue:type_name -> palisade.findings.v1.Issue
+	5,   // 42: palisade.findings.v1.IssueSummary.all_review_comments:type_name -> palisade.findings.v1.IssueReviewComment
+	54,  // 43: palisade.findings.v1.ExportIssuesRequest.issue_type:type_name -> palisade.findings.v1.IssueType
+	67,  // 44: palisade.findings.v1.ExportIssuesRequest.sort_by:type_name -> palisade.findings.v1.SortBy
+	68,  // 45: palisade.findings.v1.ExportIssuesRequest.sort_direction:type_name -> palisade.findings.v1.SortDirection
+	35,  // 46: palisade.findings.v1.ExportIssuesRequest.filter:type_name -> palisade.findings.v1.IssuesFilter
+	54,  // 47: palisade.findings.v1.ExportIssuesRequest.issue_types:type_name -> palisade.findings.v1.IssueType
+	69,  // 48: palisade.findings.v1.ExportIssuesRequest.format:type_name -> palisade.findings.v1.ExportFormat
+	54,  // 49: palisade.findings.v1.ListIssueGroupsRequest.issue_type:type_name -> palisade.findings.v1.IssueType
+	70,  // 50: palisade.findings.v1.ListIssueGroupsRequest.group_by:type_name -> palisade.findings.v1.GroupBy
+	35,  // 51: palisade.findings.v1.ListIssueGroupsRequest.filter:type_name -> palisade.findings.v1.IssuesFilter
+	67,  // 52: palisade.findings.v1.ListIssueGroupsRequest.sort_by:type_name -> palisade.findings.v1.SortBy
+	68,  // 53: palisade.findings.v1.ListIssueGroupsRequest.sort_direction:type_name -> palisade.findings.v1.SortDirection
+	54,  // 54: palisade.findings.v1.ListIssueGroupsRequest.issue_types:type_name -> palisade.findings.v1.IssueType
+	11,  // 55: palisade.findings.v1.ListIssueGroupsResponse.groups:type_name -> palisade.findings.v1.RuleGroup
+	10,  // 56: palisade.findings.v1.ListIssueGroupsResponse.project_groups:type_name -> palisade.findings.v1.ProjectGroup
+	50,  // 57: palisade.findings.v1.ProjectGroup.severity:type_name -> palisade.findings.v1.Severity
+	71,  // 58: palisade.findings.v1.RuleGroup.rule_visibility:type_name -> palisade.findings.v1.RuleVisibility
+	12,  // 59: palisade.findings.v1.RuleGroup.rule_meta:type_name -> palisade.findings.v1.RuleGroupMeta
+	36,  // 60: palisade.findings.v1.RuleGroup.rule_last_change_at:type_name -> google.protobuf.Timestamp
+	14,  // 61: palisade.findings.v1.RuleGroup.rule_test_cases:type_name -> palisade.findings.v1.RuleTestCase
+	72,  // 62: palisade.findings.v1.RuleGroup.rule_definition:type_name -> google.protobuf.Struct
+	53,  // 63: palisade.findings.v1.RuleGroup.rule_superseded_by:type_name -> palisade.findings.v1.SupersededRule
+	15,  // 64: palisade.findings.v1.RuleGroup.sast_attributes:type_name -> palisade.findings.v1.RuleGroupSastAttributes
+	16,  // 65: palisade.findings.v1.RuleGroup.sca_attributes:type_name -> palisade.findings.v1.RuleGroupScaAttributes
+	17,  // 66: palisade.findings.v1.RuleGroup.secrets_attributes:type_name -> palisade.findings.v1.RuleGroupSecretsAttributes
+	50,  // 67: palisade.findings.v1.RuleGroup.severity:type_name -> palisade.findings.v1.Severity
+	13,  // 68: palisade.findings.v1.RuleGroupMeta.rule:type_name -> palisade.findings.v1.RuleGroupRule
+	52,  // 69: palisade.findings.v1.RuleGroupRule.origin:type_name -> palisade.findings.v1.RuleOrigin
+	73,  // 70: palisade.findings.v1.RuleGroupScaAttributes.epss_score:type_name -> palisade.findings.v1.ScaEpssScore
+	54,  // 71: palisade.findings.v1.GetIssueCountsRequest.issue_type:type_name -> palisade.findings.v1.IssueType
+	35,  // 72: palisade.findings.v1.GetIssueCountsRequest.filter:type_name -> palisade.findings.v1.IssuesFilter
+	54,  // 73: palisade.findings.v1.GetIssueCountsRequest.issue_types:type_name -> palisade.findings.v1.IssueType
+	54,  // 74: palisade.findings.v1.GetIssueFiltersRequest.issue_type:type_name -> palisade.findings.v1.IssueType
+	35,  // 75: palisade.findings.v1.GetIssueFiltersRequest.filter:type_name -> palisade.findings.v1.IssuesFilter
+	54,  // 76: palisade.findings.v1.GetIssueFiltersRequest.issue_types:type_name -> palisade.findings.v1.IssueType
+	22,  // 77: palisade.findings.v1.GetIssueFiltersResponse.repo_ref_groups:type_name -> palisade.findings.v1.IssueRefGroup
+	24,  // 78: palisade.findings.v1.GetIssueFiltersResponse.rules:type_name -> palisade.findings.v1.RuleFilterItem
+	25,  // 79: palisade.findings.v1.GetIssueFiltersResponse.repos:type_name -> palisade.findings.v1.IssueRepoFilterItem
+	26,  // 80: palisade.findings.v1.GetIssueFiltersResponse.tags:type_name -> palisade.findings.v1.IssueTagFilterItem
+	27,  // 81: palisade.findings.v1.GetIssueFiltersResponse.facets:type_name -> palisade.findings.v1.IssueFacet
+	23,  // 82: palisade.findings.v1.IssueRefGroup.repo_refs:type_name -> palisade.findings.v1.IssueRefFilterItem
+	28,  // 83: palisade.findings.v1.IssueFacet.values:type_name -> palisade.findings.v1.IssueFacetValue
+	60,  // 84: palisade.findings.v1.GetIssueCodeSnippetsResponse.code_snippets:type_name -> palisade.findings.v1.IssueCodeSnippet
+	54,  // 85: palisade.findings.v1.BulkUpdateIssuesRequest.issue_type:type_name -> palisade.findings.v1.IssueType
+	35,  // 86: palisade.findings.v1.BulkUpdateIssuesRequest.filter:type_name -> palisade.findings.v1.IssuesFilter
+	33,  // 87: palisade.findings.v1.BulkUpdateIssuesRequest.params:type_name -> palisade.findings.v1.UpdateFindingParams
+	54,  // 88: palisade.findings.v1.BulkUpdateIssuesRequest.issue_types:type_name -> palisade.findings.v1.IssueType
+	32,  // 89: palisade.findings.v1.BulkUpdateIssuesRequest.seen:type_name -> palisade.findings.v1.SeenDecision
+	40,  // 90: palisade.findings.v1.SeenDecision.triage_state:type_name -> palisade.findings.v1.FindingTriageState
+	41,  // 91: palisade.findings.v1.SeenDecision.triage_reason:type_name -> palisade.findings.v1.FindingTriageReason
+	40,  // 92: palisade.findings.v1.UpdateFindingParams.triage_state:type_name -> palisade.findings.v1.FindingTriageState
+	41,  // 93: palisade.findings.v1.UpdateFindingParams.triage_reason:type_name -> palisade.findings.v1.FindingTriageReason
+	36,  // 94: palisade.findings.v1.IssuesFilter.since:type_name -> google.protobuf.Timestamp
+	36,  // 95: palisade.findings.v1.IssuesFilter.until:type_name -> google.protobuf.Timestamp
+	74,  // 96: palisade.findings.v1.IssuesFilter.ai_verdicts:type_name -> palisade.findings.v1.Verdict
+	37,  // 97: palisade.findings.v1.IssuesFilter.status:type_name -> palisade.findings.v1.IssueStatus
+	75,  // 98: palisade.findings.v1.IssuesFilter.tab:type_name -> palisade.findings.v1.IssueTab
+	76,  // 99: palisade.findings.v1.IssuesFilter.actions:type_name -> palisade.findings.v1.Mode
+	51,  // 100: palisade.findings.v1.IssuesFilter.confidences:type_name -> palisade.findings.v1.Confidence
+	50,  // 101: palisade.findings.v1.IssuesFilter.severities:type_name -> palisade.findings.v1.Severity
+	77,  // 102: palisade.findings.v1.IssuesFilter.source:type_name -> palisade.findings.v1.Source
+	78,  // 103: palisade.findings.v1.IssuesFilter.reachabilities:type_name -> palisade.findings.v1.Reachability
+	79,  // 104: palisade.findings.v1.IssuesFilter.validation_states:type_name -> palisade.findings.v1.ValidationState
+	80,  // 105: palisade.findings.v1.IssuesFilter.repo_visibilities:type_name -> palisade.findings.v1.RepositoryVisibility
+	81,  // 106: palisade.findings.v1.IssuesFilter.epss_probabilities:type_name -> palisade.findings.v1.EpssProbability
+	41,  // 107: palisade.findings.v1.IssuesFilter.triage_reasons:type_name -> palisade.findings.v1.FindingTriageReason
+	82,  // 108: palisade.findings.v1.IssuesFilter.time_filter:type_name -> palisade.findings.v1.TimeFilter
+	83,  // 109: palisade.findings.v1.IssuesFilter.backlog_type:type_name -> palisade.findings.v1.IssueBacklogType
+	84,  // 110: palisade.findings.v1.IssuesFilter.sca_rule_kind:type_name -> palisade.findings.v1.ScaRuleKind
+	85,  // 111: palisade.findings.v1.IssuesFilter.relative_since:type_name -> palisade.findings.v1.RelativeSince
+	86,  // 112: palisade.findings.v1.IssuesFilter.repository_deployment_statuses:type_name -> palisade.findings.v1.DeploymentStatus
+	87,  // 113: palisade.findings.v1.IssuesFilter.upgrade_guidance:type_name -> palisade.findings.v1.BreakingChangeType
+	88,  // 114: palisade.findings.v1.IssuesFilter.repository_public_exposures:type_name -> palisade.findings.v1.PublicExposure
+	89,  // 115: palisade.findings.v1.IssuesFilter.click_to_fix_pr_states:type_name -> palisade.findings.v1.ClickToFixPrState
+	42,  // 116: palisade.findings.v1.IssuesFilter.aggregate_issue_states:type_name -> palisade.findings.v1.AggregateIssueState
+	90,  // 117: palisade.findings.v1.IssuesFilter.upgrade_guidance_filters:type_name -> palisade.findings.v1.UpgradeGuidanceSelection
+	54,  // 118: palisade.findings.v1.IssuesFilter.filter_issue_types:type_name -> palisade.findings.v1.IssueType
+	0,   // 119: palisade.findings.v1.IssuesService.GetIssue:input_type -> palisade.findings.v1.GetIssueRequest
+	2,   // 120: palisade.findings.v1.IssuesService.ListIssues:input_type -> palisade.findings.v1.ListIssuesRequest
+	8,   // 121: palisade.findings.v1.IssuesService.ListIssueGroups:input_type -> palisade.findings.v1.ListIssueGroupsRequest
+	18,  // 122: palisade.findings.v1.IssuesService.GetIssueCounts:input_type -> palisade.findings.v1.GetIssueCountsRequest
+	20,  // 123: palisade.findings.v1.IssuesService.GetIssueFilters:input_type -> palisade.findings.v1.GetIssueFiltersRequest
+	29,  // 124: palisade.findings.v1.IssuesService.GetIssueCodeSnippets:input_type -> palisade.findings.v1.GetIssueCodeSnippetsRequest
+	31,  // 125: palisade.findings.v1.IssuesService.BulkUpdateIssues:input_type -> palisade.findings.v1.BulkUpdateIssuesRequest
+	6,   // 126: palisade.findings.v1.IssuesService.ExportIssues:input_type -> palisade.findings.v1.ExportIssuesRequest
+	1,   // 127: palisade.findings.v1.IssuesService.GetIssue:output_type -> palisade.findings.v1.Issue
+	3,   // 128: palisade.findings.v1.IssuesService.ListIssues:output_type -> palisade.findings.v1.ListIssuesResponse
+	9,   // 129: palisade.findings.v1.IssuesService.ListIssueGroups:output_type -> palisade.findings.v1.ListIssueGroupsResponse
+	19,  // 130: palisade.findings.v1.IssuesService.GetIssueCounts:output_type -> palisade.findings.v1.GetIssueCountsResponse
+	21,  // 131: palisade.findings.v1.IssuesService.GetIssueFilters:output_type -> palisade.findings.v1.GetIssueFiltersResponse
+	30,  // 132: palisade.findings.v1.IssuesService.GetIssueCodeSnippets:output_type -> palisade.findings.v1.GetIssueCodeSnippetsResponse
+	34,  // 133: palisade.findings.v1.IssuesService.BulkUpdateIssues:output_type -> palisade.findings.v1.BulkUpdateIssuesResponse
+	7,   // 134: palisade.findings.v1.IssuesService.ExportIssues:output_type -> palisade.findings.v1.ExportIssuesResponse
+	127, // [127:135] is the sub-list for method output_type
+	119, // [119:127] is the sub-list for method input_type
+	119, // [119:119] is the sub-list for extension type_name
+	119, // [119:119] is the sub-list for extension extendee
+	0,   // [0:119] is the sub-list for field type_name
 }
 
 func init() { file_palisade_findings_v1_issues_proto_init() }
@@ -1524,15 +4715,19 @@ func file_palisade_findings_v1_issues_proto_init() {
 	file_palisade_findings_v1_issue_parts_proto_init()
 	file_palisade_findings_v1_issue_words_proto_init()
 	file_palisade_findings_v1_secrets_proto_init()
+	file_palisade_findings_v1_issues_proto_msgTypes[1].OneofWrappers = []any{}
+	file_palisade_findings_v1_issues_proto_msgTypes[33].OneofWrappers = []any{}
+	file_palisade_findings_v1_issues_proto_msgTypes[34].OneofWrappers = []any{}
+	file_palisade_findings_v1_issues_proto_msgTypes[35].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_palisade_findings_v1_issues_proto_rawDesc), len(file_palisade_findings_v1_issues_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   2,
+			NumMessages:   36,
 			NumExtensions: 0,
-			NumServices:   0,
+			NumServices:   1,
 		},
 		GoTypes:           file_palisade_findings_v1_issues_proto_goTypes,
 		DependencyIndexes: file_palisade_findings_v1_issues_proto_depIdxs,

@@ -8,6 +8,25 @@ import (
 )
 
 // AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *GetIssueRequest) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"deploymentId":`...)
+	b = jsonappend.QuotedInt64(b, x.DeploymentId)
+	b = append(b, `,"issueId":`...)
+	b = jsonappend.QuotedInt64(b, x.IssueId)
+	b = append(b, `,"includeCodeSnippet":`...)
+	b = jsonappend.Bool(b, x.IncludeCodeSnippet)
+	b = append(b, `,"includeIsArchived":`...)
+	b = jsonappend.Bool(b, x.IncludeIsArchived)
+	b = append(b, `,"deploymentSlug":`...)
+	b = jsonappend.String(b, x.DeploymentSlug)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
 func (x *Issue) AppendJSON(b []byte) []byte {
 	if x == nil {
 		return append(b, "{}"...)
@@ -191,12 +210,729 @@ func (x *Issue) AppendJSON(b []byte) []byte {
 		b = append(b, `,"triagePermission":`...)
 		b = jsonappend.Enum(b, x.TriagePermission, TriagePermission_name)
 	}
-	b = append(b, `,"isArchived":`...)
-	b = jsonappend.Bool(b, x.IsArchived)
+	if x.IsArchived != nil {
+		b = append(b, `,"isArchived":`...)
+		b = jsonappend.Bool(b, *x.IsArchived)
+	}
 	if x.FirstDetectedAt != nil {
 		b = append(b, `,"firstDetectedAt":`...)
 		b = jsonappend.Timestamp(b, x.FirstDetectedAt)
 	}
+	if x.LogicalLocation != "" {
+		b = append(b, `,"logicalLocation":`...)
+		b = jsonappend.String(b, x.LogicalLocation)
+	}
+	if x.Context != nil {
+		b = append(b, `,"context":`...)
+		b = x.Context.AppendJSON(b)
+	}
+	if x.AnalysisFailure != nil {
+		b = append(b, `,"analysisFailure":`...)
+		b = x.AnalysisFailure.AppendJSON(b)
+	}
+	if x.FixFailure != nil {
+		b = append(b, `,"fixFailure":`...)
+		b = x.FixFailure.AppendJSON(b)
+	}
+	if x.IdentityUrl != "" {
+		b = append(b, `,"identityUrl":`...)
+		b = jsonappend.String(b, x.IdentityUrl)
+	}
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *ListIssuesRequest) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"deploymentId":`...)
+	b = jsonappend.QuotedInt64(b, x.DeploymentId)
+	if x.IssueType != 0 {
+		b = append(b, `,"issueType":`...)
+		b = jsonappend.Enum(b, x.IssueType, IssueType_name)
+	}
+	if x.SortBy != 0 {
+		b = append(b, `,"sortBy":`...)
+		b = jsonappend.Enum(b, x.SortBy, SortBy_name)
+	}
+	if x.SortDirection != 0 {
+		b = append(b, `,"sortDirection":`...)
+		b = jsonappend.Enum(b, x.SortDirection, SortDirection_name)
+	}
+	b = append(b, `,"limit":`...)
+	b = jsonappend.Int32(b, x.Limit)
+	b = append(b, `,"cursor":`...)
+	b = jsonappend.String(b, x.Cursor)
+	if x.Filter != nil {
+		b = append(b, `,"filter":`...)
+		b = x.Filter.AppendJSON(b)
+	}
+	b = append(b, `,"issueTypes":`...)
+	b = jsonappend.List(b, x.IssueTypes, func(b []byte, v IssueType) []byte { return jsonappend.Enum(b, v, IssueType_name) })
+	b = append(b, `,"includeRemediation":`...)
+	b = jsonappend.Bool(b, x.IncludeRemediation)
+	b = append(b, `,"includeActivityHistory":`...)
+	b = jsonappend.Bool(b, x.IncludeActivityHistory)
+	b = append(b, `,"includeIsArchived":`...)
+	b = jsonappend.Bool(b, x.IncludeIsArchived)
+	b = append(b, `,"includeFirstDetectedAt":`...)
+	b = jsonappend.Bool(b, x.IncludeFirstDetectedAt)
+	b = append(b, `,"offset":`...)
+	b = jsonappend.Int32(b, x.Offset)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *ListIssuesResponse) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"issues":`...)
+	b = jsonappend.List(b, x.Issues, func(b []byte, v *IssueSummary) []byte { return v.AppendJSON(b) })
+	b = append(b, `,"cursor":`...)
+	b = jsonappend.String(b, x.Cursor)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *IssueSummary) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	if x.Issue != nil {
+		b = append(b, `,"issue":`...)
+		b = x.Issue.AppendJSON(b)
+	}
+	b = append(b, `,"reviewCount":`...)
+	b = jsonappend.QuotedInt64(b, x.ReviewCount)
+	b = append(b, `,"triageCount":`...)
+	b = jsonappend.QuotedInt64(b, x.TriageCount)
+	b = append(b, `,"allRefs":`...)
+	b = jsonappend.List(b, x.AllRefs, jsonappend.String)
+	b = append(b, `,"aiSilencedCount":`...)
+	b = jsonappend.QuotedInt64(b, x.AiSilencedCount)
+	b = append(b, `,"allReviewThreadIds":`...)
+	b = jsonappend.List(b, x.AllReviewThreadIds, jsonappend.String)
+	b = append(b, `,"allReviewComments":`...)
+	b = jsonappend.List(b, x.AllReviewComments, func(b []byte, v *IssueReviewComment) []byte { return v.AppendJSON(b) })
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *IssueReviewComment) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"isInline":`...)
+	b = jsonappend.Bool(b, x.IsInline)
+	b = append(b, `,"threadId":`...)
+	b = jsonappend.String(b, x.ThreadId)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *ExportIssuesRequest) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"deploymentId":`...)
+	b = jsonappend.QuotedInt64(b, x.DeploymentId)
+	if x.IssueType != 0 {
+		b = append(b, `,"issueType":`...)
+		b = jsonappend.Enum(b, x.IssueType, IssueType_name)
+	}
+	if x.SortBy != 0 {
+		b = append(b, `,"sortBy":`...)
+		b = jsonappend.Enum(b, x.SortBy, SortBy_name)
+	}
+	if x.SortDirection != 0 {
+		b = append(b, `,"sortDirection":`...)
+		b = jsonappend.Enum(b, x.SortDirection, SortDirection_name)
+	}
+	b = append(b, `,"limit":`...)
+	b = jsonappend.Int32(b, x.Limit)
+	b = append(b, `,"cursor":`...)
+	b = jsonappend.String(b, x.Cursor)
+	if x.Filter != nil {
+		b = append(b, `,"filter":`...)
+		b = x.Filter.AppendJSON(b)
+	}
+	b = append(b, `,"issueTypes":`...)
+	b = jsonappend.List(b, x.IssueTypes, func(b []byte, v IssueType) []byte { return jsonappend.Enum(b, v, IssueType_name) })
+	b = append(b, `,"includeRemediation":`...)
+	b = jsonappend.Bool(b, x.IncludeRemediation)
+	b = append(b, `,"includeActivityHistory":`...)
+	b = jsonappend.Bool(b, x.IncludeActivityHistory)
+	b = append(b, `,"includeIsArchived":`...)
+	b = jsonappend.Bool(b, x.IncludeIsArchived)
+	b = append(b, `,"includeFirstDetectedAt":`...)
+	b = jsonappend.Bool(b, x.IncludeFirstDetectedAt)
+	if x.Format != 0 {
+		b = append(b, `,"format":`...)
+		b = jsonappend.Enum(b, x.Format, ExportFormat_name)
+	}
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *ExportIssuesResponse) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"taskTokenJwt":`...)
+	b = jsonappend.String(b, x.TaskTokenJwt)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *ListIssueGroupsRequest) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"deploymentId":`...)
+	b = jsonappend.QuotedInt64(b, x.DeploymentId)
+	if x.IssueType != 0 {
+		b = append(b, `,"issueType":`...)
+		b = jsonappend.Enum(b, x.IssueType, IssueType_name)
+	}
+	if x.GroupBy != 0 {
+		b = append(b, `,"groupBy":`...)
+		b = jsonappend.Enum(b, x.GroupBy, GroupBy_name)
+	}
+	b = append(b, `,"limit":`...)
+	b = jsonappend.Int32(b, x.Limit)
+	b = append(b, `,"cursor":`...)
+	b = jsonappend.String(b, x.Cursor)
+	if x.Filter != nil {
+		b = append(b, `,"filter":`...)
+		b = x.Filter.AppendJSON(b)
+	}
+	if x.SortBy != 0 {
+		b = append(b, `,"sortBy":`...)
+		b = jsonappend.Enum(b, x.SortBy, SortBy_name)
+	}
+	if x.SortDirection != 0 {
+		b = append(b, `,"sortDirection":`...)
+		b = jsonappend.Enum(b, x.SortDirection, SortDirection_name)
+	}
+	b = append(b, `,"issueTypes":`...)
+	b = jsonappend.List(b, x.IssueTypes, func(b []byte, v IssueType) []byte { return jsonappend.Enum(b, v, IssueType_name) })
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *ListIssueGroupsResponse) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"groups":`...)
+	b = jsonappend.List(b, x.Groups, func(b []byte, v *RuleGroup) []byte { return v.AppendJSON(b) })
+	b = append(b, `,"cursor":`...)
+	b = jsonappend.String(b, x.Cursor)
+	b = append(b, `,"total":`...)
+	b = jsonappend.QuotedInt64(b, x.Total)
+	b = append(b, `,"fetched":`...)
+	b = jsonappend.QuotedInt64(b, x.Fetched)
+	if len(x.ProjectGroups) > 0 {
+		b = append(b, `,"projectGroups":`...)
+		b = jsonappend.List(b, x.ProjectGroups, func(b []byte, v *ProjectGroup) []byte { return v.AppendJSON(b) })
+	}
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *ProjectGroup) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"issuesCount":`...)
+	b = jsonappend.QuotedInt64(b, x.IssuesCount)
+	b = append(b, `,"projectId":`...)
+	b = jsonappend.QuotedInt64(b, x.ProjectId)
+	b = append(b, `,"projectName":`...)
+	b = jsonappend.String(b, x.ProjectName)
+	if x.Severity != 0 {
+		b = append(b, `,"severity":`...)
+		b = jsonappend.Enum(b, x.Severity, Severity_name)
+	}
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *RuleGroup) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"issuesCount":`...)
+	b = jsonappend.QuotedInt64(b, x.IssuesCount)
+	b = append(b, `,"ruleId":`...)
+	b = jsonappend.QuotedInt64(b, x.RuleId)
+	b = append(b, `,"ruleShaSum":`...)
+	b = jsonappend.String(b, x.RuleShaSum)
+	if x.RuleVisibility != 0 {
+		b = append(b, `,"ruleVisibility":`...)
+		b = jsonappend.Enum(b, x.RuleVisibility, RuleVisibility_name)
+	}
+	if x.RuleMeta != nil {
+		b = append(b, `,"ruleMeta":`...)
+		b = x.RuleMeta.AppendJSON(b)
+	}
+	if x.RuleLastChangeAt != nil {
+		b = append(b, `,"ruleLastChangeAt":`...)
+		b = jsonappend.Timestamp(b, x.RuleLastChangeAt)
+	}
+	b = append(b, `,"ruleLastChangeBy":`...)
+	b = jsonappend.String(b, x.RuleLastChangeBy)
+	b = append(b, `,"rulePath":`...)
+	b = jsonappend.String(b, x.RulePath)
+	b = append(b, `,"ruleSourceUri":`...)
+	b = jsonappend.String(b, x.RuleSourceUri)
+	b = append(b, `,"ruleTestCases":`...)
+	b = jsonappend.List(b, x.RuleTestCases, func(b []byte, v *RuleTestCase) []byte { return v.AppendJSON(b) })
+	if x.RuleDefinition != nil {
+		b = append(b, `,"ruleDefinition":`...)
+		b = jsonappend.Struct(b, x.RuleDefinition)
+	}
+	b = append(b, `,"ruleDeploymentName":`...)
+	b = jsonappend.String(b, x.RuleDeploymentName)
+	b = append(b, `,"ruleSupersededBy":`...)
+	b = jsonappend.List(b, x.RuleSupersededBy, func(b []byte, v *SupersededRule) []byte { return v.AppendJSON(b) })
+	if x.SastAttributes != nil {
+		b = append(b, `,"sastAttributes":`...)
+		b = x.SastAttributes.AppendJSON(b)
+	}
+	if x.ScaAttributes != nil {
+		b = append(b, `,"scaAttributes":`...)
+		b = x.ScaAttributes.AppendJSON(b)
+	}
+	if x.SecretsAttributes != nil {
+		b = append(b, `,"secretsAttributes":`...)
+		b = x.SecretsAttributes.AppendJSON(b)
+	}
+	if x.Severity != 0 {
+		b = append(b, `,"severity":`...)
+		b = jsonappend.Enum(b, x.Severity, Severity_name)
+	}
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *RuleGroupMeta) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"author":`...)
+	b = jsonappend.String(b, x.Author)
+	b = append(b, `,"authorPhotoUrl":`...)
+	b = jsonappend.String(b, x.AuthorPhotoUrl)
+	if x.Rule != nil {
+		b = append(b, `,"rule":`...)
+		b = x.Rule.AppendJSON(b)
+	}
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *RuleGroupRule) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"ruleId":`...)
+	b = jsonappend.QuotedInt64(b, x.RuleId)
+	b = append(b, `,"ruleVersionId":`...)
+	b = jsonappend.String(b, x.RuleVersionId)
+	if x.Origin != 0 {
+		b = append(b, `,"origin":`...)
+		b = jsonappend.Enum(b, x.Origin, RuleOrigin_name)
+	}
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *RuleTestCase) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"target":`...)
+	b = jsonappend.String(b, x.Target)
+	b = append(b, `,"language":`...)
+	b = jsonappend.String(b, x.Language)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *RuleGroupSastAttributes) AppendJSON(b []byte) []byte {
+	return append(b, "{}"...)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *RuleGroupScaAttributes) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	if x.EpssScore != nil {
+		b = append(b, `,"epssScore":`...)
+		b = x.EpssScore.AppendJSON(b)
+	}
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *RuleGroupSecretsAttributes) AppendJSON(b []byte) []byte {
+	return append(b, "{}"...)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *GetIssueCountsRequest) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"deploymentId":`...)
+	b = jsonappend.QuotedInt64(b, x.DeploymentId)
+	if x.IssueType != 0 {
+		b = append(b, `,"issueType":`...)
+		b = jsonappend.Enum(b, x.IssueType, IssueType_name)
+	}
+	if x.Filter != nil {
+		b = append(b, `,"filter":`...)
+		b = x.Filter.AppendJSON(b)
+	}
+	b = append(b, `,"issueTypes":`...)
+	b = jsonappend.List(b, x.IssueTypes, func(b []byte, v IssueType) []byte { return jsonappend.Enum(b, v, IssueType_name) })
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *GetIssueCountsResponse) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"open":`...)
+	b = jsonappend.QuotedInt64(b, x.Open)
+	b = append(b, `,"ignored":`...)
+	b = jsonappend.QuotedInt64(b, x.Ignored)
+	b = append(b, `,"ignoredFalsePositive":`...)
+	b = jsonappend.QuotedInt64(b, x.IgnoredFalsePositive)
+	b = append(b, `,"ignoredAcceptableRisk":`...)
+	b = jsonappend.QuotedInt64(b, x.IgnoredAcceptableRisk)
+	b = append(b, `,"ignoredNoTime":`...)
+	b = jsonappend.QuotedInt64(b, x.IgnoredNoTime)
+	b = append(b, `,"ignoredNoTriageReason":`...)
+	b = jsonappend.QuotedInt64(b, x.IgnoredNoTriageReason)
+	b = append(b, `,"closed":`...)
+	b = jsonappend.QuotedInt64(b, x.Closed)
+	b = append(b, `,"reviewing":`...)
+	b = jsonappend.QuotedInt64(b, x.Reviewing)
+	b = append(b, `,"fixing":`...)
+	b = jsonappend.QuotedInt64(b, x.Fixing)
+	b = append(b, `,"provisionallyIgnored":`...)
+	b = jsonappend.QuotedInt64(b, x.ProvisionallyIgnored)
+	b = append(b, `,"ignoredDuplicate":`...)
+	b = jsonappend.QuotedInt64(b, x.IgnoredDuplicate)
+	b = append(b, `,"ignoredCode":`...)
+	b = jsonappend.QuotedInt64(b, x.IgnoredCode)
+	b = append(b, `,"archived":`...)
+	b = jsonappend.QuotedInt64(b, x.Archived)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *GetIssueFiltersRequest) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"deploymentId":`...)
+	b = jsonappend.QuotedInt64(b, x.DeploymentId)
+	if x.IssueType != 0 {
+		b = append(b, `,"issueType":`...)
+		b = jsonappend.Enum(b, x.IssueType, IssueType_name)
+	}
+	if x.Filter != nil {
+		b = append(b, `,"filter":`...)
+		b = x.Filter.AppendJSON(b)
+	}
+	b = append(b, `,"issueTypes":`...)
+	b = jsonappend.List(b, x.IssueTypes, func(b []byte, v IssueType) []byte { return jsonappend.Enum(b, v, IssueType_name) })
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *GetIssueFiltersResponse) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"repoNames":`...)
+	b = jsonappend.List(b, x.RepoNames, jsonappend.String)
+	b = append(b, `,"repoTags":`...)
+	b = jsonappend.List(b, x.RepoTags, jsonappend.String)
+	b = append(b, `,"refs":`...)
+	b = jsonappend.List(b, x.Refs, jsonappend.String)
+	b = append(b, `,"repoRefGroups":`...)
+	b = jsonappend.List(b, x.RepoRefGroups, func(b []byte, v *IssueRefGroup) []byte { return v.AppendJSON(b) })
+	b = append(b, `,"rulesetNames":`...)
+	b = jsonappend.List(b, x.RulesetNames, jsonappend.String)
+	b = append(b, `,"ruleNames":`...)
+	b = jsonappend.List(b, x.RuleNames, jsonappend.String)
+	b = append(b, `,"categories":`...)
+	b = jsonappend.List(b, x.Categories, jsonappend.String)
+	b = append(b, `,"teamNames":`...)
+	b = jsonappend.List(b, x.TeamNames, jsonappend.String)
+	b = append(b, `,"secretTypes":`...)
+	b = jsonappend.List(b, x.SecretTypes, jsonappend.String)
+	b = append(b, `,"rules":`...)
+	b = jsonappend.List(b, x.Rules, func(b []byte, v *RuleFilterItem) []byte { return v.AppendJSON(b) })
+	b = append(b, `,"repos":`...)
+	b = jsonappend.List(b, x.Repos, func(b []byte, v *IssueRepoFilterItem) []byte { return v.AppendJSON(b) })
+	b = append(b, `,"tags":`...)
+	b = jsonappend.List(b, x.Tags, func(b []byte, v *IssueTagFilterItem) []byte { return v.AppendJSON(b) })
+	b = append(b, `,"facets":`...)
+	b = jsonappend.List(b, x.Facets, func(b []byte, v *IssueFacet) []byte { return v.AppendJSON(b) })
+	b = append(b, `,"total":`...)
+	b = jsonappend.QuotedInt64(b, x.Total)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *IssueRefGroup) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"repoName":`...)
+	b = jsonappend.String(b, x.RepoName)
+	b = append(b, `,"repoRefs":`...)
+	b = jsonappend.List(b, x.RepoRefs, func(b []byte, v *IssueRefFilterItem) []byte { return v.AppendJSON(b) })
+	b = append(b, `,"hasPrimaryRef":`...)
+	b = jsonappend.Bool(b, x.HasPrimaryRef)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *IssueRefFilterItem) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"id":`...)
+	b = jsonappend.String(b, x.Id)
+	b = append(b, `,"refName":`...)
+	b = jsonappend.String(b, x.RefName)
+	b = append(b, `,"isPrimary":`...)
+	b = jsonappend.Bool(b, x.IsPrimary)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *RuleFilterItem) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"id":`...)
+	b = jsonappend.QuotedInt64(b, x.Id)
+	b = append(b, `,"name":`...)
+	b = jsonappend.String(b, x.Name)
+	b = append(b, `,"scaCve":`...)
+	b = jsonappend.String(b, x.ScaCve)
+	b = append(b, `,"scaGhsa":`...)
+	b = jsonappend.String(b, x.ScaGhsa)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *IssueRepoFilterItem) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"id":`...)
+	b = jsonappend.QuotedInt64(b, x.Id)
+	b = append(b, `,"name":`...)
+	b = jsonappend.String(b, x.Name)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *IssueTagFilterItem) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"id":`...)
+	b = jsonappend.QuotedInt64(b, x.Id)
+	b = append(b, `,"name":`...)
+	b = jsonappend.String(b, x.Name)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *IssueFacet) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"field":`...)
+	b = jsonappend.String(b, x.Field)
+	b = append(b, `,"values":`...)
+	b = jsonappend.List(b, x.Values, func(b []byte, v *IssueFacetValue) []byte { return v.AppendJSON(b) })
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *IssueFacetValue) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"value":`...)
+	b = jsonappend.String(b, x.Value)
+	b = append(b, `,"id":`...)
+	b = jsonappend.QuotedInt64(b, x.Id)
+	b = append(b, `,"count":`...)
+	b = jsonappend.QuotedInt64(b, x.Count)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *GetIssueCodeSnippetsRequest) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"deploymentId":`...)
+	b = jsonappend.QuotedInt64(b, x.DeploymentId)
+	b = append(b, `,"issueId":`...)
+	b = jsonappend.QuotedInt64(b, x.IssueId)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *GetIssueCodeSnippetsResponse) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"codeSnippets":`...)
+	b = jsonappend.List(b, x.CodeSnippets, func(b []byte, v *IssueCodeSnippet) []byte { return v.AppendJSON(b) })
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *BulkUpdateIssuesRequest) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"deploymentId":`...)
+	b = jsonappend.QuotedInt64(b, x.DeploymentId)
+	if x.IssueType != 0 {
+		b = append(b, `,"issueType":`...)
+		b = jsonappend.Enum(b, x.IssueType, IssueType_name)
+	}
+	if x.Filter != nil {
+		b = append(b, `,"filter":`...)
+		b = x.Filter.AppendJSON(b)
+	}
+	if x.Params != nil {
+		b = append(b, `,"params":`...)
+		b = x.Params.AppendJSON(b)
+	}
+	b = append(b, `,"issueTypes":`...)
+	b = jsonappend.List(b, x.IssueTypes, func(b []byte, v IssueType) []byte { return jsonappend.Enum(b, v, IssueType_name) })
+	b = append(b, `,"previewToken":`...)
+	b = jsonappend.String(b, x.PreviewToken)
+	b = append(b, `,"seen":`...)
+	b = jsonappend.List(b, x.Seen, func(b []byte, v *SeenDecision) []byte { return v.AppendJSON(b) })
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *SeenDecision) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"issueId":`...)
+	b = jsonappend.QuotedInt64(b, x.IssueId)
+	if x.TriageState != 0 {
+		b = append(b, `,"triageState":`...)
+		b = jsonappend.Enum(b, x.TriageState, FindingTriageState_name)
+	}
+	if x.TriageReason != 0 {
+		b = append(b, `,"triageReason":`...)
+		b = jsonappend.Enum(b, x.TriageReason, FindingTriageReason_name)
+	}
+	b = append(b, `,"note":`...)
+	b = jsonappend.String(b, x.Note)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *UpdateFindingParams) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	if x.TriageState != 0 {
+		b = append(b, `,"triageState":`...)
+		b = jsonappend.Enum(b, x.TriageState, FindingTriageState_name)
+	}
+	if x.TriageReason != 0 {
+		b = append(b, `,"triageReason":`...)
+		b = jsonappend.Enum(b, x.TriageReason, FindingTriageReason_name)
+	}
+	if x.Note != nil {
+		b = append(b, `,"note":`...)
+		b = jsonappend.String(b, *x.Note)
+	}
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *BulkUpdateIssuesResponse) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"issueParentCount":`...)
+	b = jsonappend.Int32(b, x.IssueParentCount)
+	b = append(b, `,"issueCount":`...)
+	b = jsonappend.Int32(b, x.IssueCount)
+	b = append(b, `,"updatedCount":`...)
+	b = jsonappend.Int32(b, x.UpdatedCount)
+	if x.NumIgnored != nil {
+		b = append(b, `,"numIgnored":`...)
+		b = jsonappend.Int32(b, *x.NumIgnored)
+	}
+	if x.NumExceptionsRequested != nil {
+		b = append(b, `,"numExceptionsRequested":`...)
+		b = jsonappend.Int32(b, *x.NumExceptionsRequested)
+	}
+	if x.NumSkipped != nil {
+		b = append(b, `,"numSkipped":`...)
+		b = jsonappend.Int32(b, *x.NumSkipped)
+	}
+	b = append(b, `,"changeId":`...)
+	b = jsonappend.QuotedInt64(b, x.ChangeId)
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -332,5 +1068,9 @@ func (x *IssuesFilter) AppendJSON(b []byte) []byte {
 	b = jsonappend.Bool(b, x.IncludeArchived)
 	b = append(b, `,"hasInFlightAutofixPr":`...)
 	b = jsonappend.Bool(b, x.HasInFlightAutofixPr)
+	if x.KnownExploit != nil {
+		b = append(b, `,"knownExploit":`...)
+		b = jsonappend.Bool(b, *x.KnownExploit)
+	}
 	return jsonappend.CloseObject(b, start)
 }

@@ -100,7 +100,7 @@ const (
 	FindingStatus_FINDING_STATUS_FIXED FindingStatus = 3
 	// Its rule or file is gone.
 	FindingStatus_FINDING_STATUS_REMOVED FindingStatus = 4
-	// Any other status: reviewing or fixing.
+	// Not used: secrets that are reviewed or being fixed are open.
 	FindingStatus_FINDING_STATUS_UNKNOWN FindingStatus = 5
 	// Ignored by autotriage, until a person confirms it.
 	FindingStatus_FINDING_STATUS_PROVISIONALLY_IGNORED FindingStatus = 6
@@ -536,14 +536,14 @@ type ListSecretsRequest struct {
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	// Cursor of the previous answer.
 	Cursor string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
-	// Secrets per page, at most 500; 100 when 0.
+	// Secrets per page; 100 when 0. A page has at most 500.
 	Limit int32 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
 	// Lower bound of the creation time.
 	Since *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
 	// Validation states.
 	ValidationState []ValidationState `protobuf:"varint,5,rep,packed,name=validation_state,json=validationState,proto3,enum=palisade.findings.v1.ValidationState" json:"validation_state,omitempty"`
-	// Status.
-	Status FindingStatus `protobuf:"varint,6,opt,name=status,proto3,enum=palisade.findings.v1.FindingStatus" json:"status,omitempty"`
+	// Statuses. Secrets that are reviewed or being fixed are open.
+	Status []FindingStatus `protobuf:"varint,6,rep,packed,name=status,proto3,enum=palisade.findings.v1.FindingStatus" json:"status,omitempty"`
 	// Severities.
 	Severity []Severity `protobuf:"varint,7,rep,packed,name=severity,proto3,enum=palisade.findings.v1.Severity" json:"severity,omitempty"`
 	// Names of projects, case-insensitive.
@@ -617,11 +617,11 @@ func (x *ListSecretsRequest) GetValidationState() []ValidationState {
 	return nil
 }
 
-func (x *ListSecretsRequest) GetStatus() FindingStatus {
+func (x *ListSecretsRequest) GetStatus() []FindingStatus {
 	if x != nil {
 		return x.Status
 	}
-	return FindingStatus_FINDING_STATUS_UNSPECIFIED
+	return nil
 }
 
 func (x *ListSecretsRequest) GetSeverity() []Severity {
@@ -707,7 +707,7 @@ type SecretsFinding struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Numeric id.
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Kind of secret: the name of the rule.
+	// Kind of secret as the rule names it, for example "AWS"; else the name of the rule.
 	Type string `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
 	// File and line, for example "src/app.py:12".
 	FindingPath string `protobuf:"bytes,3,opt,name=finding_path,json=findingPath,proto3" json:"finding_path,omitempty"`
@@ -735,13 +735,13 @@ type SecretsFinding struct {
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	// When it last changed.
 	UpdatedAt *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
-	// The linked ticket.
+	// The linked ticket. Empty: there are no tickets yet.
 	ExternalTicket *SecretsExternalTicket `protobuf:"bytes,16,opt,name=external_ticket,json=externalTicket,proto3" json:"external_ticket,omitempty"`
-	// Review comments about it.
+	// Review comments about it. Empty: there are no review comments yet.
 	ReviewComments []*SecretsReviewComment `protobuf:"bytes,17,rep,name=review_comments,json=reviewComments,proto3" json:"review_comments,omitempty"`
 	// The earlier commit that contains it, if the scanned commit does not.
 	HistoricalInfo *HistoricalInfo `protobuf:"bytes,18,opt,name=historical_info,json=historicalInfo,proto3" json:"historical_info,omitempty"`
-	// Verdict of autotriage.
+	// Verdict of autotriage. Never set: a verdict about a secret is not part of this list yet.
 	Autotriage    *Autotriage `protobuf:"bytes,19,opt,name=autotriage,proto3" json:"autotriage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1178,15 +1178,15 @@ func (x *HistoricalInfo) GetGitCommitTimestamp() *timestamppb.Timestamp {
 // A verdict of autotriage on a secret.
 type Autotriage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Numeric id.
+	// Numeric id. Never set: a verdict about a secret is not part of this list yet.
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// The finding.
+	// The finding. Never set: a verdict about a secret is not part of this list yet.
 	IssueId int64 `protobuf:"varint,2,opt,name=issue_id,json=issueId,proto3" json:"issue_id,omitempty"`
-	// Identity of the finding.
+	// Identity of the finding. Never set: a verdict about a secret is not part of this list yet.
 	MatchBasedId string `protobuf:"bytes,3,opt,name=match_based_id,json=matchBasedId,proto3" json:"match_based_id,omitempty"`
-	// Reason of the verdict.
+	// Reason of the verdict. Never set: a verdict about a secret is not part of this list yet.
 	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
-	// The verdict.
+	// The verdict. Never set: a verdict about a secret is not part of this list yet.
 	Verdict       Verdict `protobuf:"varint,5,opt,name=verdict,proto3,enum=palisade.findings.v1.Verdict" json:"verdict,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1261,17 +1261,16 @@ var File_palisade_findings_v1_secrets_proto protoreflect.FileDescriptor
 
 const file_palisade_findings_v1_secrets_proto_rawDesc = "" +
 	"\n" +
-	"\"palisade/findings/v1/secrets.proto\x12\x14palisade.findings.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\"\xbb\x03\n" +
+	"\"palisade/findings/v1/secrets.proto\x12\x14palisade.findings.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\"\xc3\x03\n" +
 	"\x12ListSecretsRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12\x16\n" +
-	"\x06cursor\x18\x02 \x01(\tR\x06cursor\x12 \n" +
-	"\x05limit\x18\x03 \x01(\x05B\n" +
-	"\xbaH\a\x1a\x05\x18\xf4\x03(\x00R\x05limit\x120\n" +
+	"\x06cursor\x18\x02 \x01(\tR\x06cursor\x12\x1d\n" +
+	"\x05limit\x18\x03 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\x05limit\x120\n" +
 	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12a\n" +
-	"\x10validation_state\x18\x05 \x03(\x0e2%.palisade.findings.v1.ValidationStateB\x0f\xbaH\f\x92\x01\t\x10d\"\x05\x82\x01\x02\x10\x01R\x0fvalidationState\x12E\n" +
-	"\x06status\x18\x06 \x01(\x0e2#.palisade.findings.v1.FindingStatusB\b\xbaH\x05\x82\x01\x02\x10\x01R\x06status\x12K\n" +
-	"\bseverity\x18\a \x03(\x0e2\x1e.palisade.findings.v1.SeverityB\x0f\xbaH\f\x92\x01\t\x10d\"\x05\x82\x01\x02\x10\x01R\bseverity\x12\x1d\n" +
-	"\x04repo\x18\b \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\xe8\aR\x04repo\"\x8b\x01\n" +
+	"\x10validation_state\x18\x05 \x03(\x0e2%.palisade.findings.v1.ValidationStateB\x0f\xbaH\f\x92\x01\t\x10d\"\x05\x82\x01\x02\x10\x01R\x0fvalidationState\x12L\n" +
+	"\x06status\x18\x06 \x03(\x0e2#.palisade.findings.v1.FindingStatusB\x0f\xbaH\f\x92\x01\t\x10d\"\x05\x82\x01\x02\x10\x01R\x06status\x12K\n" +
+	"\bseverity\x18\a \x03(\x0e2\x1e.palisade.findings.v1.SeverityB\x0f\xbaH\f\x92\x01\t\x10d\"\x05\x82\x01\x02\x10\x01R\bseverity\x12!\n" +
+	"\x04repo\x18\b \x03(\tB\r\xbaH\x06\x92\x01\x03\x10\xe8\a\xb0\xb5\x18\x01R\x04repo\"\x8b\x01\n" +
 	"\x13ListSecretsResponse\x12@\n" +
 	"\bfindings\x18\x01 \x03(\v2$.palisade.findings.v1.SecretsFindingR\bfindings\x12\x16\n" +
 	"\x06cursor\x18\x02 \x01(\tR\x06cursor\x12\x1a\n" +

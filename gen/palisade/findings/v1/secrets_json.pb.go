@@ -25,10 +25,8 @@ func (x *ListSecretsRequest) AppendJSON(b []byte) []byte {
 	}
 	b = append(b, `,"validationState":`...)
 	b = jsonappend.List(b, x.ValidationState, func(b []byte, v ValidationState) []byte { return jsonappend.Enum(b, v, ValidationState_name) })
-	if x.Status != 0 {
-		b = append(b, `,"status":`...)
-		b = jsonappend.Enum(b, x.Status, FindingStatus_name)
-	}
+	b = append(b, `,"status":`...)
+	b = jsonappend.List(b, x.Status, func(b []byte, v FindingStatus) []byte { return jsonappend.Enum(b, v, FindingStatus_name) })
 	b = append(b, `,"severity":`...)
 	b = jsonappend.List(b, x.Severity, func(b []byte, v Severity) []byte { return jsonappend.Enum(b, v, Severity_name) })
 	b = append(b, `,"repo":`...)

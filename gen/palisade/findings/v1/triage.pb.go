@@ -24,7 +24,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Request of BulkTriage.
+// Request of BulkTriage. Every field narrows the selection, unlike in the list of findings: a field that only another
+// issue type has selects nothing.
 type BulkTriageRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Slug of the deployment.
@@ -86,9 +87,9 @@ type BulkTriageRequest struct {
 	IncludeHistorical bool `protobuf:"varint,28,opt,name=include_historical,proto3" json:"include_historical,omitempty"`
 	// Classes of exploit prediction; sca only.
 	EpssProbability []string `protobuf:"bytes,29,rep,name=epss_probability,proto3" json:"epss_probability,omitempty"`
-	// Rulesets. No source of rules names its rulesets yet, so a value is refused instead of ignored.
+	// Rulesets. No effect: no source of rules names its rulesets yet, so a value is refused.
 	Ruleset []string `protobuf:"bytes,30,rep,name=ruleset,proto3" json:"ruleset,omitempty"`
-	// Only rules of the paid registry. No source of rules states this yet, so true is refused.
+	// Only rules of the paid registry. No effect: no source of rules states this yet, so true is refused.
 	ProOnly       bool `protobuf:"varint,31,opt,name=pro_only,proto3" json:"pro_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -337,7 +337,11 @@ type TeamCreate struct {
 	// Members: users of the deployment.
 	Users []*TeamCreateUserAction `protobuf:"bytes,3,rep,name=users,proto3" json:"users,omitempty"`
 	// Id of the parent team; 0 for none. There are at most three levels.
-	ParentTeamId  int64 `protobuf:"varint,4,opt,name=parent_team_id,json=parentTeamId,proto3" json:"parent_team_id,omitempty"`
+	ParentTeamId int64 `protobuf:"varint,4,opt,name=parent_team_id,json=parentTeamId,proto3" json:"parent_team_id,omitempty"`
+	// True adds each new project to it; false when absent. Only administrators may set it.
+	IsProjectDefault *bool `protobuf:"varint,5,opt,name=is_project_default,json=isProjectDefault,proto3,oneof" json:"is_project_default,omitempty"`
+	// True adds each new user to it, as a member; false when absent. Only administrators may set it.
+	IsUserDefault *bool `protobuf:"varint,6,opt,name=is_user_default,json=isUserDefault,proto3,oneof" json:"is_user_default,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -398,6 +402,20 @@ func (x *TeamCreate) GetParentTeamId() int64 {
 		return x.ParentTeamId
 	}
 	return 0
+}
+
+func (x *TeamCreate) GetIsProjectDefault() bool {
+	if x != nil && x.IsProjectDefault != nil {
+		return *x.IsProjectDefault
+	}
+	return false
+}
+
+func (x *TeamCreate) GetIsUserDefault() bool {
+	if x != nil && x.IsUserDefault != nil {
+		return *x.IsUserDefault
+	}
+	return false
 }
 
 // A member of a team to create.
@@ -463,7 +481,12 @@ type TeamUpdate struct {
 	// Changes of its projects.
 	Repositories []*TeamRepositoryAction `protobuf:"bytes,2,rep,name=repositories,proto3" json:"repositories,omitempty"`
 	// Changes of its members.
-	Users         []*TeamUserAction `protobuf:"bytes,3,rep,name=users,proto3" json:"users,omitempty"`
+	Users []*TeamUserAction `protobuf:"bytes,3,rep,name=users,proto3" json:"users,omitempty"`
+	// True adds each new project to it, from now on; false ends that. Existing projects stay where they are. Only
+	// administrators may change it.
+	IsProjectDefault *bool `protobuf:"varint,4,opt,name=is_project_default,json=isProjectDefault,proto3,oneof" json:"is_project_default,omitempty"`
+	// True adds each new user to it as a member, from now on; false ends that. Only administrators may change it.
+	IsUserDefault *bool `protobuf:"varint,5,opt,name=is_user_default,json=isUserDefault,proto3,oneof" json:"is_user_default,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -517,6 +540,20 @@ func (x *TeamUpdate) GetUsers() []*TeamUserAction {
 		return x.Users
 	}
 	return nil
+}
+
+func (x *TeamUpdate) GetIsProjectDefault() bool {
+	if x != nil && x.IsProjectDefault != nil {
+		return *x.IsProjectDefault
+	}
+	return false
+}
+
+func (x *TeamUpdate) GetIsUserDefault() bool {
+	if x != nil && x.IsUserDefault != nil {
+		return *x.IsUserDefault
+	}
+	return false
 }
 
 // A change of one project of a team.
@@ -697,7 +734,9 @@ func (x *TeamUser) GetRole() TeamRole {
 type DeploymentTeamsFilter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Exact name; all when empty.
-	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Only teams that have this project themselves, not through a child team; all when 0.
+	RepositoryId  int64 `protobuf:"varint,2,opt,name=repository_id,json=repositoryId,proto3" json:"repository_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -737,6 +776,13 @@ func (x *DeploymentTeamsFilter) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *DeploymentTeamsFilter) GetRepositoryId() int64 {
+	if x != nil {
+		return x.RepositoryId
+	}
+	return 0
 }
 
 // Request of CheckRbacStatus.
@@ -1864,24 +1910,32 @@ const file_palisade_identity_v1_teams_proto_rawDesc = "" +
 	"\x12is_project_default\x18\t \x01(\bR\x10isProjectDefault\x12&\n" +
 	"\x0fis_user_default\x18\n" +
 	" \x01(\bR\risUserDefault\x12L\n" +
-	"\x11authorized_scopes\x18\v \x03(\x0e2\x1f.palisade.identity.v1.TeamScopeR\x10authorizedScopes\"\xd1\x01\n" +
+	"\x11authorized_scopes\x18\v \x03(\x0e2\x1f.palisade.identity.v1.TeamScopeR\x10authorizedScopes\"\xdc\x02\n" +
 	"\n" +
 	"TeamCreate\x12\x1e\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xff\x01R\x04name\x120\n" +
 	"\x0erepository_ids\x18\x02 \x03(\x03B\t\xbaH\x06\x92\x01\x03\x10\xf4\x03R\rrepositoryIds\x12K\n" +
 	"\x05users\x18\x03 \x03(\v2*.palisade.identity.v1.TeamCreateUserActionB\t\xbaH\x06\x92\x01\x03\x10\xf4\x03R\x05users\x12$\n" +
-	"\x0eparent_team_id\x18\x04 \x01(\x03R\fparentTeamId\"m\n" +
+	"\x0eparent_team_id\x18\x04 \x01(\x03R\fparentTeamId\x121\n" +
+	"\x12is_project_default\x18\x05 \x01(\bH\x00R\x10isProjectDefault\x88\x01\x01\x12+\n" +
+	"\x0fis_user_default\x18\x06 \x01(\bH\x01R\risUserDefault\x88\x01\x01B\x15\n" +
+	"\x13_is_project_defaultB\x12\n" +
+	"\x10_is_user_default\"m\n" +
 	"\x14TeamCreateUserAction\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\x03R\x06userId\x12<\n" +
-	"\x04role\x18\x02 \x01(\x0e2\x1e.palisade.identity.v1.TeamRoleB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04role\"\xdc\x01\n" +
+	"\x04role\x18\x02 \x01(\x0e2\x1e.palisade.identity.v1.TeamRoleB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04role\"\xe7\x02\n" +
 	"\n" +
 	"TeamUpdate\x12#\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xff\x01H\x00R\x04name\x88\x01\x01\x12Y\n" +
 	"\frepositories\x18\x02 \x03(\v2*.palisade.identity.v1.TeamRepositoryActionB\t\xbaH\x06\x92\x01\x03\x10\xf4\x03R\frepositories\x12E\n" +
-	"\x05users\x18\x03 \x03(\v2$.palisade.identity.v1.TeamUserActionB\t\xbaH\x06\x92\x01\x03\x10\xf4\x03R\x05usersB\a\n" +
-	"\x05_name\"\x81\x01\n" +
+	"\x05users\x18\x03 \x03(\v2$.palisade.identity.v1.TeamUserActionB\t\xbaH\x06\x92\x01\x03\x10\xf4\x03R\x05users\x121\n" +
+	"\x12is_project_default\x18\x04 \x01(\bH\x01R\x10isProjectDefault\x88\x01\x01\x12+\n" +
+	"\x0fis_user_default\x18\x05 \x01(\bH\x02R\risUserDefault\x88\x01\x01B\a\n" +
+	"\x05_nameB\x15\n" +
+	"\x13_is_project_defaultB\x12\n" +
+	"\x10_is_user_default\"\x81\x01\n" +
 	"\x14TeamRepositoryAction\x12#\n" +
 	"\rrepository_id\x18\x01 \x01(\x03R\frepositoryId\x12D\n" +
 	"\x06action\x18\x02 \x01(\x0e2\".palisade.identity.v1.UpdateActionB\b\xbaH\x05\x82\x01\x02\x10\x01R\x06action\"\xad\x01\n" +
@@ -1891,9 +1945,10 @@ const file_palisade_identity_v1_teams_proto_rawDesc = "" +
 	"\x04role\x18\x03 \x01(\x0e2\x1e.palisade.identity.v1.TeamRoleB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04role\"W\n" +
 	"\bTeamUser\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\x03R\x06userId\x122\n" +
-	"\x04role\x18\x02 \x01(\x0e2\x1e.palisade.identity.v1.TeamRoleR\x04role\"5\n" +
+	"\x04role\x18\x02 \x01(\x0e2\x1e.palisade.identity.v1.TeamRoleR\x04role\"c\n" +
 	"\x15DeploymentTeamsFilter\x12\x1c\n" +
-	"\x04name\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\x04name\"=\n" +
+	"\x04name\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\x04name\x12,\n" +
+	"\rrepository_id\x18\x02 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\frepositoryId\"=\n" +
 	"\x16CheckRbacStatusRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\"\x86\x01\n" +
 	"\x17CheckRbacStatusResponse\x12#\n" +
@@ -2085,6 +2140,7 @@ func file_palisade_identity_v1_teams_proto_init() {
 	if File_palisade_identity_v1_teams_proto != nil {
 		return
 	}
+	file_palisade_identity_v1_teams_proto_msgTypes[1].OneofWrappers = []any{}
 	file_palisade_identity_v1_teams_proto_msgTypes[3].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

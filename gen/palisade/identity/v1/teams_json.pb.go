@@ -52,6 +52,14 @@ func (x *TeamCreate) AppendJSON(b []byte) []byte {
 	b = jsonappend.List(b, x.Users, func(b []byte, v *TeamCreateUserAction) []byte { return v.AppendJSON(b) })
 	b = append(b, `,"parentTeamId":`...)
 	b = jsonappend.QuotedInt64(b, x.ParentTeamId)
+	if x.IsProjectDefault != nil {
+		b = append(b, `,"isProjectDefault":`...)
+		b = jsonappend.Bool(b, *x.IsProjectDefault)
+	}
+	if x.IsUserDefault != nil {
+		b = append(b, `,"isUserDefault":`...)
+		b = jsonappend.Bool(b, *x.IsUserDefault)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -84,6 +92,14 @@ func (x *TeamUpdate) AppendJSON(b []byte) []byte {
 	b = jsonappend.List(b, x.Repositories, func(b []byte, v *TeamRepositoryAction) []byte { return v.AppendJSON(b) })
 	b = append(b, `,"users":`...)
 	b = jsonappend.List(b, x.Users, func(b []byte, v *TeamUserAction) []byte { return v.AppendJSON(b) })
+	if x.IsProjectDefault != nil {
+		b = append(b, `,"isProjectDefault":`...)
+		b = jsonappend.Bool(b, *x.IsProjectDefault)
+	}
+	if x.IsUserDefault != nil {
+		b = append(b, `,"isUserDefault":`...)
+		b = jsonappend.Bool(b, *x.IsUserDefault)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -144,6 +160,8 @@ func (x *DeploymentTeamsFilter) AppendJSON(b []byte) []byte {
 	start := len(b)
 	b = append(b, `,"name":`...)
 	b = jsonappend.String(b, x.Name)
+	b = append(b, `,"repositoryId":`...)
+	b = jsonappend.QuotedInt64(b, x.RepositoryId)
 	return jsonappend.CloseObject(b, start)
 }
 

@@ -314,10 +314,11 @@ type CreateTokenRequest struct {
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	// Display name.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// Scopes; web-api when empty. web-api opens everything; agent uploads results and fetches rules; workflow-tasks works
-	// on external steps of workflows; install-checks queries the malware firewall.
+	// Scopes. web-api opens everything; agent uploads results and fetches rules; workflow-tasks works on external steps
+	// of workflows; install-checks queries the malware firewall. A token without scopes can do nothing.
 	Scopes []string `protobuf:"bytes,3,rep,name=scopes,proto3" json:"scopes,omitempty"`
-	// Parts of the API to which it is restricted. It then cannot use the Web API.
+	// Parts of the API to which it is restricted: sms, scrat, click-to-fix or ai-scan. It then cannot use the Web
+	// API.
 	LimitedScopes []string `protobuf:"bytes,4,rep,name=limited_scopes,json=limitedScopes,proto3" json:"limited_scopes,omitempty"`
 	// Role in the deployment. Required.
 	Role string `protobuf:"bytes,5,opt,name=role,proto3" json:"role,omitempty"`
@@ -806,13 +807,13 @@ const file_palisade_identity_v1_tokens_proto_rawDesc = "" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\x12<\n" +
 	"\flast_used_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"lastUsedAt\x12%\n" +
-	"\tparent_id\x18\f \x01(\x03B\b\x92\xb5\x18\x04\b\x01\x10\x01R\bparentId\"\x8d\x03\n" +
+	"\tparent_id\x18\f \x01(\x03B\b\x92\xb5\x18\x04\b\x01\x10\x01R\bparentId\"\xac\x03\n" +
 	"\x12CreateTokenRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12\x1e\n" +
 	"\x04name\x18\x02 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xff\x01R\x04name\x12V\n" +
-	"\x06scopes\x18\x03 \x03(\tB>\xbaH;\x92\x018\x10\x04\x18\x01\"2r0R\aweb-apiR\x05agentR\x0eworkflow-tasksR\x0einstall-checksR\x06scopes\x129\n" +
-	"\x0elimited_scopes\x18\x04 \x03(\tB\x12\xbaH\x0f\x92\x01\f\x10\x14\x18\x01\"\x06r\x04\x10\x01\x18dR\rlimitedScopes\x12d\n" +
+	"\x06scopes\x18\x03 \x03(\tB>\xbaH;\x92\x018\x10\x04\x18\x01\"2r0R\aweb-apiR\x05agentR\x0eworkflow-tasksR\x0einstall-checksR\x06scopes\x12X\n" +
+	"\x0elimited_scopes\x18\x04 \x03(\tB1\xbaH.\x92\x01+\x10\x04\x18\x01\"%r#R\x03smsR\x05scratR\fclick-to-fixR\aai-scanR\rlimitedScopes\x12d\n" +
 	"\x04role\x18\x05 \x01(\tBP\xbaHMrKR\x0eORG_ROLE_ADMINR\x0fORG_ROLE_MEMBERR\x15ORG_ROLE_IMPERSONATORR\x11ORG_ROLE_READONLYR\x04role\x129\n" +
 	"\n" +
 	"expires_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\"d\n" +

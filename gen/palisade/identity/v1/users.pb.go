@@ -167,7 +167,7 @@ type User struct {
 	AuthDetails []*UserAuthDetails `protobuf:"bytes,5,rep,name=auth_details,json=authDetails,proto3" json:"auth_details,omitempty"`
 	// Role in the user's first deployment by id (ORG_ROLE_*); empty without one.
 	OrgRole string `protobuf:"bytes,6,opt,name=org_role,json=orgRole,proto3" json:"org_role,omitempty"`
-	// When the user was deleted. Always absent: a deleted user cannot call.
+	// When the user was deleted. Never set: a deleted user cannot call.
 	DeletedAt     *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=deleted_at,json=deletedAt,proto3" json:"deleted_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -263,9 +263,10 @@ type UserAuthDetails struct {
 	SourceId string `protobuf:"bytes,3,opt,name=source_id,json=sourceId,proto3" json:"source_id,omitempty"`
 	// True if it is in use.
 	Current bool `protobuf:"varint,4,opt,name=current,proto3" json:"current,omitempty"`
-	// When it ends; absent when it does not end.
+	// When it ends. Never set: it does not end.
 	ExpiresAt *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
-	// Id of the provider's configuration; empty: it is part of the server's configuration.
+	// Id of the provider's configuration; empty: it is part of the server's configuration. Never set: it is part of the
+	// server's configuration.
 	AuthProviderId string `protobuf:"bytes,6,opt,name=auth_provider_id,json=authProviderId,proto3" json:"auth_provider_id,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -356,7 +357,7 @@ type UserSettings struct {
 	ContactAboutExperiments bool `protobuf:"varint,4,opt,name=contact_about_experiments,json=contactAboutExperiments,proto3" json:"contact_about_experiments,omitempty"`
 	// The user's addresses.
 	AvailableEmails []*UserEmail `protobuf:"bytes,5,rep,name=available_emails,json=availableEmails,proto3" json:"available_emails,omitempty"`
-	// URL of a picture; always empty: the server stores none.
+	// URL of a picture. Never set: the server stores no pictures.
 	ProfilePhotoUrl string `protobuf:"bytes,6,opt,name=profile_photo_url,json=profilePhotoUrl,proto3" json:"profile_photo_url,omitempty"`
 	// True if the findings tour is finished.
 	HasCompletedFindingsTour bool `protobuf:"varint,7,opt,name=has_completed_findings_tour,json=hasCompletedFindingsTour,proto3" json:"has_completed_findings_tour,omitempty"`
@@ -887,7 +888,8 @@ type PatchUserSettingsRequest struct {
 	Subscribe *bool `protobuf:"varint,4,opt,name=subscribe,proto3,oneof" json:"subscribe,omitempty"`
 	// The user agrees to be contacted about experiments.
 	ContactAboutExperiments *bool `protobuf:"varint,5,opt,name=contact_about_experiments,json=contactAboutExperiments,proto3,oneof" json:"contact_about_experiments,omitempty"`
-	// The user signed in on the command line. Not a setting: recorded in the audit trail only.
+	// The user signed in on the command line. Not a setting: recorded in the audit trail only. No effect: it is
+	// recorded in the audit trail only.
 	UsedCliLogin *bool `protobuf:"varint,6,opt,name=used_cli_login,json=usedCliLogin,proto3,oneof" json:"used_cli_login,omitempty"`
 	// The findings tour is finished.
 	HasCompletedFindingsTour *bool `protobuf:"varint,7,opt,name=has_completed_findings_tour,json=hasCompletedFindingsTour,proto3,oneof" json:"has_completed_findings_tour,omitempty"`
@@ -899,7 +901,7 @@ type PatchUserSettingsRequest struct {
 	SupplyChainTourState TourState `protobuf:"varint,10,opt,name=supply_chain_tour_state,json=supplyChainTourState,proto3,enum=palisade.identity.v1.TourState" json:"supply_chain_tour_state,omitempty"`
 	// State of the tour of supply-chain findings.
 	SupplyChainFindingsTourState TourState `protobuf:"varint,11,opt,name=supply_chain_findings_tour_state,json=supplyChainFindingsTourState,proto3,enum=palisade.identity.v1.TourState" json:"supply_chain_findings_tour_state,omitempty"`
-	// Origin of the change. Recorded in the audit trail only.
+	// Origin of the change. Recorded in the audit trail only. No effect: it is recorded in the audit trail only.
 	EventSource *string `protobuf:"bytes,12,opt,name=event_source,json=eventSource,proto3,oneof" json:"event_source,omitempty"`
 	// States of more tours; other tours stay unchanged.
 	TourStates    []*TourStateEntry `protobuf:"bytes,13,rep,name=tour_states,json=tourStates,proto3" json:"tour_states,omitempty"`

@@ -37,6 +37,18 @@ const (
 	DeliveryKind_DELIVERY_KIND_SCAN DeliveryKind = 2
 	// A message from a step of a workflow.
 	DeliveryKind_DELIVERY_KIND_WORKFLOW DeliveryKind = 3
+	// Closes of a scan that are held.
+	DeliveryKind_DELIVERY_KIND_HELD_CLOSES DeliveryKind = 4
+	// A rule is quarantined, or all scans fail since the rules changed.
+	DeliveryKind_DELIVERY_KIND_RULE_ALERT DeliveryKind = 5
+	// The freshness of an analysis changed its state.
+	DeliveryKind_DELIVERY_KIND_FRESHNESS DeliveryKind = 6
+	// A report on a schedule.
+	DeliveryKind_DELIVERY_KIND_REPORT DeliveryKind = 7
+	// What the filters of an automation matched.
+	DeliveryKind_DELIVERY_KIND_AUTOMATION DeliveryKind = 8
+	// Findings that a remediation policy applies to.
+	DeliveryKind_DELIVERY_KIND_POLICY DeliveryKind = 9
 )
 
 // Enum value maps for DeliveryKind.
@@ -46,12 +58,24 @@ var (
 		1: "DELIVERY_KIND_FINDINGS",
 		2: "DELIVERY_KIND_SCAN",
 		3: "DELIVERY_KIND_WORKFLOW",
+		4: "DELIVERY_KIND_HELD_CLOSES",
+		5: "DELIVERY_KIND_RULE_ALERT",
+		6: "DELIVERY_KIND_FRESHNESS",
+		7: "DELIVERY_KIND_REPORT",
+		8: "DELIVERY_KIND_AUTOMATION",
+		9: "DELIVERY_KIND_POLICY",
 	}
 	DeliveryKind_value = map[string]int32{
 		"DELIVERY_KIND_UNSPECIFIED": 0,
 		"DELIVERY_KIND_FINDINGS":    1,
 		"DELIVERY_KIND_SCAN":        2,
 		"DELIVERY_KIND_WORKFLOW":    3,
+		"DELIVERY_KIND_HELD_CLOSES": 4,
+		"DELIVERY_KIND_RULE_ALERT":  5,
+		"DELIVERY_KIND_FRESHNESS":   6,
+		"DELIVERY_KIND_REPORT":      7,
+		"DELIVERY_KIND_AUTOMATION":  8,
+		"DELIVERY_KIND_POLICY":      9,
 	}
 )
 
@@ -804,12 +828,18 @@ const file_palisade_notifications_v1_deliveries_proto_rawDesc = "" +
 	"\vdelivery_id\x18\x02 \x01(\x03R\n" +
 	"deliveryId\"Y\n" +
 	"\x16ReplayDeliveryResponse\x12?\n" +
-	"\bdelivery\x18\x01 \x01(\v2#.palisade.notifications.v1.DeliveryR\bdelivery*}\n" +
+	"\bdelivery\x18\x01 \x01(\v2#.palisade.notifications.v1.DeliveryR\bdelivery*\xa9\x02\n" +
 	"\fDeliveryKind\x12\x1d\n" +
 	"\x19DELIVERY_KIND_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16DELIVERY_KIND_FINDINGS\x10\x01\x12\x16\n" +
 	"\x12DELIVERY_KIND_SCAN\x10\x02\x12\x1a\n" +
-	"\x16DELIVERY_KIND_WORKFLOW\x10\x03*\xa4\x01\n" +
+	"\x16DELIVERY_KIND_WORKFLOW\x10\x03\x12\x1d\n" +
+	"\x19DELIVERY_KIND_HELD_CLOSES\x10\x04\x12\x1c\n" +
+	"\x18DELIVERY_KIND_RULE_ALERT\x10\x05\x12\x1b\n" +
+	"\x17DELIVERY_KIND_FRESHNESS\x10\x06\x12\x18\n" +
+	"\x14DELIVERY_KIND_REPORT\x10\a\x12\x1c\n" +
+	"\x18DELIVERY_KIND_AUTOMATION\x10\b\x12\x18\n" +
+	"\x14DELIVERY_KIND_POLICY\x10\t*\xa4\x01\n" +
 	"\rDeliveryState\x12\x1e\n" +
 	"\x1aDELIVERY_STATE_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16DELIVERY_STATE_PENDING\x10\x01\x12\x1c\n" +

@@ -11,9 +11,11 @@ package notificationsv1
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
 	_ "github.com/palisade/palisade/gen/palisade/options/v1"
+	v1 "github.com/palisade/palisade/gen/palisade/reporting/v1"
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -109,8 +111,23 @@ type NotificationRule struct {
 	ConfigError string `protobuf:"bytes,8,opt,name=config_error,proto3" json:"config_error,omitempty"`
 	// True sends a message for each scan that ends. CHANNEL_WEBHOOK only; false on every other channel.
 	SendScanCompletion bool `protobuf:"varint,9,opt,name=send_scan_completion,proto3" json:"send_scan_completion,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// True sends a message when the closes of a scan are held; absent when it is off.
+	SendHeldCloses *bool `protobuf:"varint,10,opt,name=send_held_closes,proto3,oneof" json:"send_held_closes,omitempty"`
+	// True sends a message when a rule is quarantined, and when all scans fail since the rules changed; absent when it is
+	// off.
+	SendRuleAlerts *bool `protobuf:"varint,11,opt,name=send_rule_alerts,proto3,oneof" json:"send_rule_alerts,omitempty"`
+	// True sends a message when the freshness of an analysis changes its state; absent when it is off.
+	SendFreshness *bool `protobuf:"varint,12,opt,name=send_freshness,proto3,oneof" json:"send_freshness,omitempty"`
+	// False if the rule sends no findings; absent when it sends them.
+	SendFindings *bool `protobuf:"varint,13,opt,name=send_findings,proto3,oneof" json:"send_findings,omitempty"`
+	// The report that the rule sends on a schedule; absent when it sends none.
+	SendReport *v1.ReportSchedule `protobuf:"bytes,14,opt,name=send_report,proto3" json:"send_report,omitempty"`
+	// When the next report is sent; absent without one, and while the rule is disabled.
+	NextReportAt *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=next_report_at,proto3" json:"next_report_at,omitempty"`
+	// When the last report was sent; absent before the first.
+	LastReportAt  *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=last_report_at,proto3" json:"last_report_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *NotificationRule) Reset() {
@@ -206,7 +223,56 @@ func (x *NotificationRule) GetSendScanCompletion() bool {
 	return false
 }
 
-// A notification rule in a request. Fields that the server sets (id, config_error) are ignored.
+func (x *NotificationRule) GetSendHeldCloses() bool {
+	if x != nil && x.SendHeldCloses != nil {
+		return *x.SendHeldCloses
+	}
+	return false
+}
+
+func (x *NotificationRule) GetSendRuleAlerts() bool {
+	if x != nil && x.SendRuleAlerts != nil {
+		return *x.SendRuleAlerts
+	}
+	return false
+}
+
+func (x *NotificationRule) GetSendFreshness() bool {
+	if x != nil && x.SendFreshness != nil {
+		return *x.SendFreshness
+	}
+	return false
+}
+
+func (x *NotificationRule) GetSendFindings() bool {
+	if x != nil && x.SendFindings != nil {
+		return *x.SendFindings
+	}
+	return false
+}
+
+func (x *NotificationRule) GetSendReport() *v1.ReportSchedule {
+	if x != nil {
+		return x.SendReport
+	}
+	return nil
+}
+
+func (x *NotificationRule) GetNextReportAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.NextReportAt
+	}
+	return nil
+}
+
+func (x *NotificationRule) GetLastReportAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastReportAt
+	}
+	return nil
+}
+
+// A notification rule in a request.
 type NotificationRuleInput struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// CHANNEL_EMAIL, CHANNEL_SLACK_WEBHOOK, CHANNEL_WEBHOOK or CHANNEL_S3; case-insensitive, with or without CHANNEL_.
@@ -215,18 +281,33 @@ type NotificationRuleInput struct {
 	// replaced on the same channel, an absent credential stays unchanged, and "" removes it. The masked url keeps the
 	// stored one.
 	Config map[string]string `protobuf:"bytes,2,rep,name=config,proto3" json:"config,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// True enables sending; false when absent.
-	IsEnabled bool `protobuf:"varint,3,opt,name=is_enabled,proto3" json:"is_enabled,omitempty"`
+	// True enables sending; true when absent.
+	IsEnabled *bool `protobuf:"varint,3,opt,name=is_enabled,proto3,oneof" json:"is_enabled,omitempty"`
 	// Display name, 1 to 255 characters.
 	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
-	// Slugs of the policies that filter findings; empty means all.
+	// Slugs of the policies that filter findings. Each one must exist; empty means all.
 	PolicySlugs []string `protobuf:"bytes,5,rep,name=policy_slugs,proto3" json:"policy_slugs,omitempty"`
 	// Kept for clients. Palisade sends from its own network.
 	UseNetworkBroker bool `protobuf:"varint,6,opt,name=use_network_broker,proto3" json:"use_network_broker,omitempty"`
 	// True sends a message for each scan that ends; true when absent. Ignored on channels other than CHANNEL_WEBHOOK.
 	SendScanCompletion *bool `protobuf:"varint,7,opt,name=send_scan_completion,proto3,oneof" json:"send_scan_completion,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// True sends a message when the closes of a scan are held; false when absent.
+	SendHeldCloses bool `protobuf:"varint,8,opt,name=send_held_closes,proto3" json:"send_held_closes,omitempty"`
+	// True sends a message when a rule is quarantined, and when all scans fail since the rules changed; false when
+	// absent.
+	SendRuleAlerts bool `protobuf:"varint,9,opt,name=send_rule_alerts,proto3" json:"send_rule_alerts,omitempty"`
+	// True sends a message when the freshness of an analysis changes its state (see FreshnessService); false when absent.
+	SendFreshness bool `protobuf:"varint,10,opt,name=send_freshness,proto3" json:"send_freshness,omitempty"`
+	// True sends findings that a scan reports for the first time; true when absent.
+	SendFindings *bool `protobuf:"varint,11,opt,name=send_findings,proto3,oneof" json:"send_findings,omitempty"`
+	// Sends a report on a schedule; none when absent. E-mail has the numbers as text and as a table.
+	SendReport *v1.ReportSchedule `protobuf:"bytes,12,opt,name=send_report,proto3" json:"send_report,omitempty"`
+	// No effect: the server sets it.
+	Id int64 `protobuf:"varint,30,opt,name=id,proto3" json:"id,omitempty"`
+	// No effect: the server sets it.
+	ConfigError   string `protobuf:"bytes,31,opt,name=config_error,proto3" json:"config_error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *NotificationRuleInput) Reset() {
@@ -274,8 +355,8 @@ func (x *NotificationRuleInput) GetConfig() map[string]string {
 }
 
 func (x *NotificationRuleInput) GetIsEnabled() bool {
-	if x != nil {
-		return x.IsEnabled
+	if x != nil && x.IsEnabled != nil {
+		return *x.IsEnabled
 	}
 	return false
 }
@@ -306,6 +387,55 @@ func (x *NotificationRuleInput) GetSendScanCompletion() bool {
 		return *x.SendScanCompletion
 	}
 	return false
+}
+
+func (x *NotificationRuleInput) GetSendHeldCloses() bool {
+	if x != nil {
+		return x.SendHeldCloses
+	}
+	return false
+}
+
+func (x *NotificationRuleInput) GetSendRuleAlerts() bool {
+	if x != nil {
+		return x.SendRuleAlerts
+	}
+	return false
+}
+
+func (x *NotificationRuleInput) GetSendFreshness() bool {
+	if x != nil {
+		return x.SendFreshness
+	}
+	return false
+}
+
+func (x *NotificationRuleInput) GetSendFindings() bool {
+	if x != nil && x.SendFindings != nil {
+		return *x.SendFindings
+	}
+	return false
+}
+
+func (x *NotificationRuleInput) GetSendReport() *v1.ReportSchedule {
+	if x != nil {
+		return x.SendReport
+	}
+	return nil
+}
+
+func (x *NotificationRuleInput) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *NotificationRuleInput) GetConfigError() string {
+	if x != nil {
+		return x.ConfigError
+	}
+	return ""
 }
 
 // Request of CreateNotificationRule.
@@ -1000,7 +1130,7 @@ var File_palisade_notifications_v1_notification_rules_proto protoreflect.FileDes
 
 const file_palisade_notifications_v1_notification_rules_proto_rawDesc = "" +
 	"\n" +
-	"2palisade/notifications/v1/notification_rules.proto\x12\x19palisade.notifications.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a!palisade/options/v1/options.proto\"\xb0\x03\n" +
+	"2palisade/notifications/v1/notification_rules.proto\x12\x19palisade.notifications.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\x1a+palisade/reporting/v1/report_schedule.proto\"\xc2\a\n" +
 	"\x10NotificationRule\x12\x16\n" +
 	"\x02id\x18\x01 \x01(\x03B\x06\x92\xb5\x18\x02\b\x01R\x02id\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12O\n" +
@@ -1012,25 +1142,47 @@ const file_palisade_notifications_v1_notification_rules_proto_rawDesc = "" +
 	"\fpolicy_slugs\x18\x06 \x03(\tR\fpolicy_slugs\x12.\n" +
 	"\x12use_network_broker\x18\a \x01(\bR\x12use_network_broker\x12\"\n" +
 	"\fconfig_error\x18\b \x01(\tR\fconfig_error\x122\n" +
-	"\x14send_scan_completion\x18\t \x01(\bR\x14send_scan_completion\x1a9\n" +
+	"\x14send_scan_completion\x18\t \x01(\bR\x14send_scan_completion\x127\n" +
+	"\x10send_held_closes\x18\n" +
+	" \x01(\bB\x06\x92\xb5\x18\x02\x10\x01H\x00R\x10send_held_closes\x88\x01\x01\x127\n" +
+	"\x10send_rule_alerts\x18\v \x01(\bB\x06\x92\xb5\x18\x02\x10\x01H\x01R\x10send_rule_alerts\x88\x01\x01\x123\n" +
+	"\x0esend_freshness\x18\f \x01(\bB\x06\x92\xb5\x18\x02\x10\x01H\x02R\x0esend_freshness\x88\x01\x01\x121\n" +
+	"\rsend_findings\x18\r \x01(\bB\x06\x92\xb5\x18\x02\x10\x01H\x03R\rsend_findings\x88\x01\x01\x12O\n" +
+	"\vsend_report\x18\x0e \x01(\v2%.palisade.reporting.v1.ReportScheduleB\x06\x92\xb5\x18\x02\x10\x01R\vsend_report\x12J\n" +
+	"\x0enext_report_at\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampB\x06\x92\xb5\x18\x02\x10\x01R\x0enext_report_at\x12J\n" +
+	"\x0elast_report_at\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampB\x06\x92\xb5\x18\x02\x10\x01R\x0elast_report_at\x1a9\n" +
 	"\vConfigEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe1\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x13\n" +
+	"\x11_send_held_closesB\x13\n" +
+	"\x11_send_rule_alertsB\x11\n" +
+	"\x0f_send_freshnessB\x10\n" +
+	"\x0e_send_findings\"\xaf\x06\n" +
 	"\x15NotificationRuleInput\x12!\n" +
 	"\achannel\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\achannel\x12q\n" +
-	"\x06config\x18\x02 \x03(\v2<.palisade.notifications.v1.NotificationRuleInput.ConfigEntryB\x1b\xbaH\x14\x9a\x01\x11\x102\"\x06r\x04\x10\x01\x18d*\x05r\x03\x18\x80 \x98\xb5\x18\x01R\x06config\x12\x1e\n" +
+	"\x06config\x18\x02 \x03(\v2<.palisade.notifications.v1.NotificationRuleInput.ConfigEntryB\x1b\xbaH\x14\x9a\x01\x11\x102\"\x06r\x04\x10\x01\x18d*\x05r\x03\x18\x80 \x98\xb5\x18\x01R\x06config\x12#\n" +
 	"\n" +
-	"is_enabled\x18\x03 \x01(\bR\n" +
-	"is_enabled\x12\x1e\n" +
+	"is_enabled\x18\x03 \x01(\bH\x00R\n" +
+	"is_enabled\x88\x01\x01\x12\x1e\n" +
 	"\x04name\x18\x04 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xff\x01R\x04name\x125\n" +
 	"\fpolicy_slugs\x18\x05 \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10d\"\ar\x05\x10\x01\x18\xff\x01R\fpolicy_slugs\x12.\n" +
 	"\x12use_network_broker\x18\x06 \x01(\bR\x12use_network_broker\x127\n" +
-	"\x14send_scan_completion\x18\a \x01(\bH\x00R\x14send_scan_completion\x88\x01\x01\x1a9\n" +
+	"\x14send_scan_completion\x18\a \x01(\bH\x01R\x14send_scan_completion\x88\x01\x01\x12*\n" +
+	"\x10send_held_closes\x18\b \x01(\bR\x10send_held_closes\x12*\n" +
+	"\x10send_rule_alerts\x18\t \x01(\bR\x10send_rule_alerts\x12&\n" +
+	"\x0esend_freshness\x18\n" +
+	" \x01(\bR\x0esend_freshness\x12)\n" +
+	"\rsend_findings\x18\v \x01(\bH\x02R\rsend_findings\x88\x01\x01\x12G\n" +
+	"\vsend_report\x18\f \x01(\v2%.palisade.reporting.v1.ReportScheduleR\vsend_report\x12\x0e\n" +
+	"\x02id\x18\x1e \x01(\x03R\x02id\x12\"\n" +
+	"\fconfig_error\x18\x1f \x01(\tR\fconfig_error\x1a9\n" +
 	"\vConfigEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x17\n" +
-	"\x15_send_scan_completion\"\xab\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\r\n" +
+	"\v_is_enabledB\x17\n" +
+	"\x15_send_scan_completionB\x10\n" +
+	"\x0e_send_findings\"\xab\x01\n" +
 	"\x1dCreateNotificationRuleRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12e\n" +
 	"\x11notification_rule\x18\x02 \x01(\v20.palisade.notifications.v1.NotificationRuleInputB\x06\xbaH\x03\xc8\x01\x01R\x10notificationRule\"{\n" +
@@ -1116,36 +1268,42 @@ var file_palisade_notifications_v1_notification_rules_proto_goTypes = []any{
 	(*TestNotificationRuleResponse)(nil),    // 15: palisade.notifications.v1.TestNotificationRuleResponse
 	nil,                                     // 16: palisade.notifications.v1.NotificationRule.ConfigEntry
 	nil,                                     // 17: palisade.notifications.v1.NotificationRuleInput.ConfigEntry
+	(*v1.ReportSchedule)(nil),               // 18: palisade.reporting.v1.ReportSchedule
+	(*timestamppb.Timestamp)(nil),           // 19: google.protobuf.Timestamp
 }
 var file_palisade_notifications_v1_notification_rules_proto_depIdxs = []int32{
 	16, // 0: palisade.notifications.v1.NotificationRule.config:type_name -> palisade.notifications.v1.NotificationRule.ConfigEntry
-	17, // 1: palisade.notifications.v1.NotificationRuleInput.config:type_name -> palisade.notifications.v1.NotificationRuleInput.ConfigEntry
-	2,  // 2: palisade.notifications.v1.CreateNotificationRuleRequest.notification_rule:type_name -> palisade.notifications.v1.NotificationRuleInput
-	1,  // 3: palisade.notifications.v1.CreateNotificationRuleResponse.notification_rule:type_name -> palisade.notifications.v1.NotificationRule
-	1,  // 4: palisade.notifications.v1.DeleteNotificationRuleResponse.notification_rule:type_name -> palisade.notifications.v1.NotificationRule
-	2,  // 5: palisade.notifications.v1.ReplaceNotificationRuleRequest.notification_rule:type_name -> palisade.notifications.v1.NotificationRuleInput
-	1,  // 6: palisade.notifications.v1.ReplaceNotificationRuleResponse.notification_rule:type_name -> palisade.notifications.v1.NotificationRule
-	9,  // 7: palisade.notifications.v1.PaginateOptions.cursor:type_name -> palisade.notifications.v1.Cursor
-	0,  // 8: palisade.notifications.v1.ListNotificationRulesFilter.channel:type_name -> palisade.notifications.v1.Channel
-	10, // 9: palisade.notifications.v1.ListNotificationRulesRequest.options:type_name -> palisade.notifications.v1.PaginateOptions
-	11, // 10: palisade.notifications.v1.ListNotificationRulesRequest.filters:type_name -> palisade.notifications.v1.ListNotificationRulesFilter
-	1,  // 11: palisade.notifications.v1.ListNotificationRulesResponse.notification_rules:type_name -> palisade.notifications.v1.NotificationRule
-	9,  // 12: palisade.notifications.v1.ListNotificationRulesResponse.cursor:type_name -> palisade.notifications.v1.Cursor
-	3,  // 13: palisade.notifications.v1.NotificationRulesService.CreateNotificationRule:input_type -> palisade.notifications.v1.CreateNotificationRuleRequest
-	5,  // 14: palisade.notifications.v1.NotificationRulesService.DeleteNotificationRule:input_type -> palisade.notifications.v1.DeleteNotificationRuleRequest
-	7,  // 15: palisade.notifications.v1.NotificationRulesService.ReplaceNotificationRule:input_type -> palisade.notifications.v1.ReplaceNotificationRuleRequest
-	12, // 16: palisade.notifications.v1.NotificationRulesService.ListNotificationRules:input_type -> palisade.notifications.v1.ListNotificationRulesRequest
-	14, // 17: palisade.notifications.v1.NotificationRulesService.TestNotificationRule:input_type -> palisade.notifications.v1.TestNotificationRuleRequest
-	4,  // 18: palisade.notifications.v1.NotificationRulesService.CreateNotificationRule:output_type -> palisade.notifications.v1.CreateNotificationRuleResponse
-	6,  // 19: palisade.notifications.v1.NotificationRulesService.DeleteNotificationRule:output_type -> palisade.notifications.v1.DeleteNotificationRuleResponse
-	8,  // 20: palisade.notifications.v1.NotificationRulesService.ReplaceNotificationRule:output_type -> palisade.notifications.v1.ReplaceNotificationRuleResponse
-	13, // 21: palisade.notifications.v1.NotificationRulesService.ListNotificationRules:output_type -> palisade.notifications.v1.ListNotificationRulesResponse
-	15, // 22: palisade.notifications.v1.NotificationRulesService.TestNotificationRule:output_type -> palisade.notifications.v1.TestNotificationRuleResponse
-	18, // [18:23] is the sub-list for method output_type
-	13, // [13:18] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	18, // 1: palisade.notifications.v1.NotificationRule.send_report:type_name -> palisade.reporting.v1.ReportSchedule
+	19, // 2: palisade.notifications.v1.NotificationRule.next_report_at:type_name -> google.protobuf.Timestamp
+	19, // 3: palisade.notifications.v1.NotificationRule.last_report_at:type_name -> google.protobuf.Timestamp
+	17, // 4: palisade.notifications.v1.NotificationRuleInput.config:type_name -> palisade.notifications.v1.NotificationRuleInput.ConfigEntry
+	18, // 5: palisade.notifications.v1.NotificationRuleInput.send_report:type_name -> palisade.reporting.v1.ReportSchedule
+	2,  // 6: palisade.notifications.v1.CreateNotificationRuleRequest.notification_rule:type_name -> palisade.notifications.v1.NotificationRuleInput
+	1,  // 7: palisade.notifications.v1.CreateNotificationRuleResponse.notification_rule:type_name -> palisade.notifications.v1.NotificationRule
+	1,  // 8: palisade.notifications.v1.DeleteNotificationRuleResponse.notification_rule:type_name -> palisade.notifications.v1.NotificationRule
+	2,  // 9: palisade.notifications.v1.ReplaceNotificationRuleRequest.notification_rule:type_name -> palisade.notifications.v1.NotificationRuleInput
+	1,  // 10: palisade.notifications.v1.ReplaceNotificationRuleResponse.notification_rule:type_name -> palisade.notifications.v1.NotificationRule
+	9,  // 11: palisade.notifications.v1.PaginateOptions.cursor:type_name -> palisade.notifications.v1.Cursor
+	0,  // 12: palisade.notifications.v1.ListNotificationRulesFilter.channel:type_name -> palisade.notifications.v1.Channel
+	10, // 13: palisade.notifications.v1.ListNotificationRulesRequest.options:type_name -> palisade.notifications.v1.PaginateOptions
+	11, // 14: palisade.notifications.v1.ListNotificationRulesRequest.filters:type_name -> palisade.notifications.v1.ListNotificationRulesFilter
+	1,  // 15: palisade.notifications.v1.ListNotificationRulesResponse.notification_rules:type_name -> palisade.notifications.v1.NotificationRule
+	9,  // 16: palisade.notifications.v1.ListNotificationRulesResponse.cursor:type_name -> palisade.notifications.v1.Cursor
+	3,  // 17: palisade.notifications.v1.NotificationRulesService.CreateNotificationRule:input_type -> palisade.notifications.v1.CreateNotificationRuleRequest
+	5,  // 18: palisade.notifications.v1.NotificationRulesService.DeleteNotificationRule:input_type -> palisade.notifications.v1.DeleteNotificationRuleRequest
+	7,  // 19: palisade.notifications.v1.NotificationRulesService.ReplaceNotificationRule:input_type -> palisade.notifications.v1.ReplaceNotificationRuleRequest
+	12, // 20: palisade.notifications.v1.NotificationRulesService.ListNotificationRules:input_type -> palisade.notifications.v1.ListNotificationRulesRequest
+	14, // 21: palisade.notifications.v1.NotificationRulesService.TestNotificationRule:input_type -> palisade.notifications.v1.TestNotificationRuleRequest
+	4,  // 22: palisade.notifications.v1.NotificationRulesService.CreateNotificationRule:output_type -> palisade.notifications.v1.CreateNotificationRuleResponse
+	6,  // 23: palisade.notifications.v1.NotificationRulesService.DeleteNotificationRule:output_type -> palisade.notifications.v1.DeleteNotificationRuleResponse
+	8,  // 24: palisade.notifications.v1.NotificationRulesService.ReplaceNotificationRule:output_type -> palisade.notifications.v1.ReplaceNotificationRuleResponse
+	13, // 25: palisade.notifications.v1.NotificationRulesService.ListNotificationRules:output_type -> palisade.notifications.v1.ListNotificationRulesResponse
+	15, // 26: palisade.notifications.v1.NotificationRulesService.TestNotificationRule:output_type -> palisade.notifications.v1.TestNotificationRuleResponse
+	22, // [22:27] is the sub-list for method output_type
+	17, // [17:22] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_palisade_notifications_v1_notification_rules_proto_init() }
@@ -1153,6 +1311,7 @@ func file_palisade_notifications_v1_notification_rules_proto_init() {
 	if File_palisade_notifications_v1_notification_rules_proto != nil {
 		return
 	}
+	file_palisade_notifications_v1_notification_rules_proto_msgTypes[0].OneofWrappers = []any{}
 	file_palisade_notifications_v1_notification_rules_proto_msgTypes[1].OneofWrappers = []any{}
 	file_palisade_notifications_v1_notification_rules_proto_msgTypes[9].OneofWrappers = []any{}
 	type x struct{}

@@ -44,8 +44,8 @@ type NotificationRulesServiceClient interface {
 	ReplaceNotificationRule(ctx context.Context, in *ReplaceNotificationRuleRequest, opts ...grpc.CallOption) (*ReplaceNotificationRuleResponse, error)
 	// Lists rules by id.
 	ListNotificationRules(ctx context.Context, in *ListNotificationRulesRequest, opts ...grpc.CallOption) (*ListNotificationRulesResponse, error)
-	// Sends a sample over the channel of a rule, even a disabled one. A failed delivery is part of the response, not an
-	// error.
+	// Sends a sample over the channel of a rule, even a disabled one: the report, if the rule sends one. A failed
+	// delivery is part of the response, not an error.
 	TestNotificationRule(ctx context.Context, in *TestNotificationRuleRequest, opts ...grpc.CallOption) (*TestNotificationRuleResponse, error)
 }
 
@@ -123,8 +123,8 @@ type NotificationRulesServiceServer interface {
 	ReplaceNotificationRule(context.Context, *ReplaceNotificationRuleRequest) (*ReplaceNotificationRuleResponse, error)
 	// Lists rules by id.
 	ListNotificationRules(context.Context, *ListNotificationRulesRequest) (*ListNotificationRulesResponse, error)
-	// Sends a sample over the channel of a rule, even a disabled one. A failed delivery is part of the response, not an
-	// error.
+	// Sends a sample over the channel of a rule, even a disabled one: the report, if the rule sends one. A failed
+	// delivery is part of the response, not an error.
 	TestNotificationRule(context.Context, *TestNotificationRuleRequest) (*TestNotificationRuleResponse, error)
 	mustEmbedUnimplementedNotificationRulesServiceServer()
 }

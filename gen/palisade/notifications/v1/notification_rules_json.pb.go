@@ -31,6 +31,34 @@ func (x *NotificationRule) AppendJSON(b []byte) []byte {
 	b = jsonappend.String(b, x.ConfigError)
 	b = append(b, `,"send_scan_completion":`...)
 	b = jsonappend.Bool(b, x.SendScanCompletion)
+	if x.SendHeldCloses != nil {
+		b = append(b, `,"send_held_closes":`...)
+		b = jsonappend.Bool(b, *x.SendHeldCloses)
+	}
+	if x.SendRuleAlerts != nil {
+		b = append(b, `,"send_rule_alerts":`...)
+		b = jsonappend.Bool(b, *x.SendRuleAlerts)
+	}
+	if x.SendFreshness != nil {
+		b = append(b, `,"send_freshness":`...)
+		b = jsonappend.Bool(b, *x.SendFreshness)
+	}
+	if x.SendFindings != nil {
+		b = append(b, `,"send_findings":`...)
+		b = jsonappend.Bool(b, *x.SendFindings)
+	}
+	if x.SendReport != nil {
+		b = append(b, `,"send_report":`...)
+		b = x.SendReport.AppendJSON(b)
+	}
+	if x.NextReportAt != nil {
+		b = append(b, `,"next_report_at":`...)
+		b = jsonappend.Timestamp(b, x.NextReportAt)
+	}
+	if x.LastReportAt != nil {
+		b = append(b, `,"last_report_at":`...)
+		b = jsonappend.Timestamp(b, x.LastReportAt)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -44,8 +72,10 @@ func (x *NotificationRuleInput) AppendJSON(b []byte) []byte {
 	b = jsonappend.String(b, x.Channel)
 	b = append(b, `,"config":`...)
 	b = jsonappend.StringMap(b, x.Config, jsonappend.String)
-	b = append(b, `,"is_enabled":`...)
-	b = jsonappend.Bool(b, x.IsEnabled)
+	if x.IsEnabled != nil {
+		b = append(b, `,"is_enabled":`...)
+		b = jsonappend.Bool(b, *x.IsEnabled)
+	}
 	b = append(b, `,"name":`...)
 	b = jsonappend.String(b, x.Name)
 	b = append(b, `,"policy_slugs":`...)
@@ -56,6 +86,24 @@ func (x *NotificationRuleInput) AppendJSON(b []byte) []byte {
 		b = append(b, `,"send_scan_completion":`...)
 		b = jsonappend.Bool(b, *x.SendScanCompletion)
 	}
+	b = append(b, `,"send_held_closes":`...)
+	b = jsonappend.Bool(b, x.SendHeldCloses)
+	b = append(b, `,"send_rule_alerts":`...)
+	b = jsonappend.Bool(b, x.SendRuleAlerts)
+	b = append(b, `,"send_freshness":`...)
+	b = jsonappend.Bool(b, x.SendFreshness)
+	if x.SendFindings != nil {
+		b = append(b, `,"send_findings":`...)
+		b = jsonappend.Bool(b, *x.SendFindings)
+	}
+	if x.SendReport != nil {
+		b = append(b, `,"send_report":`...)
+		b = x.SendReport.AppendJSON(b)
+	}
+	b = append(b, `,"id":`...)
+	b = jsonappend.QuotedInt64(b, x.Id)
+	b = append(b, `,"config_error":`...)
+	b = jsonappend.String(b, x.ConfigError)
 	return jsonappend.CloseObject(b, start)
 }
 

@@ -25,6 +25,59 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Who can no longer call an RPC in a deployment that has migrated to detection policies.
+type Retired int32
+
+const (
+	// Nobody: the migration does not concern the RPC.
+	Retired_RETIRED_UNSPECIFIED Retired = 0
+	// Callers with an API token.
+	Retired_RETIRED_TOKENS Retired = 1
+	// All callers.
+	Retired_RETIRED_ALL Retired = 2
+)
+
+// Enum value maps for Retired.
+var (
+	Retired_name = map[int32]string{
+		0: "RETIRED_UNSPECIFIED",
+		1: "RETIRED_TOKENS",
+		2: "RETIRED_ALL",
+	}
+	Retired_value = map[string]int32{
+		"RETIRED_UNSPECIFIED": 0,
+		"RETIRED_TOKENS":      1,
+		"RETIRED_ALL":         2,
+	}
+)
+
+func (x Retired) Enum() *Retired {
+	p := new(Retired)
+	*p = x
+	return p
+}
+
+func (x Retired) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Retired) Descriptor() protoreflect.EnumDescriptor {
+	return file_palisade_options_v1_options_proto_enumTypes[0].Descriptor()
+}
+
+func (Retired) Type() protoreflect.EnumType {
+	return &file_palisade_options_v1_options_proto_enumTypes[0]
+}
+
+func (x Retired) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Retired.Descriptor instead.
+func (Retired) EnumDescriptor() ([]byte, []int) {
+	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{0}
+}
+
 // Scopes of API tokens other than the Web API scope, which opens everything. Each opens exactly the RPCs that name it.
 type TokenScope int32
 
@@ -66,11 +119,11 @@ func (x TokenScope) String() string {
 }
 
 func (TokenScope) Descriptor() protoreflect.EnumDescriptor {
-	return file_palisade_options_v1_options_proto_enumTypes[0].Descriptor()
+	return file_palisade_options_v1_options_proto_enumTypes[1].Descriptor()
 }
 
 func (TokenScope) Type() protoreflect.EnumType {
-	return &file_palisade_options_v1_options_proto_enumTypes[0]
+	return &file_palisade_options_v1_options_proto_enumTypes[1]
 }
 
 func (x TokenScope) Number() protoreflect.EnumNumber {
@@ -79,7 +132,7 @@ func (x TokenScope) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TokenScope.Descriptor instead.
 func (TokenScope) EnumDescriptor() ([]byte, []int) {
-	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{0}
+	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{1}
 }
 
 // Which calls of an RPC are recorded in the audit trail, allowed or refused.
@@ -119,11 +172,11 @@ func (x Audit) String() string {
 }
 
 func (Audit) Descriptor() protoreflect.EnumDescriptor {
-	return file_palisade_options_v1_options_proto_enumTypes[1].Descriptor()
+	return file_palisade_options_v1_options_proto_enumTypes[2].Descriptor()
 }
 
 func (Audit) Type() protoreflect.EnumType {
-	return &file_palisade_options_v1_options_proto_enumTypes[1]
+	return &file_palisade_options_v1_options_proto_enumTypes[2]
 }
 
 func (x Audit) Number() protoreflect.EnumNumber {
@@ -132,7 +185,7 @@ func (x Audit) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Audit.Descriptor instead.
 func (Audit) EnumDescriptor() ([]byte, []int) {
-	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{1}
+	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{2}
 }
 
 // Permission of a caller. All permissions after PERMISSION_AUTHENTICATED apply to one deployment, which the request
@@ -198,11 +251,11 @@ func (x Permission) String() string {
 }
 
 func (Permission) Descriptor() protoreflect.EnumDescriptor {
-	return file_palisade_options_v1_options_proto_enumTypes[2].Descriptor()
+	return file_palisade_options_v1_options_proto_enumTypes[3].Descriptor()
 }
 
 func (Permission) Type() protoreflect.EnumType {
-	return &file_palisade_options_v1_options_proto_enumTypes[2]
+	return &file_palisade_options_v1_options_proto_enumTypes[3]
 }
 
 func (x Permission) Number() protoreflect.EnumNumber {
@@ -211,7 +264,7 @@ func (x Permission) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Permission.Descriptor instead.
 func (Permission) EnumDescriptor() ([]byte, []int) {
-	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{2}
+	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{3}
 }
 
 // Kinds of credentials in the contract's section on authentication.
@@ -251,11 +304,11 @@ func (x Scheme) String() string {
 }
 
 func (Scheme) Descriptor() protoreflect.EnumDescriptor {
-	return file_palisade_options_v1_options_proto_enumTypes[3].Descriptor()
+	return file_palisade_options_v1_options_proto_enumTypes[4].Descriptor()
 }
 
 func (Scheme) Type() protoreflect.EnumType {
-	return &file_palisade_options_v1_options_proto_enumTypes[3]
+	return &file_palisade_options_v1_options_proto_enumTypes[4]
 }
 
 func (x Scheme) Number() protoreflect.EnumNumber {
@@ -264,7 +317,7 @@ func (x Scheme) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Scheme.Descriptor instead.
 func (Scheme) EnumDescriptor() ([]byte, []int) {
-	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{3}
+	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{4}
 }
 
 // Maturity levels in the contract's section on versioning.
@@ -308,11 +361,11 @@ func (x Maturity) String() string {
 }
 
 func (Maturity) Descriptor() protoreflect.EnumDescriptor {
-	return file_palisade_options_v1_options_proto_enumTypes[4].Descriptor()
+	return file_palisade_options_v1_options_proto_enumTypes[5].Descriptor()
 }
 
 func (Maturity) Type() protoreflect.EnumType {
-	return &file_palisade_options_v1_options_proto_enumTypes[4]
+	return &file_palisade_options_v1_options_proto_enumTypes[5]
 }
 
 func (x Maturity) Number() protoreflect.EnumNumber {
@@ -321,7 +374,7 @@ func (x Maturity) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Maturity.Descriptor instead.
 func (Maturity) EnumDescriptor() ([]byte, []int) {
-	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{4}
+	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{5}
 }
 
 // What to write for an unset field (without presence: a field with the zero value).
@@ -365,11 +418,11 @@ func (x Unset) String() string {
 }
 
 func (Unset) Descriptor() protoreflect.EnumDescriptor {
-	return file_palisade_options_v1_options_proto_enumTypes[5].Descriptor()
+	return file_palisade_options_v1_options_proto_enumTypes[6].Descriptor()
 }
 
 func (Unset) Type() protoreflect.EnumType {
-	return &file_palisade_options_v1_options_proto_enumTypes[5]
+	return &file_palisade_options_v1_options_proto_enumTypes[6]
 }
 
 func (x Unset) Number() protoreflect.EnumNumber {
@@ -378,7 +431,7 @@ func (x Unset) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Unset.Descriptor instead.
 func (Unset) EnumDescriptor() ([]byte, []int) {
-	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{5}
+	return file_palisade_options_v1_options_proto_rawDescGZIP(), []int{6}
 }
 
 // Rules that the server enforces before a handler runs.
@@ -403,7 +456,18 @@ type MethodRule struct {
 	Scanner bool `protobuf:"varint,8,opt,name=scanner,proto3" json:"scanner,omitempty"`
 	// The scope with which an API token may call the RPC without the Web API scope. Without it, only the Web API scope
 	// permits the call.
-	Scope         TokenScope `protobuf:"varint,9,opt,name=scope,proto3,enum=palisade.options.v1.TokenScope" json:"scope,omitempty"`
+	Scope TokenScope `protobuf:"varint,9,opt,name=scope,proto3,enum=palisade.options.v1.TokenScope" json:"scope,omitempty"`
+	// True also accepts the slug of the deployment with every "-" written as "_".
+	UnderscoredSlug bool `protobuf:"varint,10,opt,name=underscored_slug,json=underscoredSlug,proto3" json:"underscored_slug,omitempty"`
+	// For server-streaming RPCs that send a file: the path of the GET. The first message describes the file in its field
+	// "file", the bytes of the other messages are the response body, and the request's field "offset" serves ranges.
+	DownloadPath string `protobuf:"bytes,12,opt,name=download_path,json=downloadPath,proto3" json:"download_path,omitempty"`
+	// For server-streaming RPCs, which google.api.http cannot map: the path of the GET. Its answer is a stream of
+	// server-sent events, or the first message for callers that do not accept text/event-stream. The messages have a
+	// field resume_token, which becomes the id of the event.
+	EventsPath string `protobuf:"bytes,11,opt,name=events_path,json=eventsPath,proto3" json:"events_path,omitempty"`
+	// When the RPC answers 410 DEPLOYMENT_MIGRATED because the deployment has migrated to detection policies.
+	Retired       Retired `protobuf:"varint,13,opt,name=retired,proto3,enum=palisade.options.v1.Retired" json:"retired,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -501,6 +565,34 @@ func (x *MethodRule) GetScope() TokenScope {
 	return TokenScope_TOKEN_SCOPE_UNSPECIFIED
 }
 
+func (x *MethodRule) GetUnderscoredSlug() bool {
+	if x != nil {
+		return x.UnderscoredSlug
+	}
+	return false
+}
+
+func (x *MethodRule) GetDownloadPath() string {
+	if x != nil {
+		return x.DownloadPath
+	}
+	return ""
+}
+
+func (x *MethodRule) GetEventsPath() string {
+	if x != nil {
+		return x.EventsPath
+	}
+	return ""
+}
+
+func (x *MethodRule) GetRetired() Retired {
+	if x != nil {
+		return x.Retired
+	}
+	return Retired_RETIRED_UNSPECIFIED
+}
+
 // JSON form of a field. Without it: scalars, lists and maps are always present; unset messages, unset optional scalars
 // and enum zero values are left out; 64-bit integers are strings; times have six fraction digits.
 type JsonForm struct {
@@ -511,10 +603,14 @@ type JsonForm struct {
 	Unset Unset `protobuf:"varint,2,opt,name=unset,proto3,enum=palisade.options.v1.Unset" json:"unset,omitempty"`
 	// Variants (values of the field named by variant_by) that have the field; empty means all.
 	Variants []string `protobuf:"bytes,3,rep,name=variants,proto3" json:"variants,omitempty"`
+	// Further variants, which have the field only if it is set.
+	VariantsIfSet []string `protobuf:"bytes,6,rep,name=variants_if_set,json=variantsIfSet,proto3" json:"variants_if_set,omitempty"`
 	// For bytes that contain JSON text: the text is written unchanged. Left out when empty.
-	Raw           bool `protobuf:"varint,4,opt,name=raw,proto3" json:"raw,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Raw bool `protobuf:"varint,4,opt,name=raw,proto3" json:"raw,omitempty"`
+	// Variants in which a 64-bit integer is a JSON number. In the others it is a string.
+	NumberVariants []string `protobuf:"bytes,5,rep,name=number_variants,json=numberVariants,proto3" json:"number_variants,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *JsonForm) Reset() {
@@ -568,11 +664,25 @@ func (x *JsonForm) GetVariants() []string {
 	return nil
 }
 
+func (x *JsonForm) GetVariantsIfSet() []string {
+	if x != nil {
+		return x.VariantsIfSet
+	}
+	return nil
+}
+
 func (x *JsonForm) GetRaw() bool {
 	if x != nil {
 		return x.Raw
 	}
 	return false
+}
+
+func (x *JsonForm) GetNumberVariants() []string {
+	if x != nil {
+		return x.NumberVariants
+	}
+	return nil
 }
 
 var file_palisade_options_v1_options_proto_extTypes = []protoimpl.ExtensionInfo{
@@ -609,6 +719,14 @@ var file_palisade_options_v1_options_proto_extTypes = []protoimpl.ExtensionInfo{
 		Filename:      "palisade/options/v1/options.proto",
 	},
 	{
+		ExtendedType:  (*descriptorpb.FieldOptions)(nil),
+		ExtensionType: (*bool)(nil),
+		Field:         50006,
+		Name:          "palisade.options.v1.names",
+		Tag:           "varint,50006,opt,name=names",
+		Filename:      "palisade/options/v1/options.proto",
+	},
+	{
 		ExtendedType:  (*descriptorpb.MessageOptions)(nil),
 		ExtensionType: (*string)(nil),
 		Field:         50004,
@@ -637,10 +755,16 @@ var (
 	// optional bool secret = 50003;
 	E_Secret = &file_palisade_options_v1_options_proto_extTypes[2]
 	// For fields of an upload's target (MethodRule.upload_path): the request header that fills the field over HTTP,
-	// instead of a query parameter.
+	// instead of a query parameter. For fields of the request of MethodRule.events_path: a header that replaces the query
+	// parameter.
 	//
 	// optional string header = 50005;
 	E_Header = &file_palisade_options_v1_options_proto_extTypes[3]
+	// True for lists of stored names, which may contain commas. The gateway passes a query parameter unsplit; the handler
+	// splits it at commas unless such a name is stored.
+	//
+	// optional bool names = 50006;
+	E_Names = &file_palisade_options_v1_options_proto_extTypes[4]
 )
 
 // Extension fields to descriptorpb.MessageOptions.
@@ -649,14 +773,14 @@ var (
 	// field with variants in its JsonForm appears only in these variants.
 	//
 	// optional string variant_by = 50004;
-	E_VariantBy = &file_palisade_options_v1_options_proto_extTypes[4]
+	E_VariantBy = &file_palisade_options_v1_options_proto_extTypes[5]
 )
 
 var File_palisade_options_v1_options_proto protoreflect.FileDescriptor
 
 const file_palisade_options_v1_options_proto_rawDesc = "" +
 	"\n" +
-	"!palisade/options/v1/options.proto\x12\x13palisade.options.v1\x1a google/protobuf/descriptor.proto\"\x9d\x03\n" +
+	"!palisade/options/v1/options.proto\x12\x13palisade.options.v1\x1a google/protobuf/descriptor.proto\"\xc6\x04\n" +
 	"\n" +
 	"MethodRule\x12?\n" +
 	"\n" +
@@ -670,12 +794,24 @@ const file_palisade_options_v1_options_proto_rawDesc = "" +
 	"uploadPath\x120\n" +
 	"\x05audit\x18\a \x01(\x0e2\x1a.palisade.options.v1.AuditR\x05audit\x12\x18\n" +
 	"\ascanner\x18\b \x01(\bR\ascanner\x125\n" +
-	"\x05scope\x18\t \x01(\x0e2\x1f.palisade.options.v1.TokenScopeR\x05scope\"\x82\x01\n" +
+	"\x05scope\x18\t \x01(\x0e2\x1f.palisade.options.v1.TokenScopeR\x05scope\x12)\n" +
+	"\x10underscored_slug\x18\n" +
+	" \x01(\bR\x0funderscoredSlug\x12#\n" +
+	"\rdownload_path\x18\f \x01(\tR\fdownloadPath\x12\x1f\n" +
+	"\vevents_path\x18\v \x01(\tR\n" +
+	"eventsPath\x126\n" +
+	"\aretired\x18\r \x01(\x0e2\x1c.palisade.options.v1.RetiredR\aretired\"\xd3\x01\n" +
 	"\bJsonForm\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\bR\x06number\x120\n" +
 	"\x05unset\x18\x02 \x01(\x0e2\x1a.palisade.options.v1.UnsetR\x05unset\x12\x1a\n" +
-	"\bvariants\x18\x03 \x03(\tR\bvariants\x12\x10\n" +
-	"\x03raw\x18\x04 \x01(\bR\x03raw*\x80\x01\n" +
+	"\bvariants\x18\x03 \x03(\tR\bvariants\x12&\n" +
+	"\x0fvariants_if_set\x18\x06 \x03(\tR\rvariantsIfSet\x12\x10\n" +
+	"\x03raw\x18\x04 \x01(\bR\x03raw\x12'\n" +
+	"\x0fnumber_variants\x18\x05 \x03(\tR\x0enumberVariants*G\n" +
+	"\aRetired\x12\x17\n" +
+	"\x13RETIRED_UNSPECIFIED\x10\x00\x12\x12\n" +
+	"\x0eRETIRED_TOKENS\x10\x01\x12\x0f\n" +
+	"\vRETIRED_ALL\x10\x02*\x80\x01\n" +
 	"\n" +
 	"TokenScope\x12\x1b\n" +
 	"\x17TOKEN_SCOPE_UNSPECIFIED\x10\x00\x12\x15\n" +
@@ -717,7 +853,8 @@ const file_palisade_options_v1_options_proto_rawDesc = "" +
 	"\x04rule\x12\x1e.google.protobuf.MethodOptions\x18ц\x03 \x01(\v2\x1f.palisade.options.v1.MethodRuleR\x04rule:R\n" +
 	"\x04json\x12\x1d.google.protobuf.FieldOptions\x18҆\x03 \x01(\v2\x1d.palisade.options.v1.JsonFormR\x04json:7\n" +
 	"\x06secret\x12\x1d.google.protobuf.FieldOptions\x18ӆ\x03 \x01(\bR\x06secret:7\n" +
-	"\x06header\x12\x1d.google.protobuf.FieldOptions\x18Ն\x03 \x01(\tR\x06header:@\n" +
+	"\x06header\x12\x1d.google.protobuf.FieldOptions\x18Ն\x03 \x01(\tR\x06header:5\n" +
+	"\x05names\x12\x1d.google.protobuf.FieldOptions\x18ֆ\x03 \x01(\bR\x05names:@\n" +
 	"\n" +
 	"variant_by\x12\x1f.google.protobuf.MessageOptions\x18Ԇ\x03 \x01(\tR\tvariantByB\xd5\x01\n" +
 	"\x17com.palisade.options.v1B\fOptionsProtoP\x01Z>github.com/palisade/palisade/gen/palisade/options/v1;optionsv1\xa2\x02\x03POX\xaa\x02\x13Palisade.Options.V1\xca\x02\x13Palisade\\Options\\V1\xe2\x02\x1fPalisade\\Options\\V1\\GPBMetadata\xea\x02\x15Palisade::Options::V1b\x06proto3"
@@ -734,40 +871,43 @@ func file_palisade_options_v1_options_proto_rawDescGZIP() []byte {
 	return file_palisade_options_v1_options_proto_rawDescData
 }
 
-var file_palisade_options_v1_options_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
+var file_palisade_options_v1_options_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
 var file_palisade_options_v1_options_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_palisade_options_v1_options_proto_goTypes = []any{
-	(TokenScope)(0),                     // 0: palisade.options.v1.TokenScope
-	(Audit)(0),                          // 1: palisade.options.v1.Audit
-	(Permission)(0),                     // 2: palisade.options.v1.Permission
-	(Scheme)(0),                         // 3: palisade.options.v1.Scheme
-	(Maturity)(0),                       // 4: palisade.options.v1.Maturity
-	(Unset)(0),                          // 5: palisade.options.v1.Unset
-	(*MethodRule)(nil),                  // 6: palisade.options.v1.MethodRule
-	(*JsonForm)(nil),                    // 7: palisade.options.v1.JsonForm
-	(*descriptorpb.MethodOptions)(nil),  // 8: google.protobuf.MethodOptions
-	(*descriptorpb.FieldOptions)(nil),   // 9: google.protobuf.FieldOptions
-	(*descriptorpb.MessageOptions)(nil), // 10: google.protobuf.MessageOptions
+	(Retired)(0),                        // 0: palisade.options.v1.Retired
+	(TokenScope)(0),                     // 1: palisade.options.v1.TokenScope
+	(Audit)(0),                          // 2: palisade.options.v1.Audit
+	(Permission)(0),                     // 3: palisade.options.v1.Permission
+	(Scheme)(0),                         // 4: palisade.options.v1.Scheme
+	(Maturity)(0),                       // 5: palisade.options.v1.Maturity
+	(Unset)(0),                          // 6: palisade.options.v1.Unset
+	(*MethodRule)(nil),                  // 7: palisade.options.v1.MethodRule
+	(*JsonForm)(nil),                    // 8: palisade.options.v1.JsonForm
+	(*descriptorpb.MethodOptions)(nil),  // 9: google.protobuf.MethodOptions
+	(*descriptorpb.FieldOptions)(nil),   // 10: google.protobuf.FieldOptions
+	(*descriptorpb.MessageOptions)(nil), // 11: google.protobuf.MessageOptions
 }
 var file_palisade_options_v1_options_proto_depIdxs = []int32{
-	2,  // 0: palisade.options.v1.MethodRule.permission:type_name -> palisade.options.v1.Permission
-	3,  // 1: palisade.options.v1.MethodRule.schemes:type_name -> palisade.options.v1.Scheme
-	4,  // 2: palisade.options.v1.MethodRule.maturity:type_name -> palisade.options.v1.Maturity
-	1,  // 3: palisade.options.v1.MethodRule.audit:type_name -> palisade.options.v1.Audit
-	0,  // 4: palisade.options.v1.MethodRule.scope:type_name -> palisade.options.v1.TokenScope
-	5,  // 5: palisade.options.v1.JsonForm.unset:type_name -> palisade.options.v1.Unset
-	8,  // 6: palisade.options.v1.rule:extendee -> google.protobuf.MethodOptions
-	9,  // 7: palisade.options.v1.json:extendee -> google.protobuf.FieldOptions
-	9,  // 8: palisade.options.v1.secret:extendee -> google.protobuf.FieldOptions
-	9,  // 9: palisade.options.v1.header:extendee -> google.protobuf.FieldOptions
-	10, // 10: palisade.options.v1.variant_by:extendee -> google.protobuf.MessageOptions
-	6,  // 11: palisade.options.v1.rule:type_name -> palisade.options.v1.MethodRule
-	7,  // 12: palisade.options.v1.json:type_name -> palisade.options.v1.JsonForm
-	13, // [13:13] is the sub-list for method output_type
-	13, // [13:13] is the sub-list for method input_type
-	11, // [11:13] is the sub-list for extension type_name
-	6,  // [6:11] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	3,  // 0: palisade.options.v1.MethodRule.permission:type_name -> palisade.options.v1.Permission
+	4,  // 1: palisade.options.v1.MethodRule.schemes:type_name -> palisade.options.v1.Scheme
+	5,  // 2: palisade.options.v1.MethodRule.maturity:type_name -> palisade.options.v1.Maturity
+	2,  // 3: palisade.options.v1.MethodRule.audit:type_name -> palisade.options.v1.Audit
+	1,  // 4: palisade.options.v1.MethodRule.scope:type_name -> palisade.options.v1.TokenScope
+	0,  // 5: palisade.options.v1.MethodRule.retired:type_name -> palisade.options.v1.Retired
+	6,  // 6: palisade.options.v1.JsonForm.unset:type_name -> palisade.options.v1.Unset
+	9,  // 7: palisade.options.v1.rule:extendee -> google.protobuf.MethodOptions
+	10, // 8: palisade.options.v1.json:extendee -> google.protobuf.FieldOptions
+	10, // 9: palisade.options.v1.secret:extendee -> google.protobuf.FieldOptions
+	10, // 10: palisade.options.v1.header:extendee -> google.protobuf.FieldOptions
+	10, // 11: palisade.options.v1.names:extendee -> google.protobuf.FieldOptions
+	11, // 12: palisade.options.v1.variant_by:extendee -> google.protobuf.MessageOptions
+	7,  // 13: palisade.options.v1.rule:type_name -> palisade.options.v1.MethodRule
+	8,  // 14: palisade.options.v1.json:type_name -> palisade.options.v1.JsonForm
+	15, // [15:15] is the sub-list for method output_type
+	15, // [15:15] is the sub-list for method input_type
+	13, // [13:15] is the sub-list for extension type_name
+	7,  // [7:13] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_palisade_options_v1_options_proto_init() }
@@ -780,9 +920,9 @@ func file_palisade_options_v1_options_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_palisade_options_v1_options_proto_rawDesc), len(file_palisade_options_v1_options_proto_rawDesc)),
-			NumEnums:      6,
+			NumEnums:      7,
 			NumMessages:   2,
-			NumExtensions: 5,
+			NumExtensions: 6,
 			NumServices:   0,
 		},
 		GoTypes:           file_palisade_options_v1_options_proto_goTypes,

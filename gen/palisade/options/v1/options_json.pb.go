@@ -39,6 +39,16 @@ func (x *MethodRule) AppendJSON(b []byte) []byte {
 		b = append(b, `,"scope":`...)
 		b = jsonappend.Enum(b, x.Scope, TokenScope_name)
 	}
+	b = append(b, `,"underscoredSlug":`...)
+	b = jsonappend.Bool(b, x.UnderscoredSlug)
+	b = append(b, `,"downloadPath":`...)
+	b = jsonappend.String(b, x.DownloadPath)
+	b = append(b, `,"eventsPath":`...)
+	b = jsonappend.String(b, x.EventsPath)
+	if x.Retired != 0 {
+		b = append(b, `,"retired":`...)
+		b = jsonappend.Enum(b, x.Retired, Retired_name)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -56,7 +66,11 @@ func (x *JsonForm) AppendJSON(b []byte) []byte {
 	}
 	b = append(b, `,"variants":`...)
 	b = jsonappend.List(b, x.Variants, jsonappend.String)
+	b = append(b, `,"variantsIfSet":`...)
+	b = jsonappend.List(b, x.VariantsIfSet, jsonappend.String)
 	b = append(b, `,"raw":`...)
 	b = jsonappend.Bool(b, x.Raw)
+	b = append(b, `,"numberVariants":`...)
+	b = jsonappend.List(b, x.NumberVariants, jsonappend.String)
 	return jsonappend.CloseObject(b, start)
 }

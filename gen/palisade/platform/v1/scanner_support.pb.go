@@ -128,9 +128,9 @@ func (x *GetIdentityResponse) GetDeploymentId() int64 {
 // Request of GetDeepEngine.
 type GetDeepEngineRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Platform, such as manylinux or osx-arm64.
+	// Platform, such as manylinux or osx-arm64. No effect: there is no engine to download.
 	Platform string `protobuf:"bytes,1,opt,name=platform,proto3" json:"platform,omitempty"`
-	// Version of the scanner.
+	// Version of the scanner. No effect: there is no engine to download.
 	Version       string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -261,9 +261,9 @@ type CheckVersionResponse struct {
 	Latest string `protobuf:"bytes,1,opt,name=latest,proto3" json:"latest,omitempty"`
 	// The same for newer scanners.
 	Versions *ScannerVersions `protobuf:"bytes,2,opt,name=versions,proto3" json:"versions,omitempty"`
-	// Messages to show: always empty.
+	// Messages to show: always empty. Never set: there are no messages to show.
 	Banners []*ScannerBanner `protobuf:"bytes,3,rep,name=banners,proto3" json:"banners,omitempty"`
-	// Text for scans without findings; always empty, so scanners use their own text.
+	// Text for scans without findings. Never set: scanners use their own text.
 	NoFindingsMsg string `protobuf:"bytes,4,opt,name=no_findings_msg,proto3" json:"no_findings_msg,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -385,7 +385,7 @@ func (x *ScannerVersions) GetMinimum() string {
 // A message that scanners show.
 type ScannerBanner struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Text.
+	// Text. Never set: there are no messages to show.
 	Message       string `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

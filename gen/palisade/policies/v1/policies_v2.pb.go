@@ -26,401 +26,6 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// All remediation policies of a deployment.
-type RemediationPoliciesBundle struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Slug of the deployment. Optional in requests; the slug of another deployment is refused.
-	DeploymentSlug string `protobuf:"bytes,1,opt,name=deployment_slug,proto3" json:"deployment_slug,omitempty"`
-	// The policies. Their order is kept and has no meaning.
-	Policies      []*RemediationPolicy `protobuf:"bytes,2,rep,name=policies,proto3" json:"policies,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RemediationPoliciesBundle) Reset() {
-	*x = RemediationPoliciesBundle{}
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[0]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RemediationPoliciesBundle) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RemediationPoliciesBundle) ProtoMessage() {}
-
-func (x *RemediationPoliciesBundle) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[0]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RemediationPoliciesBundle.ProtoReflect.Descriptor instead.
-func (*RemediationPoliciesBundle) Descriptor() ([]byte, []int) {
-	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{0}
-}
-
-func (x *RemediationPoliciesBundle) GetDeploymentSlug() string {
-	if x != nil {
-		return x.DeploymentSlug
-	}
-	return ""
-}
-
-func (x *RemediationPoliciesBundle) GetPolicies() []*RemediationPolicy {
-	if x != nil {
-		return x.Policies
-	}
-	return nil
-}
-
-// What happens with the findings that match some conditions.
-type RemediationPolicy struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Identifies the policy across bundles: lower-case letters, digits and single hyphens between them. Derived from the
-	// name when absent.
-	Slug string `protobuf:"bytes,1,opt,name=slug,proto3" json:"slug,omitempty"`
-	// Display name; required.
-	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// Purpose of the policy.
-	Description string `protobuf:"bytes,3,opt,name=description,proto3" json:"description,omitempty"`
-	// True if it is active.
-	Active bool `protobuf:"varint,4,opt,name=active,proto3" json:"active,omitempty"`
-	// Which findings it applies to; required.
-	Filters *RemediationPolicyFilters `protobuf:"bytes,5,opt,name=filters,proto3" json:"filters,omitempty"`
-	// What happens with them; at least one action, each type at most once.
-	Actions       []*RemediationPolicyAction `protobuf:"bytes,6,rep,name=actions,proto3" json:"actions,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RemediationPolicy) Reset() {
-	*x = RemediationPolicy{}
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[1]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RemediationPolicy) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RemediationPolicy) ProtoMessage() {}
-
-func (x *RemediationPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[1]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RemediationPolicy.ProtoReflect.Descriptor instead.
-func (*RemediationPolicy) Descriptor() ([]byte, []int) {
-	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{1}
-}
-
-func (x *RemediationPolicy) GetSlug() string {
-	if x != nil {
-		return x.Slug
-	}
-	return ""
-}
-
-func (x *RemediationPolicy) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *RemediationPolicy) GetDescription() string {
-	if x != nil {
-		return x.Description
-	}
-	return ""
-}
-
-func (x *RemediationPolicy) GetActive() bool {
-	if x != nil {
-		return x.Active
-	}
-	return false
-}
-
-func (x *RemediationPolicy) GetFilters() *RemediationPolicyFilters {
-	if x != nil {
-		return x.Filters
-	}
-	return nil
-}
-
-func (x *RemediationPolicy) GetActions() []*RemediationPolicyAction {
-	if x != nil {
-		return x.Actions
-	}
-	return nil
-}
-
-// Which findings a policy applies to.
-type RemediationPolicyFilters struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// all: every condition must match (without conditions: every finding); any: at least one condition must match, and
-	// one is required. Required.
-	Mode string `protobuf:"bytes,1,opt,name=mode,proto3" json:"mode,omitempty"`
-	// The conditions.
-	Conditions    []*RemediationPolicyCondition `protobuf:"bytes,2,rep,name=conditions,proto3" json:"conditions,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RemediationPolicyFilters) Reset() {
-	*x = RemediationPolicyFilters{}
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[2]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RemediationPolicyFilters) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RemediationPolicyFilters) ProtoMessage() {}
-
-func (x *RemediationPolicyFilters) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[2]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RemediationPolicyFilters.ProtoReflect.Descriptor instead.
-func (*RemediationPolicyFilters) Descriptor() ([]byte, []int) {
-	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{2}
-}
-
-func (x *RemediationPolicyFilters) GetMode() string {
-	if x != nil {
-		return x.Mode
-	}
-	return ""
-}
-
-func (x *RemediationPolicyFilters) GetConditions() []*RemediationPolicyCondition {
-	if x != nil {
-		return x.Conditions
-	}
-	return nil
-}
-
-// A condition on a finding.
-type RemediationPolicyCondition struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// What is compared, from the vocabulary; required.
-	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
-	// Values to compare with; at least one. Values from the vocabulary are case-insensitive.
-	Values []string `protobuf:"bytes,2,rep,name=values,proto3" json:"values,omitempty"`
-	// include: equals any of the values; exclude: equals none of them. include when absent.
-	Mode          string `protobuf:"bytes,3,opt,name=mode,proto3" json:"mode,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RemediationPolicyCondition) Reset() {
-	*x = RemediationPolicyCondition{}
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[3]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RemediationPolicyCondition) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RemediationPolicyCondition) ProtoMessage() {}
-
-func (x *RemediationPolicyCondition) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[3]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RemediationPolicyCondition.ProtoReflect.Descriptor instead.
-func (*RemediationPolicyCondition) Descriptor() ([]byte, []int) {
-	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{3}
-}
-
-func (x *RemediationPolicyCondition) GetType() string {
-	if x != nil {
-		return x.Type
-	}
-	return ""
-}
-
-func (x *RemediationPolicyCondition) GetValues() []string {
-	if x != nil {
-		return x.Values
-	}
-	return nil
-}
-
-func (x *RemediationPolicyCondition) GetMode() string {
-	if x != nil {
-		return x.Mode
-	}
-	return ""
-}
-
-// What happens with a finding.
-type RemediationPolicyAction struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Type of the action, from the vocabulary; required.
-	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
-	// Settings of the action.
-	Config        map[string]string `protobuf:"bytes,2,rep,name=config,proto3" json:"config,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RemediationPolicyAction) Reset() {
-	*x = RemediationPolicyAction{}
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RemediationPolicyAction) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RemediationPolicyAction) ProtoMessage() {}
-
-func (x *RemediationPolicyAction) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RemediationPolicyAction.ProtoReflect.Descriptor instead.
-func (*RemediationPolicyAction) Descriptor() ([]byte, []int) {
-	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *RemediationPolicyAction) GetType() string {
-	if x != nil {
-		return x.Type
-	}
-	return ""
-}
-
-func (x *RemediationPolicyAction) GetConfig() map[string]string {
-	if x != nil {
-		return x.Config
-	}
-	return nil
-}
-
-// An error in a bundle.
-type BundleValidationError struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Machine-readable code, from the same set as errors.
-	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
-	// Description for people.
-	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// Slug of the policy; empty when the error is not in a policy, or the policy has no slug.
-	PolicySlug string `protobuf:"bytes,3,opt,name=policy_slug,proto3" json:"policy_slug,omitempty"`
-	// Location: field is the path in the bundle; value is the value found.
-	Context       map[string]string `protobuf:"bytes,4,rep,name=context,proto3" json:"context,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *BundleValidationError) Reset() {
-	*x = BundleValidationError{}
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[5]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *BundleValidationError) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*BundleValidationError) ProtoMessage() {}
-
-func (x *BundleValidationError) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[5]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use BundleValidationError.ProtoReflect.Descriptor instead.
-func (*BundleValidationError) Descriptor() ([]byte, []int) {
-	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{5}
-}
-
-func (x *BundleValidationError) GetCode() string {
-	if x != nil {
-		return x.Code
-	}
-	return ""
-}
-
-func (x *BundleValidationError) GetMessage() string {
-	if x != nil {
-		return x.Message
-	}
-	return ""
-}
-
-func (x *BundleValidationError) GetPolicySlug() string {
-	if x != nil {
-		return x.PolicySlug
-	}
-	return ""
-}
-
-func (x *BundleValidationError) GetContext() map[string]string {
-	if x != nil {
-		return x.Context
-	}
-	return nil
-}
-
 // The effect on one policy.
 type RemediationPolicyDiffEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -438,7 +43,7 @@ type RemediationPolicyDiffEntry struct {
 
 func (x *RemediationPolicyDiffEntry) Reset() {
 	*x = RemediationPolicyDiffEntry{}
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[6]
+	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -450,7 +55,7 @@ func (x *RemediationPolicyDiffEntry) String() string {
 func (*RemediationPolicyDiffEntry) ProtoMessage() {}
 
 func (x *RemediationPolicyDiffEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[6]
+	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -463,7 +68,7 @@ func (x *RemediationPolicyDiffEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemediationPolicyDiffEntry.ProtoReflect.Descriptor instead.
 func (*RemediationPolicyDiffEntry) Descriptor() ([]byte, []int) {
-	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{6}
+	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *RemediationPolicyDiffEntry) GetKind() string {
@@ -505,7 +110,7 @@ type RemediationPolicyDiffKey struct {
 
 func (x *RemediationPolicyDiffKey) Reset() {
 	*x = RemediationPolicyDiffKey{}
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[7]
+	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -517,7 +122,7 @@ func (x *RemediationPolicyDiffKey) String() string {
 func (*RemediationPolicyDiffKey) ProtoMessage() {}
 
 func (x *RemediationPolicyDiffKey) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[7]
+	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -530,7 +135,7 @@ func (x *RemediationPolicyDiffKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemediationPolicyDiffKey.ProtoReflect.Descriptor instead.
 func (*RemediationPolicyDiffKey) Descriptor() ([]byte, []int) {
-	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{7}
+	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *RemediationPolicyDiffKey) GetSlug() string {
@@ -553,7 +158,7 @@ type VocabConditionType struct {
 
 func (x *VocabConditionType) Reset() {
 	*x = VocabConditionType{}
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[8]
+	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -565,7 +170,7 @@ func (x *VocabConditionType) String() string {
 func (*VocabConditionType) ProtoMessage() {}
 
 func (x *VocabConditionType) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[8]
+	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -578,7 +183,7 @@ func (x *VocabConditionType) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VocabConditionType.ProtoReflect.Descriptor instead.
 func (*VocabConditionType) Descriptor() ([]byte, []int) {
-	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{8}
+	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *VocabConditionType) GetType() string {
@@ -603,14 +208,16 @@ type VocabActionType struct {
 	// What it does.
 	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
 	// Required keys of its config.
-	Requires      []string `protobuf:"bytes,3,rep,name=requires,proto3" json:"requires,omitempty"`
+	Requires []string `protobuf:"bytes,3,rep,name=requires,proto3" json:"requires,omitempty"`
+	// Other keys that its config may have.
+	Optional      []string `protobuf:"bytes,4,rep,name=optional,proto3" json:"optional,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *VocabActionType) Reset() {
 	*x = VocabActionType{}
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[9]
+	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -622,7 +229,7 @@ func (x *VocabActionType) String() string {
 func (*VocabActionType) ProtoMessage() {}
 
 func (x *VocabActionType) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[9]
+	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -635,7 +242,7 @@ func (x *VocabActionType) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VocabActionType.ProtoReflect.Descriptor instead.
 func (*VocabActionType) Descriptor() ([]byte, []int) {
-	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{9}
+	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *VocabActionType) GetType() string {
@@ -659,6 +266,13 @@ func (x *VocabActionType) GetRequires() []string {
 	return nil
 }
 
+func (x *VocabActionType) GetOptional() []string {
+	if x != nil {
+		return x.Optional
+	}
+	return nil
+}
+
 // The allowed values of a condition type or field, if they are fixed.
 type VocabValueEnum struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -672,7 +286,7 @@ type VocabValueEnum struct {
 
 func (x *VocabValueEnum) Reset() {
 	*x = VocabValueEnum{}
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[10]
+	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -684,7 +298,7 @@ func (x *VocabValueEnum) String() string {
 func (*VocabValueEnum) ProtoMessage() {}
 
 func (x *VocabValueEnum) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[10]
+	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -697,7 +311,7 @@ func (x *VocabValueEnum) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VocabValueEnum.ProtoReflect.Descriptor instead.
 func (*VocabValueEnum) Descriptor() ([]byte, []int) {
-	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{10}
+	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *VocabValueEnum) GetType() string {
@@ -729,7 +343,7 @@ type VocabDetectionConstraints struct {
 
 func (x *VocabDetectionConstraints) Reset() {
 	*x = VocabDetectionConstraints{}
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[11]
+	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -741,7 +355,7 @@ func (x *VocabDetectionConstraints) String() string {
 func (*VocabDetectionConstraints) ProtoMessage() {}
 
 func (x *VocabDetectionConstraints) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[11]
+	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -754,7 +368,7 @@ func (x *VocabDetectionConstraints) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VocabDetectionConstraints.ProtoReflect.Descriptor instead.
 func (*VocabDetectionConstraints) Descriptor() ([]byte, []int) {
-	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{11}
+	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *VocabDetectionConstraints) GetRulesetsAccepted() bool {
@@ -789,7 +403,7 @@ type GetRemediationPoliciesRequest struct {
 
 func (x *GetRemediationPoliciesRequest) Reset() {
 	*x = GetRemediationPoliciesRequest{}
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[12]
+	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -801,7 +415,7 @@ func (x *GetRemediationPoliciesRequest) String() string {
 func (*GetRemediationPoliciesRequest) ProtoMessage() {}
 
 func (x *GetRemediationPoliciesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[12]
+	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -814,7 +428,7 @@ func (x *GetRemediationPoliciesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRemediationPoliciesRequest.ProtoReflect.Descriptor instead.
 func (*GetRemediationPoliciesRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{12}
+	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetRemediationPoliciesRequest) GetDeploymentId() int64 {
@@ -837,7 +451,7 @@ type GetRemediationPoliciesResponse struct {
 
 func (x *GetRemediationPoliciesResponse) Reset() {
 	*x = GetRemediationPoliciesResponse{}
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[13]
+	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -849,7 +463,7 @@ func (x *GetRemediationPoliciesResponse) String() string {
 func (*GetRemediationPoliciesResponse) ProtoMessage() {}
 
 func (x *GetRemediationPoliciesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[13]
+	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -862,7 +476,7 @@ func (x *GetRemediationPoliciesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRemediationPoliciesResponse.ProtoReflect.Descriptor instead.
 func (*GetRemediationPoliciesResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{13}
+	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetRemediationPoliciesResponse) GetBundle() *RemediationPoliciesBundle {
@@ -892,7 +506,7 @@ type ApplyRemediationPoliciesRequest struct {
 
 func (x *ApplyRemediationPoliciesRequest) Reset() {
 	*x = ApplyRemediationPoliciesRequest{}
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[14]
+	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -904,7 +518,7 @@ func (x *ApplyRemediationPoliciesRequest) String() string {
 func (*ApplyRemediationPoliciesRequest) ProtoMessage() {}
 
 func (x *ApplyRemediationPoliciesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[14]
+	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -917,7 +531,7 @@ func (x *ApplyRemediationPoliciesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyRemediationPoliciesRequest.ProtoReflect.Descriptor instead.
 func (*ApplyRemediationPoliciesRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{14}
+	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ApplyRemediationPoliciesRequest) GetDeploymentId() int64 {
@@ -947,7 +561,7 @@ type ApplyRemediationPoliciesResponse struct {
 
 func (x *ApplyRemediationPoliciesResponse) Reset() {
 	*x = ApplyRemediationPoliciesResponse{}
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[15]
+	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -959,7 +573,7 @@ func (x *ApplyRemediationPoliciesResponse) String() string {
 func (*ApplyRemediationPoliciesResponse) ProtoMessage() {}
 
 func (x *ApplyRemediationPoliciesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[15]
+	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -972,7 +586,7 @@ func (x *ApplyRemediationPoliciesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyRemediationPoliciesResponse.ProtoReflect.Descriptor instead.
 func (*ApplyRemediationPoliciesResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{15}
+	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ApplyRemediationPoliciesResponse) GetBundle() *RemediationPoliciesBundle {
@@ -1002,7 +616,7 @@ type DryRunRemediationPoliciesRequest struct {
 
 func (x *DryRunRemediationPoliciesRequest) Reset() {
 	*x = DryRunRemediationPoliciesRequest{}
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[16]
+	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1014,7 +628,7 @@ func (x *DryRunRemediationPoliciesRequest) String() string {
 func (*DryRunRemediationPoliciesRequest) ProtoMessage() {}
 
 func (x *DryRunRemediationPoliciesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[16]
+	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1027,7 +641,7 @@ func (x *DryRunRemediationPoliciesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DryRunRemediationPoliciesRequest.ProtoReflect.Descriptor instead.
 func (*DryRunRemediationPoliciesRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{16}
+	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DryRunRemediationPoliciesRequest) GetDeploymentId() int64 {
@@ -1057,13 +671,15 @@ type DryRunRemediationPoliciesResponse struct {
 	StateVersion string `protobuf:"bytes,4,opt,name=state_version,proto3" json:"state_version,omitempty"`
 	// All errors in the bundle.
 	ValidationErrors []*BundleValidationError `protobuf:"bytes,5,rep,name=validation_errors,proto3" json:"validation_errors,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// Active policies that may do more than their author wants.
+	Warnings      []*BundleWarning `protobuf:"bytes,6,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DryRunRemediationPoliciesResponse) Reset() {
 	*x = DryRunRemediationPoliciesResponse{}
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[17]
+	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1075,7 +691,7 @@ func (x *DryRunRemediationPoliciesResponse) String() string {
 func (*DryRunRemediationPoliciesResponse) ProtoMessage() {}
 
 func (x *DryRunRemediationPoliciesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[17]
+	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1088,7 +704,7 @@ func (x *DryRunRemediationPoliciesResponse) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use DryRunRemediationPoliciesResponse.ProtoReflect.Descriptor instead.
 func (*DryRunRemediationPoliciesResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{17}
+	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DryRunRemediationPoliciesResponse) GetCreates() []*RemediationPolicyDiffEntry {
@@ -1126,6 +742,13 @@ func (x *DryRunRemediationPoliciesResponse) GetValidationErrors() []*BundleValid
 	return nil
 }
 
+func (x *DryRunRemediationPoliciesResponse) GetWarnings() []*BundleWarning {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
 // Request of GetVocab.
 type GetVocabRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1140,7 +763,7 @@ type GetVocabRequest struct {
 
 func (x *GetVocabRequest) Reset() {
 	*x = GetVocabRequest{}
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[18]
+	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1152,7 +775,7 @@ func (x *GetVocabRequest) String() string {
 func (*GetVocabRequest) ProtoMessage() {}
 
 func (x *GetVocabRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[18]
+	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1165,7 +788,7 @@ func (x *GetVocabRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVocabRequest.ProtoReflect.Descriptor instead.
 func (*GetVocabRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{18}
+	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetVocabRequest) GetDeploymentId() int64 {
@@ -1199,7 +822,7 @@ type GetVocabResponse struct {
 
 func (x *GetVocabResponse) Reset() {
 	*x = GetVocabResponse{}
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[19]
+	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1211,7 +834,7 @@ func (x *GetVocabResponse) String() string {
 func (*GetVocabResponse) ProtoMessage() {}
 
 func (x *GetVocabResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[19]
+	mi := &file_palisade_policies_v1_policies_v2_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1224,7 +847,7 @@ func (x *GetVocabResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVocabResponse.ProtoReflect.Descriptor instead.
 func (*GetVocabResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{19}
+	return file_palisade_policies_v1_policies_v2_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetVocabResponse) GetConditionTypes() []*VocabConditionType {
@@ -1259,42 +882,7 @@ var File_palisade_policies_v1_policies_v2_proto protoreflect.FileDescriptor
 
 const file_palisade_policies_v1_policies_v2_proto_rawDesc = "" +
 	"\n" +
-	"&palisade/policies/v1/policies_v2.proto\x12\x14palisade.policies.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a!palisade/options/v1/options.proto\"\x9f\x01\n" +
-	"\x19RemediationPoliciesBundle\x122\n" +
-	"\x0fdeployment_slug\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\x0fdeployment_slug\x12N\n" +
-	"\bpolicies\x18\x02 \x03(\v2'.palisade.policies.v1.RemediationPolicyB\t\xbaH\x06\x92\x01\x03\x10\xc8\x01R\bpolicies\"\xb6\x02\n" +
-	"\x11RemediationPolicy\x12\x1b\n" +
-	"\x04slug\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x18dR\x04slug\x12\x1b\n" +
-	"\x04name\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18dR\x04name\x12*\n" +
-	"\vdescription\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\xe8\aR\vdescription\x12\x16\n" +
-	"\x06active\x18\x04 \x01(\bR\x06active\x12P\n" +
-	"\afilters\x18\x05 \x01(\v2..palisade.policies.v1.RemediationPolicyFiltersB\x06\x92\xb5\x18\x02\x10\x01R\afilters\x12Q\n" +
-	"\aactions\x18\x06 \x03(\v2-.palisade.policies.v1.RemediationPolicyActionB\b\xbaH\x05\x92\x01\x02\x10\n" +
-	"R\aactions\"\x93\x01\n" +
-	"\x18RemediationPolicyFilters\x12\x1b\n" +
-	"\x04mode\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x18dR\x04mode\x12Z\n" +
-	"\n" +
-	"conditions\x18\x02 \x03(\v20.palisade.policies.v1.RemediationPolicyConditionB\b\xbaH\x05\x92\x01\x02\x102R\n" +
-	"conditions\"\x80\x01\n" +
-	"\x1aRemediationPolicyCondition\x12\x1b\n" +
-	"\x04type\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x18dR\x04type\x12(\n" +
-	"\x06values\x18\x02 \x03(\tB\x10\xbaH\r\x92\x01\n" +
-	"\x10\xf4\x03\"\x05r\x03\x18\xe8\aR\x06values\x12\x1b\n" +
-	"\x04mode\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18dR\x04mode\"\xdb\x01\n" +
-	"\x17RemediationPolicyAction\x12\x1b\n" +
-	"\x04type\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x18dR\x04type\x12h\n" +
-	"\x06config\x18\x02 \x03(\v29.palisade.policies.v1.RemediationPolicyAction.ConfigEntryB\x15\xbaH\x12\x9a\x01\x0f\x10\x14\"\x04r\x02\x18d*\x05r\x03\x18\xf4\x03R\x06config\x1a9\n" +
-	"\vConfigEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xf7\x01\n" +
-	"\x15BundleValidationError\x12\x12\n" +
-	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\x12 \n" +
-	"\vpolicy_slug\x18\x03 \x01(\tR\vpolicy_slug\x12R\n" +
-	"\acontext\x18\x04 \x03(\v28.palisade.policies.v1.BundleValidationError.ContextEntryR\acontext\x1a:\n" +
-	"\fContextEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x82\x02\n" +
+	"&palisade/policies/v1/policies_v2.proto\x12\x14palisade.policies.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a!palisade/options/v1/options.proto\x1a$palisade/policies/v1/back_test.proto\x1a-palisade/policies/v1/detection_policies.proto\x1a$palisade/policies/v1/migration.proto\x1a-palisade/policies/v1/remediation_bundle.proto\x1a+palisade/policies/v1/remediation_runs.proto\"\x82\x02\n" +
 	"\x1aRemediationPolicyDiffEntry\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12@\n" +
 	"\x03key\x18\x02 \x01(\v2..palisade.policies.v1.RemediationPolicyDiffKeyR\x03key\x12G\n" +
@@ -1304,11 +892,12 @@ const file_palisade_policies_v1_policies_v2_proto_rawDesc = "" +
 	"\x04slug\x18\x01 \x01(\tR\x04slug\"J\n" +
 	"\x12VocabConditionType\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12 \n" +
-	"\vdescription\x18\x02 \x01(\tR\vdescription\"c\n" +
+	"\vdescription\x18\x02 \x01(\tR\vdescription\"\x87\x01\n" +
 	"\x0fVocabActionType\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x1a\n" +
-	"\brequires\x18\x03 \x03(\tR\brequires\"<\n" +
+	"\brequires\x18\x03 \x03(\tR\brequires\x12\"\n" +
+	"\boptional\x18\x04 \x03(\tB\x06\x92\xb5\x18\x02\x10\x01R\boptional\"<\n" +
 	"\x0eVocabValueEnum\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x16\n" +
 	"\x06values\x18\x02 \x03(\tR\x06values\"\x93\x01\n" +
@@ -1331,13 +920,14 @@ const file_palisade_policies_v1_policies_v2_proto_rawDesc = "" +
 	"\rstate_version\x18\x02 \x01(\tR\rstate_version\"\x98\x01\n" +
 	" DryRunRemediationPoliciesRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12O\n" +
-	"\x06bundle\x18\x02 \x01(\v2/.palisade.policies.v1.RemediationPoliciesBundleB\x06\xbaH\x03\xc8\x01\x01R\x06bundle\"\x88\x03\n" +
+	"\x06bundle\x18\x02 \x01(\v2/.palisade.policies.v1.RemediationPoliciesBundleB\x06\xbaH\x03\xc8\x01\x01R\x06bundle\"\xd1\x03\n" +
 	"!DryRunRemediationPoliciesResponse\x12J\n" +
 	"\acreates\x18\x01 \x03(\v20.palisade.policies.v1.RemediationPolicyDiffEntryR\acreates\x12J\n" +
 	"\aupdates\x18\x02 \x03(\v20.palisade.policies.v1.RemediationPolicyDiffEntryR\aupdates\x12J\n" +
 	"\adeletes\x18\x03 \x03(\v20.palisade.policies.v1.RemediationPolicyDiffEntryR\adeletes\x12$\n" +
 	"\rstate_version\x18\x04 \x01(\tR\rstate_version\x12Y\n" +
-	"\x11validation_errors\x18\x05 \x03(\v2+.palisade.policies.v1.BundleValidationErrorR\x11validation_errors\"u\n" +
+	"\x11validation_errors\x18\x05 \x03(\v2+.palisade.policies.v1.BundleValidationErrorR\x11validation_errors\x12G\n" +
+	"\bwarnings\x18\x06 \x03(\v2#.palisade.policies.v1.BundleWarningB\x06\x92\xb5\x18\x02\x10\x01R\bwarnings\"u\n" +
 	"\x0fGetVocabRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12=\n" +
 	"\aproduct\x18\x02 \x01(\tB#\xbaH r\x1eR\x00R\x04codeR\asecretsR\vremediationR\aproduct\"\xe8\x02\n" +
@@ -1345,11 +935,18 @@ const file_palisade_policies_v1_policies_v2_proto_rawDesc = "" +
 	"\x0fcondition_types\x18\x01 \x03(\v2(.palisade.policies.v1.VocabConditionTypeR\x0fcondition_types\x12I\n" +
 	"\faction_types\x18\x02 \x03(\v2%.palisade.policies.v1.VocabActionTypeR\faction_types\x12F\n" +
 	"\vvalue_enums\x18\x03 \x03(\v2$.palisade.policies.v1.VocabValueEnumR\vvalue_enums\x12m\n" +
-	"\x15detection_constraints\x18\x04 \x01(\v2/.palisade.policies.v1.VocabDetectionConstraintsB\x06\x92\xb5\x18\x02\x10\x01R\x15detection_constraints2\xe6\x06\n" +
+	"\x15detection_constraints\x18\x04 \x01(\v2/.palisade.policies.v1.VocabDetectionConstraintsB\x06\x92\xb5\x18\x02\x10\x01R\x15detection_constraints2\x94\x13\n" +
 	"\x11PoliciesV2Service\x12\xd9\x01\n" +
 	"\x16GetRemediationPolicies\x123.palisade.policies.v1.GetRemediationPoliciesRequest\x1a4.palisade.policies.v1.GetRemediationPoliciesResponse\"T\x8a\xb5\x18\a\b\x03\x12\x01\x01\x18\x02\x82\xd3\xe4\x93\x02C\x12A/api/policies/v2/deployments/{deployment_id}/remediation-policies\x12\xe2\x01\n" +
 	"\x18ApplyRemediationPolicies\x125.palisade.policies.v1.ApplyRemediationPoliciesRequest\x1a6.palisade.policies.v1.ApplyRemediationPoliciesResponse\"W\x8a\xb5\x18\a\b\x06\x12\x01\x01\x18\x02\x82\xd3\xe4\x93\x02F:\x01*\x1aA/api/policies/v2/deployments/{deployment_id}/remediation-policies\x12\xec\x01\n" +
-	"\x19DryRunRemediationPolicies\x126.palisade.policies.v1.DryRunRemediationPoliciesRequest\x1a7.palisade.policies.v1.DryRunRemediationPoliciesResponse\"^\x8a\xb5\x18\a\b\x03\x12\x01\x01\x18\x02\x82\xd3\xe4\x93\x02M:\x01*\"H/api/policies/v2/deployments/{deployment_id}/remediation-policies:dryRun\x12\xa0\x01\n" +
+	"\x19DryRunRemediationPolicies\x126.palisade.policies.v1.DryRunRemediationPoliciesRequest\x1a7.palisade.policies.v1.DryRunRemediationPoliciesResponse\"^\x8a\xb5\x18\a\b\x03\x12\x01\x01\x18\x02\x82\xd3\xe4\x93\x02M:\x01*\"H/api/policies/v2/deployments/{deployment_id}/remediation-policies:dryRun\x12\xf4\x01\n" +
+	"\x1bBackTestRemediationPolicies\x128.palisade.policies.v1.BackTestRemediationPoliciesRequest\x1a9.palisade.policies.v1.BackTestRemediationPoliciesResponse\"`\x8a\xb5\x18\a\b\x03\x12\x01\x01\x18\x02\x82\xd3\xe4\x93\x02O:\x01*\"J/api/policies/v2/deployments/{deployment_id}/remediation-policies:backTest\x12\xee\x01\n" +
+	"\x19ListRemediationPolicyRuns\x126.palisade.policies.v1.ListRemediationPolicyRunsRequest\x1a7.palisade.policies.v1.ListRemediationPolicyRunsResponse\"`\x8a\xb5\x18\a\b\x03\x12\x01\x01\x18\x02\x82\xd3\xe4\x93\x02O\x12M/api/policies/v2/deployments/{deployment_id}/remediation-policies/{slug}/runs\x12\xde\x01\n" +
+	"\x19GetDetectionPolicySummary\x126.palisade.policies.v1.GetDetectionPolicySummaryRequest\x1a7.palisade.policies.v1.GetDetectionPolicySummaryResponse\"P\x8a\xb5\x18\a\b\x03\x12\x01\x01\x18\x02\x82\xd3\xe4\x93\x02?\x12=/api/policies/v2/deployments/{deployment_id}/detection-policy\x12\xd3\x01\n" +
+	"\x12GetDetectionPolicy\x12/.palisade.policies.v1.GetDetectionPolicyRequest\x1a0.palisade.policies.v1.GetDetectionPolicyResponse\"Z\x8a\xb5\x18\a\b\x03\x12\x01\x01\x18\x02\x82\xd3\xe4\x93\x02I\x12G/api/policies/v2/deployments/{deployment_id}/detection-policy/{product}\x12\xdc\x01\n" +
+	"\x14ApplyDetectionPolicy\x121.palisade.policies.v1.ApplyDetectionPolicyRequest\x1a2.palisade.policies.v1.ApplyDetectionPolicyResponse\"]\x8a\xb5\x18\a\b\x06\x12\x01\x01\x18\x02\x82\xd3\xe4\x93\x02L:\x01*\x1aG/api/policies/v2/deployments/{deployment_id}/detection-policy/{product}\x12\xe6\x01\n" +
+	"\x15DryRunDetectionPolicy\x122.palisade.policies.v1.DryRunDetectionPolicyRequest\x1a3.palisade.policies.v1.DryRunDetectionPolicyResponse\"d\x8a\xb5\x18\a\b\x03\x12\x01\x01\x18\x02\x82\xd3\xe4\x93\x02S:\x01*\"N/api/policies/v2/deployments/{deployment_id}/detection-policy/{product}:dryRun\x12\xc4\x01\n" +
+	"\x0fMigratePolicies\x12,.palisade.policies.v1.MigratePoliciesRequest\x1a-.palisade.policies.v1.MigratePoliciesResponse\"T\x8a\xb5\x18\b\b\x06\x12\x02\x01\x02\x18\x02\x82\xd3\xe4\x93\x02B:\x01*\"=/api/policies/v2/deployments/{deployment_id}/policies:migrate\x12\xa0\x01\n" +
 	"\bGetVocab\x12%.palisade.policies.v1.GetVocabRequest\x1a&.palisade.policies.v1.GetVocabResponse\"E\x8a\xb5\x18\a\b\x03\x12\x01\x01\x18\x02\x82\xd3\xe4\x93\x024\x122/api/policies/v2/deployments/{deployment_id}/vocabB\xdf\x01\n" +
 	"\x18com.palisade.policies.v1B\x0fPoliciesV2ProtoP\x01Z@github.com/palisade/palisade/gen/palisade/policies/v1;policiesv1\xa2\x02\x03PPX\xaa\x02\x14Palisade.Policies.V1\xca\x02\x14Palisade\\Policies\\V1\xe2\x02 Palisade\\Policies\\V1\\GPBMetadata\xea\x02\x16Palisade::Policies::V1b\x06proto3"
 
@@ -1365,66 +962,85 @@ func file_palisade_policies_v1_policies_v2_proto_rawDescGZIP() []byte {
 	return file_palisade_policies_v1_policies_v2_proto_rawDescData
 }
 
-var file_palisade_policies_v1_policies_v2_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_palisade_policies_v1_policies_v2_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_palisade_policies_v1_policies_v2_proto_goTypes = []any{
-	(*RemediationPoliciesBundle)(nil),         // 0: palisade.policies.v1.RemediationPoliciesBundle
-	(*RemediationPolicy)(nil),                 // 1: palisade.policies.v1.RemediationPolicy
-	(*RemediationPolicyFilters)(nil),          // 2: palisade.policies.v1.RemediationPolicyFilters
-	(*RemediationPolicyCondition)(nil),        // 3: palisade.policies.v1.RemediationPolicyCondition
-	(*RemediationPolicyAction)(nil),           // 4: palisade.policies.v1.RemediationPolicyAction
-	(*BundleValidationError)(nil),             // 5: palisade.policies.v1.BundleValidationError
-	(*RemediationPolicyDiffEntry)(nil),        // 6: palisade.policies.v1.RemediationPolicyDiffEntry
-	(*RemediationPolicyDiffKey)(nil),          // 7: palisade.policies.v1.RemediationPolicyDiffKey
-	(*VocabConditionType)(nil),                // 8: palisade.policies.v1.VocabConditionType
-	(*VocabActionType)(nil),                   // 9: palisade.policies.v1.VocabActionType
-	(*VocabValueEnum)(nil),                    // 10: palisade.policies.v1.VocabValueEnum
-	(*VocabDetectionConstraints)(nil),         // 11: palisade.policies.v1.VocabDetectionConstraints
-	(*GetRemediationPoliciesRequest)(nil),     // 12: palisade.policies.v1.GetRemediationPoliciesRequest
-	(*GetRemediationPoliciesResponse)(nil),    // 13: palisade.policies.v1.GetRemediationPoliciesResponse
-	(*ApplyRemediationPoliciesRequest)(nil),   // 14: palisade.policies.v1.ApplyRemediationPoliciesRequest
-	(*ApplyRemediationPoliciesResponse)(nil),  // 15: palisade.policies.v1.ApplyRemediationPoliciesResponse
-	(*DryRunRemediationPoliciesRequest)(nil),  // 16: palisade.policies.v1.DryRunRemediationPoliciesRequest
-	(*DryRunRemediationPoliciesResponse)(nil), // 17: palisade.policies.v1.DryRunRemediationPoliciesResponse
-	(*GetVocabRequest)(nil),                   // 18: palisade.policies.v1.GetVocabRequest
-	(*GetVocabResponse)(nil),                  // 19: palisade.policies.v1.GetVocabResponse
-	nil,                                       // 20: palisade.policies.v1.RemediationPolicyAction.ConfigEntry
-	nil,                                       // 21: palisade.policies.v1.BundleValidationError.ContextEntry
+	(*RemediationPolicyDiffEntry)(nil),          // 0: palisade.policies.v1.RemediationPolicyDiffEntry
+	(*RemediationPolicyDiffKey)(nil),            // 1: palisade.policies.v1.RemediationPolicyDiffKey
+	(*VocabConditionType)(nil),                  // 2: palisade.policies.v1.VocabConditionType
+	(*VocabActionType)(nil),                     // 3: palisade.policies.v1.VocabActionType
+	(*VocabValueEnum)(nil),                      // 4: palisade.policies.v1.VocabValueEnum
+	(*VocabDetectionConstraints)(nil),           // 5: palisade.policies.v1.VocabDetectionConstraints
+	(*GetRemediationPoliciesRequest)(nil),       // 6: palisade.policies.v1.GetRemediationPoliciesRequest
+	(*GetRemediationPoliciesResponse)(nil),      // 7: palisade.policies.v1.GetRemediationPoliciesResponse
+	(*ApplyRemediationPoliciesRequest)(nil),     // 8: palisade.policies.v1.ApplyRemediationPoliciesRequest
+	(*ApplyRemediationPoliciesResponse)(nil),    // 9: palisade.policies.v1.ApplyRemediationPoliciesResponse
+	(*DryRunRemediationPoliciesRequest)(nil),    // 10: palisade.policies.v1.DryRunRemediationPoliciesRequest
+	(*DryRunRemediationPoliciesResponse)(nil),   // 11: palisade.policies.v1.DryRunRemediationPoliciesResponse
+	(*GetVocabRequest)(nil),                     // 12: palisade.policies.v1.GetVocabRequest
+	(*GetVocabResponse)(nil),                    // 13: palisade.policies.v1.GetVocabResponse
+	(*RemediationPolicy)(nil),                   // 14: palisade.policies.v1.RemediationPolicy
+	(*RemediationPoliciesBundle)(nil),           // 15: palisade.policies.v1.RemediationPoliciesBundle
+	(*BundleValidationError)(nil),               // 16: palisade.policies.v1.BundleValidationError
+	(*BundleWarning)(nil),                       // 17: palisade.policies.v1.BundleWarning
+	(*BackTestRemediationPoliciesRequest)(nil),  // 18: palisade.policies.v1.BackTestRemediationPoliciesRequest
+	(*ListRemediationPolicyRunsRequest)(nil),    // 19: palisade.policies.v1.ListRemediationPolicyRunsRequest
+	(*GetDetectionPolicySummaryRequest)(nil),    // 20: palisade.policies.v1.GetDetectionPolicySummaryRequest
+	(*GetDetectionPolicyRequest)(nil),           // 21: palisade.policies.v1.GetDetectionPolicyRequest
+	(*ApplyDetectionPolicyRequest)(nil),         // 22: palisade.policies.v1.ApplyDetectionPolicyRequest
+	(*DryRunDetectionPolicyRequest)(nil),        // 23: palisade.policies.v1.DryRunDetectionPolicyRequest
+	(*MigratePoliciesRequest)(nil),              // 24: palisade.policies.v1.MigratePoliciesRequest
+	(*BackTestRemediationPoliciesResponse)(nil), // 25: palisade.policies.v1.BackTestRemediationPoliciesResponse
+	(*ListRemediationPolicyRunsResponse)(nil),   // 26: palisade.policies.v1.ListRemediationPolicyRunsResponse
+	(*GetDetectionPolicySummaryResponse)(nil),   // 27: palisade.policies.v1.GetDetectionPolicySummaryResponse
+	(*GetDetectionPolicyResponse)(nil),          // 28: palisade.policies.v1.GetDetectionPolicyResponse
+	(*ApplyDetectionPolicyResponse)(nil),        // 29: palisade.policies.v1.ApplyDetectionPolicyResponse
+	(*DryRunDetectionPolicyResponse)(nil),       // 30: palisade.policies.v1.DryRunDetectionPolicyResponse
+	(*MigratePoliciesResponse)(nil),             // 31: palisade.policies.v1.MigratePoliciesResponse
 }
 var file_palisade_policies_v1_policies_v2_proto_depIdxs = []int32{
-	1,  // 0: palisade.policies.v1.RemediationPoliciesBundle.policies:type_name -> palisade.policies.v1.RemediationPolicy
-	2,  // 1: palisade.policies.v1.RemediationPolicy.filters:type_name -> palisade.policies.v1.RemediationPolicyFilters
-	4,  // 2: palisade.policies.v1.RemediationPolicy.actions:type_name -> palisade.policies.v1.RemediationPolicyAction
-	3,  // 3: palisade.policies.v1.RemediationPolicyFilters.conditions:type_name -> palisade.policies.v1.RemediationPolicyCondition
-	20, // 4: palisade.policies.v1.RemediationPolicyAction.config:type_name -> palisade.policies.v1.RemediationPolicyAction.ConfigEntry
-	21, // 5: palisade.policies.v1.BundleValidationError.context:type_name -> palisade.policies.v1.BundleValidationError.ContextEntry
-	7,  // 6: palisade.policies.v1.RemediationPolicyDiffEntry.key:type_name -> palisade.policies.v1.RemediationPolicyDiffKey
-	1,  // 7: palisade.policies.v1.RemediationPolicyDiffEntry.before:type_name -> palisade.policies.v1.RemediationPolicy
-	1,  // 8: palisade.policies.v1.RemediationPolicyDiffEntry.after:type_name -> palisade.policies.v1.RemediationPolicy
-	0,  // 9: palisade.policies.v1.GetRemediationPoliciesResponse.bundle:type_name -> palisade.policies.v1.RemediationPoliciesBundle
-	0,  // 10: palisade.policies.v1.ApplyRemediationPoliciesRequest.bundle:type_name -> palisade.policies.v1.RemediationPoliciesBundle
-	0,  // 11: palisade.policies.v1.ApplyRemediationPoliciesResponse.bundle:type_name -> palisade.policies.v1.RemediationPoliciesBundle
-	0,  // 12: palisade.policies.v1.DryRunRemediationPoliciesRequest.bundle:type_name -> palisade.policies.v1.RemediationPoliciesBundle
-	6,  // 13: palisade.policies.v1.DryRunRemediationPoliciesResponse.creates:type_name -> palisade.policies.v1.RemediationPolicyDiffEntry
-	6,  // 14: palisade.policies.v1.DryRunRemediationPoliciesResponse.updates:type_name -> palisade.policies.v1.RemediationPolicyDiffEntry
-	6,  // 15: palisade.policies.v1.DryRunRemediationPoliciesResponse.deletes:type_name -> palisade.policies.v1.RemediationPolicyDiffEntry
-	5,  // 16: palisade.policies.v1.DryRunRemediationPoliciesResponse.validation_errors:type_name -> palisade.policies.v1.BundleValidationError
-	8,  // 17: palisade.policies.v1.GetVocabResponse.condition_types:type_name -> palisade.policies.v1.VocabConditionType
-	9,  // 18: palisade.policies.v1.GetVocabResponse.action_types:type_name -> palisade.policies.v1.VocabActionType
-	10, // 19: palisade.policies.v1.GetVocabResponse.value_enums:type_name -> palisade.policies.v1.VocabValueEnum
-	11, // 20: palisade.policies.v1.GetVocabResponse.detection_constraints:type_name -> palisade.policies.v1.VocabDetectionConstraints
-	12, // 21: palisade.policies.v1.PoliciesV2Service.GetRemediationPolicies:input_type -> palisade.policies.v1.GetRemediationPoliciesRequest
-	14, // 22: palisade.policies.v1.PoliciesV2Service.ApplyRemediationPolicies:input_type -> palisade.policies.v1.ApplyRemediationPoliciesRequest
-	16, // 23: palisade.policies.v1.PoliciesV2Service.DryRunRemediationPolicies:input_type -> palisade.policies.v1.DryRunRemediationPoliciesRequest
-	18, // 24: palisade.policies.v1.PoliciesV2Service.GetVocab:input_type -> palisade.policies.v1.GetVocabRequest
-	13, // 25: palisade.policies.v1.PoliciesV2Service.GetRemediationPolicies:output_type -> palisade.policies.v1.GetRemediationPoliciesResponse
-	15, // 26: palisade.policies.v1.PoliciesV2Service.ApplyRemediationPolicies:output_type -> palisade.policies.v1.ApplyRemediationPoliciesResponse
-	17, // 27: palisade.policies.v1.PoliciesV2Service.DryRunRemediationPolicies:output_type -> palisade.policies.v1.DryRunRemediationPoliciesResponse
-	19, // 28: palisade.policies.v1.PoliciesV2Service.GetVocab:output_type -> palisade.policies.v1.GetVocabResponse
-	25, // [25:29] is the sub-list for method output_type
-	21, // [21:25] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	1,  // 0: palisade.policies.v1.RemediationPolicyDiffEntry.key:type_name -> palisade.policies.v1.RemediationPolicyDiffKey
+	14, // 1: palisade.policies.v1.RemediationPolicyDiffEntry.before:type_name -> palisade.policies.v1.RemediationPolicy
+	14, // 2: palisade.policies.v1.RemediationPolicyDiffEntry.after:type_name -> palisade.policies.v1.RemediationPolicy
+	15, // 3: palisade.policies.v1.GetRemediationPoliciesResponse.bundle:type_name -> palisade.policies.v1.RemediationPoliciesBundle
+	15, // 4: palisade.policies.v1.ApplyRemediationPoliciesRequest.bundle:type_name -> palisade.policies.v1.RemediationPoliciesBundle
+	15, // 5: palisade.policies.v1.ApplyRemediationPoliciesResponse.bundle:type_name -> palisade.policies.v1.RemediationPoliciesBundle
+	15, // 6: palisade.policies.v1.DryRunRemediationPoliciesRequest.bundle:type_name -> palisade.policies.v1.RemediationPoliciesBundle
+	0,  // 7: palisade.policies.v1.DryRunRemediationPoliciesResponse.creates:type_name -> palisade.policies.v1.RemediationPolicyDiffEntry
+	0,  // 8: palisade.policies.v1.DryRunRemediationPoliciesResponse.updates:type_name -> palisade.policies.v1.RemediationPolicyDiffEntry
+	0,  // 9: palisade.policies.v1.DryRunRemediationPoliciesResponse.deletes:type_name -> palisade.policies.v1.RemediationPolicyDiffEntry
+	16, // 10: palisade.policies.v1.DryRunRemediationPoliciesResponse.validation_errors:type_name -> palisade.policies.v1.BundleValidationError
+	17, // 11: palisade.policies.v1.DryRunRemediationPoliciesResponse.warnings:type_name -> palisade.policies.v1.BundleWarning
+	2,  // 12: palisade.policies.v1.GetVocabResponse.condition_types:type_name -> palisade.policies.v1.VocabConditionType
+	3,  // 13: palisade.policies.v1.GetVocabResponse.action_types:type_name -> palisade.policies.v1.VocabActionType
+	4,  // 14: palisade.policies.v1.GetVocabResponse.value_enums:type_name -> palisade.policies.v1.VocabValueEnum
+	5,  // 15: palisade.policies.v1.GetVocabResponse.detection_constraints:type_name -> palisade.policies.v1.VocabDetectionConstraints
+	6,  // 16: palisade.policies.v1.PoliciesV2Service.GetRemediationPolicies:input_type -> palisade.policies.v1.GetRemediationPoliciesRequest
+	8,  // 17: palisade.policies.v1.PoliciesV2Service.ApplyRemediationPolicies:input_type -> palisade.policies.v1.ApplyRemediationPoliciesRequest
+	10, // 18: palisade.policies.v1.PoliciesV2Service.DryRunRemediationPolicies:input_type -> palisade.policies.v1.DryRunRemediationPoliciesRequest
+	18, // 19: palisade.policies.v1.PoliciesV2Service.BackTestRemediationPolicies:input_type -> palisade.policies.v1.BackTestRemediationPoliciesRequest
+	19, // 20: palisade.policies.v1.PoliciesV2Service.ListRemediationPolicyRuns:input_type -> palisade.policies.v1.ListRemediationPolicyRunsRequest
+	20, // 21: palisade.policies.v1.PoliciesV2Service.GetDetectionPolicySummary:input_type -> palisade.policies.v1.GetDetectionPolicySummaryRequest
+	21, // 22: palisade.policies.v1.PoliciesV2Service.GetDetectionPolicy:input_type -> palisade.policies.v1.GetDetectionPolicyRequest
+	22, // 23: palisade.policies.v1.PoliciesV2Service.ApplyDetectionPolicy:input_type -> palisade.policies.v1.ApplyDetectionPolicyRequest
+	23, // 24: palisade.policies.v1.PoliciesV2Service.DryRunDetectionPolicy:input_type -> palisade.policies.v1.DryRunDetectionPolicyRequest
+	24, // 25: palisade.policies.v1.PoliciesV2Service.MigratePolicies:input_type -> palisade.policies.v1.MigratePoliciesRequest
+	12, // 26: palisade.policies.v1.PoliciesV2Service.GetVocab:input_type -> palisade.policies.v1.GetVocabRequest
+	7,  // 27: palisade.policies.v1.PoliciesV2Service.GetRemediationPolicies:output_type -> palisade.policies.v1.GetRemediationPoliciesResponse
+	9,  // 28: palisade.policies.v1.PoliciesV2Service.ApplyRemediationPolicies:output_type -> palisade.policies.v1.ApplyRemediationPoliciesResponse
+	11, // 29: palisade.policies.v1.PoliciesV2Service.DryRunRemediationPolicies:output_type -> palisade.policies.v1.DryRunRemediationPoliciesResponse
+	25, // 30: palisade.policies.v1.PoliciesV2Service.BackTestRemediationPolicies:output_type -> palisade.policies.v1.BackTestRemediationPoliciesResponse
+	26, // 31: palisade.policies.v1.PoliciesV2Service.ListRemediationPolicyRuns:output_type -> palisade.policies.v1.ListRemediationPolicyRunsResponse
+	27, // 32: palisade.policies.v1.PoliciesV2Service.GetDetectionPolicySummary:output_type -> palisade.policies.v1.GetDetectionPolicySummaryResponse
+	28, // 33: palisade.policies.v1.PoliciesV2Service.GetDetectionPolicy:output_type -> palisade.policies.v1.GetDetectionPolicyResponse
+	29, // 34: palisade.policies.v1.PoliciesV2Service.ApplyDetectionPolicy:output_type -> palisade.policies.v1.ApplyDetectionPolicyResponse
+	30, // 35: palisade.policies.v1.PoliciesV2Service.DryRunDetectionPolicy:output_type -> palisade.policies.v1.DryRunDetectionPolicyResponse
+	31, // 36: palisade.policies.v1.PoliciesV2Service.MigratePolicies:output_type -> palisade.policies.v1.MigratePoliciesResponse
+	13, // 37: palisade.policies.v1.PoliciesV2Service.GetVocab:output_type -> palisade.policies.v1.GetVocabResponse
+	27, // [27:38] is the sub-list for method output_type
+	16, // [16:27] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_palisade_policies_v1_policies_v2_proto_init() }
@@ -1432,13 +1048,18 @@ func file_palisade_policies_v1_policies_v2_proto_init() {
 	if File_palisade_policies_v1_policies_v2_proto != nil {
 		return
 	}
+	file_palisade_policies_v1_back_test_proto_init()
+	file_palisade_policies_v1_detection_policies_proto_init()
+	file_palisade_policies_v1_migration_proto_init()
+	file_palisade_policies_v1_remediation_bundle_proto_init()
+	file_palisade_policies_v1_remediation_runs_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_palisade_policies_v1_policies_v2_proto_rawDesc), len(file_palisade_policies_v1_policies_v2_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

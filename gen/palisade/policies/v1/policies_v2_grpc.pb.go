@@ -21,10 +21,17 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	PoliciesV2Service_GetRemediationPolicies_FullMethodName    = "/palisade.policies.v1.PoliciesV2Service/GetRemediationPolicies"
-	PoliciesV2Service_ApplyRemediationPolicies_FullMethodName  = "/palisade.policies.v1.PoliciesV2Service/ApplyRemediationPolicies"
-	PoliciesV2Service_DryRunRemediationPolicies_FullMethodName = "/palisade.policies.v1.PoliciesV2Service/DryRunRemediationPolicies"
-	PoliciesV2Service_GetVocab_FullMethodName                  = "/palisade.policies.v1.PoliciesV2Service/GetVocab"
+	PoliciesV2Service_GetRemediationPolicies_FullMethodName      = "/palisade.policies.v1.PoliciesV2Service/GetRemediationPolicies"
+	PoliciesV2Service_ApplyRemediationPolicies_FullMethodName    = "/palisade.policies.v1.PoliciesV2Service/ApplyRemediationPolicies"
+	PoliciesV2Service_DryRunRemediationPolicies_FullMethodName   = "/palisade.policies.v1.PoliciesV2Service/DryRunRemediationPolicies"
+	PoliciesV2Service_BackTestRemediationPolicies_FullMethodName = "/palisade.policies.v1.PoliciesV2Service/BackTestRemediationPolicies"
+	PoliciesV2Service_ListRemediationPolicyRuns_FullMethodName   = "/palisade.policies.v1.PoliciesV2Service/ListRemediationPolicyRuns"
+	PoliciesV2Service_GetDetectionPolicySummary_FullMethodName   = "/palisade.policies.v1.PoliciesV2Service/GetDetectionPolicySummary"
+	PoliciesV2Service_GetDetectionPolicy_FullMethodName          = "/palisade.policies.v1.PoliciesV2Service/GetDetectionPolicy"
+	PoliciesV2Service_ApplyDetectionPolicy_FullMethodName        = "/palisade.policies.v1.PoliciesV2Service/ApplyDetectionPolicy"
+	PoliciesV2Service_DryRunDetectionPolicy_FullMethodName       = "/palisade.policies.v1.PoliciesV2Service/DryRunDetectionPolicy"
+	PoliciesV2Service_MigratePolicies_FullMethodName             = "/palisade.policies.v1.PoliciesV2Service/MigratePolicies"
+	PoliciesV2Service_GetVocab_FullMethodName                    = "/palisade.policies.v1.PoliciesV2Service/GetVocab"
 )
 
 // PoliciesV2ServiceClient is the client API for PoliciesV2Service service.
@@ -42,6 +49,32 @@ type PoliciesV2ServiceClient interface {
 	ApplyRemediationPolicies(ctx context.Context, in *ApplyRemediationPoliciesRequest, opts ...grpc.CallOption) (*ApplyRemediationPoliciesResponse, error)
 	// Returns what ApplyRemediationPolicies would do with the bundle, or all its errors. Changes nothing.
 	DryRunRemediationPolicies(ctx context.Context, in *DryRunRemediationPoliciesRequest, opts ...grpc.CallOption) (*DryRunRemediationPoliciesResponse, error)
+	// Replays the completed scans of the last days with the policies of the bundle, or with the stored ones, and returns
+	// what would have blocked, commented and so on. Changes nothing. A scan is replayed with the findings that it
+	// reported, as far as that is stored, with their decisions at its end, and with its base. Severity, rule, tags, names
+	// and other properties are the current ones; limits in the answer says what else is unknown. Rules in mode block are
+	// not replayed: they are no policies. A deployment with too much history answers 400 FAILED_PRECONDITION; name
+	// projects or fewer days then.
+	BackTestRemediationPolicies(ctx context.Context, in *BackTestRemediationPoliciesRequest, opts ...grpc.CallOption) (*BackTestRemediationPoliciesResponse, error)
+	// Lists what a remediation policy did by its actions notify and set_state, newest first: a run for each scan, triage
+	// change or day on which it had something to do. Runs are kept for 90 days.
+	ListRemediationPolicyRuns(ctx context.Context, in *ListRemediationPolicyRunsRequest, opts ...grpc.CallOption) (*ListRemediationPolicyRunsResponse, error)
+	// Returns the detection policies of the products code and secrets.
+	GetDetectionPolicySummary(ctx context.Context, in *GetDetectionPolicySummaryRequest, opts ...grpc.CallOption) (*GetDetectionPolicySummaryResponse, error)
+	// Returns the detection policy of a product (code, secrets or supply-chain): which of its rules run, and where. The
+	// version of that state is also the entity tag. 404 PRODUCT_NOT_ENABLED for other products.
+	GetDetectionPolicy(ctx context.Context, in *GetDetectionPolicyRequest, opts ...grpc.CallOption) (*GetDetectionPolicyResponse, error)
+	// Replaces the detection policy of a product with the bundle, atomically: what the bundle does not name is removed.
+	// The header If-Match (metadata if-match) gives the state_version that the bundle is based on, or * for any. Without
+	// it the answer is 428. If the state has changed since, the answer is 409 with the current state_version.
+	ApplyDetectionPolicy(ctx context.Context, in *ApplyDetectionPolicyRequest, opts ...grpc.CallOption) (*ApplyDetectionPolicyResponse, error)
+	// Returns what ApplyDetectionPolicy would do with the bundle, or all its errors: which rules start and stop to run,
+	// and how many open findings that concerns. Changes nothing.
+	DryRunDetectionPolicy(ctx context.Context, in *DryRunDetectionPolicyRequest, opts ...grpc.CallOption) (*DryRunDetectionPolicyResponse, error)
+	// Migrates the deployment to detection policies, or previews or undoes it. From then on the deprecated policies
+	// answer 410 DEPLOYMENT_MIGRATED, and rule boards do so for API tokens. Nothing else changes. It can be undone for 30
+	// days.
+	MigratePolicies(ctx context.Context, in *MigratePoliciesRequest, opts ...grpc.CallOption) (*MigratePoliciesResponse, error)
 	// Lists the vocabulary of bundles.
 	GetVocab(ctx context.Context, in *GetVocabRequest, opts ...grpc.CallOption) (*GetVocabResponse, error)
 }
@@ -84,6 +117,76 @@ func (c *policiesV2ServiceClient) DryRunRemediationPolicies(ctx context.Context,
 	return out, nil
 }
 
+func (c *policiesV2ServiceClient) BackTestRemediationPolicies(ctx context.Context, in *BackTestRemediationPoliciesRequest, opts ...grpc.CallOption) (*BackTestRemediationPoliciesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(BackTestRemediationPoliciesResponse)
+	err := c.cc.Invoke(ctx, PoliciesV2Service_BackTestRemediationPolicies_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *policiesV2ServiceClient) ListRemediationPolicyRuns(ctx context.Context, in *ListRemediationPolicyRunsRequest, opts ...grpc.CallOption) (*ListRemediationPolicyRunsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListRemediationPolicyRunsResponse)
+	err := c.cc.Invoke(ctx, PoliciesV2Service_ListRemediationPolicyRuns_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *policiesV2ServiceClient) GetDetectionPolicySummary(ctx context.Context, in *GetDetectionPolicySummaryRequest, opts ...grpc.CallOption) (*GetDetectionPolicySummaryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetDetectionPolicySummaryResponse)
+	err := c.cc.Invoke(ctx, PoliciesV2Service_GetDetectionPolicySummary_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *policiesV2ServiceClient) GetDetectionPolicy(ctx context.Context, in *GetDetectionPolicyRequest, opts ...grpc.CallOption) (*GetDetectionPolicyResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetDetectionPolicyResponse)
+	err := c.cc.Invoke(ctx, PoliciesV2Service_GetDetectionPolicy_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *policiesV2ServiceClient) ApplyDetectionPolicy(ctx context.Context, in *ApplyDetectionPolicyRequest, opts ...grpc.CallOption) (*ApplyDetectionPolicyResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ApplyDetectionPolicyResponse)
+	err := c.cc.Invoke(ctx, PoliciesV2Service_ApplyDetectionPolicy_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *policiesV2ServiceClient) DryRunDetectionPolicy(ctx context.Context, in *DryRunDetectionPolicyRequest, opts ...grpc.CallOption) (*DryRunDetectionPolicyResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DryRunDetectionPolicyResponse)
+	err := c.cc.Invoke(ctx, PoliciesV2Service_DryRunDetectionPolicy_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *policiesV2ServiceClient) MigratePolicies(ctx context.Context, in *MigratePoliciesRequest, opts ...grpc.CallOption) (*MigratePoliciesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(MigratePoliciesResponse)
+	err := c.cc.Invoke(ctx, PoliciesV2Service_MigratePolicies_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *policiesV2ServiceClient) GetVocab(ctx context.Context, in *GetVocabRequest, opts ...grpc.CallOption) (*GetVocabResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetVocabResponse)
@@ -109,6 +212,32 @@ type PoliciesV2ServiceServer interface {
 	ApplyRemediationPolicies(context.Context, *ApplyRemediationPoliciesRequest) (*ApplyRemediationPoliciesResponse, error)
 	// Returns what ApplyRemediationPolicies would do with the bundle, or all its errors. Changes nothing.
 	DryRunRemediationPolicies(context.Context, *DryRunRemediationPoliciesRequest) (*DryRunRemediationPoliciesResponse, error)
+	// Replays the completed scans of the last days with the policies of the bundle, or with the stored ones, and returns
+	// what would have blocked, commented and so on. Changes nothing. A scan is replayed with the findings that it
+	// reported, as far as that is stored, with their decisions at its end, and with its base. Severity, rule, tags, names
+	// and other properties are the current ones; limits in the answer says what else is unknown. Rules in mode block are
+	// not replayed: they are no policies. A deployment with too much history answers 400 FAILED_PRECONDITION; name
+	// projects or fewer days then.
+	BackTestRemediationPolicies(context.Context, *BackTestRemediationPoliciesRequest) (*BackTestRemediationPoliciesResponse, error)
+	// Lists what a remediation policy did by its actions notify and set_state, newest first: a run for each scan, triage
+	// change or day on which it had something to do. Runs are kept for 90 days.
+	ListRemediationPolicyRuns(context.Context, *ListRemediationPolicyRunsRequest) (*ListRemediationPolicyRunsResponse, error)
+	// Returns the detection policies of the products code and secrets.
+	GetDetectionPolicySummary(context.Context, *GetDetectionPolicySummaryRequest) (*GetDetectionPolicySummaryResponse, error)
+	// Returns the detection policy of a product (code, secrets or supply-chain): which of its rules run, and where. The
+	// version of that state is also the entity tag. 404 PRODUCT_NOT_ENABLED for other products.
+	GetDetectionPolicy(context.Context, *GetDetectionPolicyRequest) (*GetDetectionPolicyResponse, error)
+	// Replaces the detection policy of a product with the bundle, atomically: what the bundle does not name is removed.
+	// The header If-Match (metadata if-match) gives the state_version that the bundle is based on, or * for any. Without
+	// it the answer is 428. If the state has changed since, the answer is 409 with the current state_version.
+	ApplyDetectionPolicy(context.Context, *ApplyDetectionPolicyRequest) (*ApplyDetectionPolicyResponse, error)
+	// Returns what ApplyDetectionPolicy would do with the bundle, or all its errors: which rules start and stop to run,
+	// and how many open findings that concerns. Changes nothing.
+	DryRunDetectionPolicy(context.Context, *DryRunDetectionPolicyRequest) (*DryRunDetectionPolicyResponse, error)
+	// Migrates the deployment to detection policies, or previews or undoes it. From then on the deprecated policies
+	// answer 410 DEPLOYMENT_MIGRATED, and rule boards do so for API tokens. Nothing else changes. It can be undone for 30
+	// days.
+	MigratePolicies(context.Context, *MigratePoliciesRequest) (*MigratePoliciesResponse, error)
 	// Lists the vocabulary of bundles.
 	GetVocab(context.Context, *GetVocabRequest) (*GetVocabResponse, error)
 	mustEmbedUnimplementedPoliciesV2ServiceServer()
@@ -129,6 +258,27 @@ func (UnimplementedPoliciesV2ServiceServer) ApplyRemediationPolicies(context.Con
 }
 func (UnimplementedPoliciesV2ServiceServer) DryRunRemediationPolicies(context.Context, *DryRunRemediationPoliciesRequest) (*DryRunRemediationPoliciesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DryRunRemediationPolicies not implemented")
+}
+func (UnimplementedPoliciesV2ServiceServer) BackTestRemediationPolicies(context.Context, *BackTestRemediationPoliciesRequest) (*BackTestRemediationPoliciesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method BackTestRemediationPolicies not implemented")
+}
+func (UnimplementedPoliciesV2ServiceServer) ListRemediationPolicyRuns(context.Context, *ListRemediationPolicyRunsRequest) (*ListRemediationPolicyRunsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListRemediationPolicyRuns not implemented")
+}
+func (UnimplementedPoliciesV2ServiceServer) GetDetectionPolicySummary(context.Context, *GetDetectionPolicySummaryRequest) (*GetDetectionPolicySummaryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetDetectionPolicySummary not implemented")
+}
+func (UnimplementedPoliciesV2ServiceServer) GetDetectionPolicy(context.Context, *GetDetectionPolicyRequest) (*GetDetectionPolicyResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetDetectionPolicy not implemented")
+}
+func (UnimplementedPoliciesV2ServiceServer) ApplyDetectionPolicy(context.Context, *ApplyDetectionPolicyRequest) (*ApplyDetectionPolicyResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ApplyDetectionPolicy not implemented")
+}
+func (UnimplementedPoliciesV2ServiceServer) DryRunDetectionPolicy(context.Context, *DryRunDetectionPolicyRequest) (*DryRunDetectionPolicyResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DryRunDetectionPolicy not implemented")
+}
+func (UnimplementedPoliciesV2ServiceServer) MigratePolicies(context.Context, *MigratePoliciesRequest) (*MigratePoliciesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method MigratePolicies not implemented")
 }
 func (UnimplementedPoliciesV2ServiceServer) GetVocab(context.Context, *GetVocabRequest) (*GetVocabResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetVocab not implemented")
@@ -208,6 +358,132 @@ func _PoliciesV2Service_DryRunRemediationPolicies_Handler(srv interface{}, ctx c
 	return interceptor(ctx, in, info, handler)
 }
 
+func _PoliciesV2Service_BackTestRemediationPolicies_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(BackTestRemediationPoliciesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PoliciesV2ServiceServer).BackTestRemediationPolicies(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PoliciesV2Service_BackTestRemediationPolicies_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PoliciesV2ServiceServer).BackTestRemediationPolicies(ctx, req.(*BackTestRemediationPoliciesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PoliciesV2Service_ListRemediationPolicyRuns_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListRemediationPolicyRunsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PoliciesV2ServiceServer).ListRemediationPolicyRuns(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PoliciesV2Service_ListRemediationPolicyRuns_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PoliciesV2ServiceServer).ListRemediationPolicyRuns(ctx, req.(*ListRemediationPolicyRunsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PoliciesV2Service_GetDetectionPolicySummary_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetDetectionPolicySummaryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PoliciesV2ServiceServer).GetDetectionPolicySummary(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PoliciesV2Service_GetDetectionPolicySummary_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PoliciesV2ServiceServer).GetDetectionPolicySummary(ctx, req.(*GetDetectionPolicySummaryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PoliciesV2Service_GetDetectionPolicy_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetDetectionPolicyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PoliciesV2ServiceServer).GetDetectionPolicy(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PoliciesV2Service_GetDetectionPolicy_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PoliciesV2ServiceServer).GetDetectionPolicy(ctx, req.(*GetDetectionPolicyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PoliciesV2Service_ApplyDetectionPolicy_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ApplyDetectionPolicyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PoliciesV2ServiceServer).ApplyDetectionPolicy(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PoliciesV2Service_ApplyDetectionPolicy_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PoliciesV2ServiceServer).ApplyDetectionPolicy(ctx, req.(*ApplyDetectionPolicyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PoliciesV2Service_DryRunDetectionPolicy_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DryRunDetectionPolicyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PoliciesV2ServiceServer).DryRunDetectionPolicy(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PoliciesV2Service_DryRunDetectionPolicy_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PoliciesV2ServiceServer).DryRunDetectionPolicy(ctx, req.(*DryRunDetectionPolicyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PoliciesV2Service_MigratePolicies_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(MigratePoliciesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PoliciesV2ServiceServer).MigratePolicies(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PoliciesV2Service_MigratePolicies_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PoliciesV2ServiceServer).MigratePolicies(ctx, req.(*MigratePoliciesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _PoliciesV2Service_GetVocab_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetVocabRequest)
 	if err := dec(in); err != nil {
@@ -244,6 +520,34 @@ var PoliciesV2Service_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DryRunRemediationPolicies",
 			Handler:    _PoliciesV2Service_DryRunRemediationPolicies_Handler,
+		},
+		{
+			MethodName: "BackTestRemediationPolicies",
+			Handler:    _PoliciesV2Service_BackTestRemediationPolicies_Handler,
+		},
+		{
+			MethodName: "ListRemediationPolicyRuns",
+			Handler:    _PoliciesV2Service_ListRemediationPolicyRuns_Handler,
+		},
+		{
+			MethodName: "GetDetectionPolicySummary",
+			Handler:    _PoliciesV2Service_GetDetectionPolicySummary_Handler,
+		},
+		{
+			MethodName: "GetDetectionPolicy",
+			Handler:    _PoliciesV2Service_GetDetectionPolicy_Handler,
+		},
+		{
+			MethodName: "ApplyDetectionPolicy",
+			Handler:    _PoliciesV2Service_ApplyDetectionPolicy_Handler,
+		},
+		{
+			MethodName: "DryRunDetectionPolicy",
+			Handler:    _PoliciesV2Service_DryRunDetectionPolicy_Handler,
+		},
+		{
+			MethodName: "MigratePolicies",
+			Handler:    _PoliciesV2Service_MigratePolicies_Handler,
 		},
 		{
 			MethodName: "GetVocab",

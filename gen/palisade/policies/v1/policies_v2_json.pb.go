@@ -8,100 +8,6 @@ import (
 )
 
 // AppendJSON appends x to b as one JSON object; a nil x is {}.
-func (x *RemediationPoliciesBundle) AppendJSON(b []byte) []byte {
-	if x == nil {
-		return append(b, "{}"...)
-	}
-	start := len(b)
-	b = append(b, `,"deployment_slug":`...)
-	b = jsonappend.String(b, x.DeploymentSlug)
-	b = append(b, `,"policies":`...)
-	b = jsonappend.List(b, x.Policies, func(b []byte, v *RemediationPolicy) []byte { return v.AppendJSON(b) })
-	return jsonappend.CloseObject(b, start)
-}
-
-// AppendJSON appends x to b as one JSON object; a nil x is {}.
-func (x *RemediationPolicy) AppendJSON(b []byte) []byte {
-	if x == nil {
-		return append(b, "{}"...)
-	}
-	start := len(b)
-	b = append(b, `,"slug":`...)
-	b = jsonappend.String(b, x.Slug)
-	b = append(b, `,"name":`...)
-	b = jsonappend.String(b, x.Name)
-	b = append(b, `,"description":`...)
-	b = jsonappend.String(b, x.Description)
-	b = append(b, `,"active":`...)
-	b = jsonappend.Bool(b, x.Active)
-	if x.Filters != nil {
-		b = append(b, `,"filters":`...)
-		b = x.Filters.AppendJSON(b)
-	}
-	b = append(b, `,"actions":`...)
-	b = jsonappend.List(b, x.Actions, func(b []byte, v *RemediationPolicyAction) []byte { return v.AppendJSON(b) })
-	return jsonappend.CloseObject(b, start)
-}
-
-// AppendJSON appends x to b as one JSON object; a nil x is {}.
-func (x *RemediationPolicyFilters) AppendJSON(b []byte) []byte {
-	if x == nil {
-		return append(b, "{}"...)
-	}
-	start := len(b)
-	b = append(b, `,"mode":`...)
-	b = jsonappend.String(b, x.Mode)
-	b = append(b, `,"conditions":`...)
-	b = jsonappend.List(b, x.Conditions, func(b []byte, v *RemediationPolicyCondition) []byte { return v.AppendJSON(b) })
-	return jsonappend.CloseObject(b, start)
-}
-
-// AppendJSON appends x to b as one JSON object; a nil x is {}.
-func (x *RemediationPolicyCondition) AppendJSON(b []byte) []byte {
-	if x == nil {
-		return append(b, "{}"...)
-	}
-	start := len(b)
-	b = append(b, `,"type":`...)
-	b = jsonappend.String(b, x.Type)
-	b = append(b, `,"values":`...)
-	b = jsonappend.List(b, x.Values, jsonappend.String)
-	b = append(b, `,"mode":`...)
-	b = jsonappend.String(b, x.Mode)
-	return jsonappend.CloseObject(b, start)
-}
-
-// AppendJSON appends x to b as one JSON object; a nil x is {}.
-func (x *RemediationPolicyAction) AppendJSON(b []byte) []byte {
-	if x == nil {
-		return append(b, "{}"...)
-	}
-	start := len(b)
-	b = append(b, `,"type":`...)
-	b = jsonappend.String(b, x.Type)
-	b = append(b, `,"config":`...)
-	b = jsonappend.StringMap(b, x.Config, jsonappend.String)
-	return jsonappend.CloseObject(b, start)
-}
-
-// AppendJSON appends x to b as one JSON object; a nil x is {}.
-func (x *BundleValidationError) AppendJSON(b []byte) []byte {
-	if x == nil {
-		return append(b, "{}"...)
-	}
-	start := len(b)
-	b = append(b, `,"code":`...)
-	b = jsonappend.String(b, x.Code)
-	b = append(b, `,"message":`...)
-	b = jsonappend.String(b, x.Message)
-	b = append(b, `,"policy_slug":`...)
-	b = jsonappend.String(b, x.PolicySlug)
-	b = append(b, `,"context":`...)
-	b = jsonappend.StringMap(b, x.Context, jsonappend.String)
-	return jsonappend.CloseObject(b, start)
-}
-
-// AppendJSON appends x to b as one JSON object; a nil x is {}.
 func (x *RemediationPolicyDiffEntry) AppendJSON(b []byte) []byte {
 	if x == nil {
 		return append(b, "{}"...)
@@ -160,6 +66,10 @@ func (x *VocabActionType) AppendJSON(b []byte) []byte {
 	b = jsonappend.String(b, x.Description)
 	b = append(b, `,"requires":`...)
 	b = jsonappend.List(b, x.Requires, jsonappend.String)
+	if len(x.Optional) > 0 {
+		b = append(b, `,"optional":`...)
+		b = jsonappend.List(b, x.Optional, jsonappend.String)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -278,6 +188,10 @@ func (x *DryRunRemediationPoliciesResponse) AppendJSON(b []byte) []byte {
 	b = jsonappend.String(b, x.StateVersion)
 	b = append(b, `,"validation_errors":`...)
 	b = jsonappend.List(b, x.ValidationErrors, func(b []byte, v *BundleValidationError) []byte { return v.AppendJSON(b) })
+	if len(x.Warnings) > 0 {
+		b = append(b, `,"warnings":`...)
+		b = jsonappend.List(b, x.Warnings, func(b []byte, v *BundleWarning) []byte { return v.AppendJSON(b) })
+	}
 	return jsonappend.CloseObject(b, start)
 }
 

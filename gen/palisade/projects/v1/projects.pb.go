@@ -52,8 +52,12 @@ type Project struct {
 	// Web URL of the repository that Palisade reads and changes with the deployment's credential. Set by the
 	// synchronization with a source-code host or by an administrator, never by an upload. Not in list items.
 	RepositoryUrl string `protobuf:"bytes,10,opt,name=repository_url,proto3" json:"repository_url,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Paths that scans leave out, as patterns of a .gitignore file. List items omit them.
+	IgnoredFiles []string `protobuf:"bytes,11,rep,name=ignored_files,proto3" json:"ignored_files,omitempty"`
+	// Further paths that are left out, by product. List items omit them.
+	ProductIgnoredFiles *ProductIgnoredFiles `protobuf:"bytes,12,opt,name=product_ignored_files,proto3" json:"product_ignored_files,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *Project) Reset() {
@@ -154,6 +158,20 @@ func (x *Project) GetRepositoryUrl() string {
 		return x.RepositoryUrl
 	}
 	return ""
+}
+
+func (x *Project) GetIgnoredFiles() []string {
+	if x != nil {
+		return x.IgnoredFiles
+	}
+	return nil
+}
+
+func (x *Project) GetProductIgnoredFiles() *ProductIgnoredFiles {
+	if x != nil {
+		return x.ProductIgnoredFiles
+	}
+	return nil
 }
 
 // Settings of a project's managed scans.
@@ -533,8 +551,17 @@ type UpdateProjectRequest struct {
 	// Binds the project to a repository: its web URL at a connected source-code host, for example
 	// "https://github.com/acme/web". Empty with the mask "repository_url" removes the binding.
 	RepositoryUrl string `protobuf:"bytes,7,opt,name=repository_url,proto3" json:"repository_url,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// URL of the Git repository, for links: http, https or ssh. It is stored as a web URL, without credentials. Empty
+	// with the mask "url" removes it. A project that is synchronized with a source-code host has the URL of the host.
+	Url string `protobuf:"bytes,8,opt,name=url,proto3" json:"url,omitempty"`
+	// Paths that scans leave out, as patterns of a .gitignore file. Scanners that get their configuration from this
+	// server skip these files, and findings in them are ignored. They replace all current patterns; none with the mask
+	// "ignored_files" removes them.
+	IgnoredFiles []string `protobuf:"bytes,9,rep,name=ignored_files,proto3" json:"ignored_files,omitempty"`
+	// Further paths, by product. They replace all current ones; none with the mask "product_ignored_files" removes them.
+	ProductIgnoredFiles *ProductIgnoredFiles `protobuf:"bytes,10,opt,name=product_ignored_files,proto3" json:"product_ignored_files,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *UpdateProjectRequest) Reset() {
@@ -614,6 +641,27 @@ func (x *UpdateProjectRequest) GetRepositoryUrl() string {
 		return x.RepositoryUrl
 	}
 	return ""
+}
+
+func (x *UpdateProjectRequest) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *UpdateProjectRequest) GetIgnoredFiles() []string {
+	if x != nil {
+		return x.IgnoredFiles
+	}
+	return nil
+}
+
+func (x *UpdateProjectRequest) GetProductIgnoredFiles() *ProductIgnoredFiles {
+	if x != nil {
+		return x.ProductIgnoredFiles
+	}
+	return nil
 }
 
 // Response of UpdateProject.
@@ -880,7 +928,8 @@ type DeleteProjectTagsRequest struct {
 	DeploymentSlug string `protobuf:"bytes,1,opt,name=deployment_slug,json=deploymentSlug,proto3" json:"deployment_slug,omitempty"`
 	// Name of the project, slashes included.
 	ProjectName string `protobuf:"bytes,2,opt,name=project_name,json=projectName,proto3" json:"project_name,omitempty"`
-	// Tags to remove; unknown tags are ignored.
+	// Tags to remove, in the query, the body or both; unknown tags are ignored. A value with commas is a list, unless the
+	// deployment has a tag with this name.
 	Tags          []string `protobuf:"bytes,3,rep,name=tags,proto3" json:"tags,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1106,7 +1155,7 @@ var File_palisade_projects_v1_projects_proto protoreflect.FileDescriptor
 
 const file_palisade_projects_v1_projects_proto_rawDesc = "" +
 	"\n" +
-	"#palisade/projects/v1/projects.proto\x12\x14palisade.projects.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\"\xc6\x03\n" +
+	"#palisade/projects/v1/projects.proto\x12\x14palisade.projects.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\x1a'palisade/projects/v1/repositories.proto\"\xd5\x04\n" +
 	"\aProject\x12\x16\n" +
 	"\x02id\x18\x01 \x01(\x03B\x06\x92\xb5\x18\x02\b\x01R\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
@@ -1120,7 +1169,9 @@ const file_palisade_projects_v1_projects_proto_rawDesc = "" +
 	"\x0edefault_branch\x18\b \x01(\tR\x0edefault_branch\x12a\n" +
 	"\x13managed_scan_config\x18\t \x01(\v2'.palisade.projects.v1.ManagedScanConfigB\x06\x92\xb5\x18\x02\x10\x01R\x13managed_scan_config\x12.\n" +
 	"\x0erepository_url\x18\n" +
-	" \x01(\tB\x06\x92\xb5\x18\x02\x10\x01R\x0erepository_url\"\x8f\x01\n" +
+	" \x01(\tB\x06\x92\xb5\x18\x02\x10\x01R\x0erepository_url\x12,\n" +
+	"\rignored_files\x18\v \x03(\tB\x06\x92\xb5\x18\x02\x10\x01R\rignored_files\x12_\n" +
+	"\x15product_ignored_files\x18\f \x01(\v2).palisade.projects.v1.ProductIgnoredFilesR\x15product_ignored_files\"\x8f\x01\n" +
 	"\x11ManagedScanConfig\x12<\n" +
 	"\tdiff_scan\x18\x01 \x01(\v2\x1e.palisade.projects.v1.DiffScanR\tdiff_scan\x12<\n" +
 	"\tfull_scan\x18\x02 \x01(\v2\x1e.palisade.projects.v1.FullScanR\tfull_scan\"$\n" +
@@ -1141,7 +1192,7 @@ const file_palisade_projects_v1_projects_proto_rawDesc = "" +
 	"\x0fdeployment_slug\x18\x01 \x01(\tR\x0edeploymentSlug\x12!\n" +
 	"\fproject_name\x18\x02 \x01(\tR\vprojectName\"M\n" +
 	"\x12GetProjectResponse\x127\n" +
-	"\aproject\x18\x01 \x01(\v2\x1d.palisade.projects.v1.ProjectR\aproject\"\x84\x03\n" +
+	"\aproject\x18\x01 \x01(\v2\x1d.palisade.projects.v1.ProjectR\aproject\"\xbc\x04\n" +
 	"\x14UpdateProjectRequest\x12'\n" +
 	"\x0fdeployment_slug\x18\x01 \x01(\tR\x0edeploymentSlug\x12!\n" +
 	"\fproject_name\x18\x02 \x01(\tR\vprojectName\x120\n" +
@@ -1151,7 +1202,11 @@ const file_palisade_projects_v1_projects_proto_rawDesc = "" +
 	"\x13managed_scan_config\x18\x05 \x01(\v2'.palisade.projects.v1.ManagedScanConfigR\x13managed_scan_config\x12;\n" +
 	"\vupdate_mask\x18\x06 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
 	"updateMask\x120\n" +
-	"\x0erepository_url\x18\a \x01(\tB\b\xbaH\x05r\x03\x18\xd0\x0fR\x0erepository_url\"P\n" +
+	"\x0erepository_url\x18\a \x01(\tB\b\xbaH\x05r\x03\x18\xd0\x0fR\x0erepository_url\x12\x1a\n" +
+	"\x03url\x18\b \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\x03url\x129\n" +
+	"\rignored_files\x18\t \x03(\tB\x13\xbaH\x10\x92\x01\r\x10d\x18\x01\"\ar\x05\x10\x01\x18\xff\x01R\rignored_files\x12_\n" +
+	"\x15product_ignored_files\x18\n" +
+	" \x01(\v2).palisade.projects.v1.ProductIgnoredFilesR\x15product_ignored_files\"P\n" +
 	"\x15UpdateProjectResponse\x127\n" +
 	"\aproject\x18\x01 \x01(\v2\x1d.palisade.projects.v1.ProjectR\aproject\"b\n" +
 	"\x14DeleteProjectRequest\x12'\n" +
@@ -1165,11 +1220,11 @@ const file_palisade_projects_v1_projects_proto_rawDesc = "" +
 	"\x04tags\x18\x03 \x03(\tB\x10\xbaH\r\x92\x01\n" +
 	"\x10d\"\x06r\x04\x10\x01\x18dR\x04tags\"Q\n" +
 	"\x16AddProjectTagsResponse\x127\n" +
-	"\aproject\x18\x01 \x01(\v2\x1d.palisade.projects.v1.ProjectR\aproject\"\x84\x01\n" +
+	"\aproject\x18\x01 \x01(\v2\x1d.palisade.projects.v1.ProjectR\aproject\"\x88\x01\n" +
 	"\x18DeleteProjectTagsRequest\x12'\n" +
 	"\x0fdeployment_slug\x18\x01 \x01(\tR\x0edeploymentSlug\x12!\n" +
-	"\fproject_name\x18\x02 \x01(\tR\vprojectName\x12\x1c\n" +
-	"\x04tags\x18\x03 \x03(\tB\b\xbaH\x05\x92\x01\x02\x10dR\x04tags\"T\n" +
+	"\fproject_name\x18\x02 \x01(\tR\vprojectName\x12 \n" +
+	"\x04tags\x18\x03 \x03(\tB\f\xbaH\x05\x92\x01\x02\x10d\xb0\xb5\x18\x01R\x04tags\"T\n" +
 	"\x19DeleteProjectTagsResponse\x127\n" +
 	"\aproject\x18\x01 \x01(\v2\x1d.palisade.projects.v1.ProjectR\aproject\"\xe9\x01\n" +
 	"\x1fToggleProjectManagedScanRequest\x12'\n" +
@@ -1178,15 +1233,15 @@ const file_palisade_projects_v1_projects_proto_rawDesc = "" +
 	"\tdiff_scan\x18\x03 \x01(\v2\x1e.palisade.projects.v1.DiffScanR\tdiff_scan\x12<\n" +
 	"\tfull_scan\x18\x04 \x01(\v2\x1e.palisade.projects.v1.FullScanR\tfull_scan\"[\n" +
 	" ToggleProjectManagedScanResponse\x127\n" +
-	"\aproject\x18\x01 \x01(\v2\x1d.palisade.projects.v1.ProjectR\aproject2\x8a\v\n" +
+	"\aproject\x18\x01 \x01(\v2\x1d.palisade.projects.v1.ProjectR\aproject2\x8d\v\n" +
 	"\x0fProjectsService\x12\xa9\x01\n" +
 	"\fListProjects\x12).palisade.projects.v1.ListProjectsRequest\x1a*.palisade.projects.v1.ListProjectsResponse\"B\x8a\xb5\x18\b\b\x03\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x020\x12./api/v1/deployments/{deployment_slug}/projects\x12\xb5\x01\n" +
 	"\n" +
 	"GetProject\x12'.palisade.projects.v1.GetProjectRequest\x1a(.palisade.projects.v1.GetProjectResponse\"T\x8a\xb5\x18\b\b\x03\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02B\x12@/api/v1/deployments/{deployment_slug}/projects/{project_name=**}\x12\xc1\x01\n" +
 	"\rUpdateProject\x12*.palisade.projects.v1.UpdateProjectRequest\x1a+.palisade.projects.v1.UpdateProjectResponse\"W\x8a\xb5\x18\b\b\x06\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02E:\x01*2@/api/v1/deployments/{deployment_slug}/projects/{project_name=**}\x12\xbe\x01\n" +
 	"\rDeleteProject\x12*.palisade.projects.v1.DeleteProjectRequest\x1a+.palisade.projects.v1.DeleteProjectResponse\"T\x8a\xb5\x18\b\b\x06\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02B*@/api/v1/deployments/{deployment_slug}/projects/{project_name=**}\x12\xc9\x01\n" +
-	"\x0eAddProjectTags\x12+.palisade.projects.v1.AddProjectTagsRequest\x1a,.palisade.projects.v1.AddProjectTagsResponse\"\\\x8a\xb5\x18\b\b\x06\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02J:\x01*\x1aE/api/v1/deployments/{deployment_slug}/projects/{project_name=**}/tags\x12\xcf\x01\n" +
-	"\x11DeleteProjectTags\x12..palisade.projects.v1.DeleteProjectTagsRequest\x1a/.palisade.projects.v1.DeleteProjectTagsResponse\"Y\x8a\xb5\x18\b\b\x06\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02G*E/api/v1/deployments/{deployment_slug}/projects/{project_name=**}/tags\x12\xef\x01\n" +
+	"\x0eAddProjectTags\x12+.palisade.projects.v1.AddProjectTagsRequest\x1a,.palisade.projects.v1.AddProjectTagsResponse\"\\\x8a\xb5\x18\b\b\x06\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02J:\x01*\x1aE/api/v1/deployments/{deployment_slug}/projects/{project_name=**}/tags\x12\xd2\x01\n" +
+	"\x11DeleteProjectTags\x12..palisade.projects.v1.DeleteProjectTagsRequest\x1a/.palisade.projects.v1.DeleteProjectTagsResponse\"\\\x8a\xb5\x18\b\b\x06\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02J:\x01**E/api/v1/deployments/{deployment_slug}/projects/{project_name=**}/tags\x12\xef\x01\n" +
 	"\x18ToggleProjectManagedScan\x125.palisade.projects.v1.ToggleProjectManagedScanRequest\x1a6.palisade.projects.v1.ToggleProjectManagedScanResponse\"d\x8a\xb5\x18\b\b\x06\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02R:\x01*2M/api/v1/deployments/{deployment_slug}/projects/{project_name=**}/managed-scanB\xdd\x01\n" +
 	"\x18com.palisade.projects.v1B\rProjectsProtoP\x01Z@github.com/palisade/palisade/gen/palisade/projects/v1;projectsv1\xa2\x02\x03PPX\xaa\x02\x14Palisade.Projects.V1\xca\x02\x14Palisade\\Projects\\V1\xe2\x02 Palisade\\Projects\\V1\\GPBMetadata\xea\x02\x16Palisade::Projects::V1b\x06proto3"
 
@@ -1223,43 +1278,46 @@ var file_palisade_projects_v1_projects_proto_goTypes = []any{
 	(*ToggleProjectManagedScanRequest)(nil),  // 16: palisade.projects.v1.ToggleProjectManagedScanRequest
 	(*ToggleProjectManagedScanResponse)(nil), // 17: palisade.projects.v1.ToggleProjectManagedScanResponse
 	(*timestamppb.Timestamp)(nil),            // 18: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),            // 19: google.protobuf.FieldMask
+	(*ProductIgnoredFiles)(nil),              // 19: palisade.projects.v1.ProductIgnoredFiles
+	(*fieldmaskpb.FieldMask)(nil),            // 20: google.protobuf.FieldMask
 }
 var file_palisade_projects_v1_projects_proto_depIdxs = []int32{
 	18, // 0: palisade.projects.v1.Project.created_at:type_name -> google.protobuf.Timestamp
 	18, // 1: palisade.projects.v1.Project.latest_scan_at:type_name -> google.protobuf.Timestamp
 	1,  // 2: palisade.projects.v1.Project.managed_scan_config:type_name -> palisade.projects.v1.ManagedScanConfig
-	2,  // 3: palisade.projects.v1.ManagedScanConfig.diff_scan:type_name -> palisade.projects.v1.DiffScan
-	3,  // 4: palisade.projects.v1.ManagedScanConfig.full_scan:type_name -> palisade.projects.v1.FullScan
-	0,  // 5: palisade.projects.v1.ListProjectsResponse.projects:type_name -> palisade.projects.v1.Project
-	0,  // 6: palisade.projects.v1.GetProjectResponse.project:type_name -> palisade.projects.v1.Project
-	1,  // 7: palisade.projects.v1.UpdateProjectRequest.managed_scan_config:type_name -> palisade.projects.v1.ManagedScanConfig
-	19, // 8: palisade.projects.v1.UpdateProjectRequest.update_mask:type_name -> google.protobuf.FieldMask
-	0,  // 9: palisade.projects.v1.UpdateProjectResponse.project:type_name -> palisade.projects.v1.Project
-	0,  // 10: palisade.projects.v1.AddProjectTagsResponse.project:type_name -> palisade.projects.v1.Project
-	0,  // 11: palisade.projects.v1.DeleteProjectTagsResponse.project:type_name -> palisade.projects.v1.Project
-	2,  // 12: palisade.projects.v1.ToggleProjectManagedScanRequest.diff_scan:type_name -> palisade.projects.v1.DiffScan
-	3,  // 13: palisade.projects.v1.ToggleProjectManagedScanRequest.full_scan:type_name -> palisade.projects.v1.FullScan
-	0,  // 14: palisade.projects.v1.ToggleProjectManagedScanResponse.project:type_name -> palisade.projects.v1.Project
-	4,  // 15: palisade.projects.v1.ProjectsService.ListProjects:input_type -> palisade.projects.v1.ListProjectsRequest
-	6,  // 16: palisade.projects.v1.ProjectsService.GetProject:input_type -> palisade.projects.v1.GetProjectRequest
-	8,  // 17: palisade.projects.v1.ProjectsService.UpdateProject:input_type -> palisade.projects.v1.UpdateProjectRequest
-	10, // 18: palisade.projects.v1.ProjectsService.DeleteProject:input_type -> palisade.projects.v1.DeleteProjectRequest
-	12, // 19: palisade.projects.v1.ProjectsService.AddProjectTags:input_type -> palisade.projects.v1.AddProjectTagsRequest
-	14, // 20: palisade.projects.v1.ProjectsService.DeleteProjectTags:input_type -> palisade.projects.v1.DeleteProjectTagsRequest
-	16, // 21: palisade.projects.v1.ProjectsService.ToggleProjectManagedScan:input_type -> palisade.projects.v1.ToggleProjectManagedScanRequest
-	5,  // 22: palisade.projects.v1.ProjectsService.ListProjects:output_type -> palisade.projects.v1.ListProjectsResponse
-	7,  // 23: palisade.projects.v1.ProjectsService.GetProject:output_type -> palisade.projects.v1.GetProjectResponse
-	9,  // 24: palisade.projects.v1.ProjectsService.UpdateProject:output_type -> palisade.projects.v1.UpdateProjectResponse
-	11, // 25: palisade.projects.v1.ProjectsService.DeleteProject:output_type -> palisade.projects.v1.DeleteProjectResponse
-	13, // 26: palisade.projects.v1.ProjectsService.AddProjectTags:output_type -> palisade.projects.v1.AddProjectTagsResponse
-	15, // 27: palisade.projects.v1.ProjectsService.DeleteProjectTags:output_type -> palisade.projects.v1.DeleteProjectTagsResponse
-	17, // 28: palisade.projects.v1.ProjectsService.ToggleProjectManagedScan:output_type -> palisade.projects.v1.ToggleProjectManagedScanResponse
-	22, // [22:29] is the sub-list for method output_type
-	15, // [15:22] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	19, // 3: palisade.projects.v1.Project.product_ignored_files:type_name -> palisade.projects.v1.ProductIgnoredFiles
+	2,  // 4: palisade.projects.v1.ManagedScanConfig.diff_scan:type_name -> palisade.projects.v1.DiffScan
+	3,  // 5: palisade.projects.v1.ManagedScanConfig.full_scan:type_name -> palisade.projects.v1.FullScan
+	0,  // 6: palisade.projects.v1.ListProjectsResponse.projects:type_name -> palisade.projects.v1.Project
+	0,  // 7: palisade.projects.v1.GetProjectResponse.project:type_name -> palisade.projects.v1.Project
+	1,  // 8: palisade.projects.v1.UpdateProjectRequest.managed_scan_config:type_name -> palisade.projects.v1.ManagedScanConfig
+	20, // 9: palisade.projects.v1.UpdateProjectRequest.update_mask:type_name -> google.protobuf.FieldMask
+	19, // 10: palisade.projects.v1.UpdateProjectRequest.product_ignored_files:type_name -> palisade.projects.v1.ProductIgnoredFiles
+	0,  // 11: palisade.projects.v1.UpdateProjectResponse.project:type_name -> palisade.projects.v1.Project
+	0,  // 12: palisade.projects.v1.AddProjectTagsResponse.project:type_name -> palisade.projects.v1.Project
+	0,  // 13: palisade.projects.v1.DeleteProjectTagsResponse.project:type_name -> palisade.projects.v1.Project
+	2,  // 14: palisade.projects.v1.ToggleProjectManagedScanRequest.diff_scan:type_name -> palisade.projects.v1.DiffScan
+	3,  // 15: palisade.projects.v1.ToggleProjectManagedScanRequest.full_scan:type_name -> palisade.projects.v1.FullScan
+	0,  // 16: palisade.projects.v1.ToggleProjectManagedScanResponse.project:type_name -> palisade.projects.v1.Project
+	4,  // 17: palisade.projects.v1.ProjectsService.ListProjects:input_type -> palisade.projects.v1.ListProjectsRequest
+	6,  // 18: palisade.projects.v1.ProjectsService.GetProject:input_type -> palisade.projects.v1.GetProjectRequest
+	8,  // 19: palisade.projects.v1.ProjectsService.UpdateProject:input_type -> palisade.projects.v1.UpdateProjectRequest
+	10, // 20: palisade.projects.v1.ProjectsService.DeleteProject:input_type -> palisade.projects.v1.DeleteProjectRequest
+	12, // 21: palisade.projects.v1.ProjectsService.AddProjectTags:input_type -> palisade.projects.v1.AddProjectTagsRequest
+	14, // 22: palisade.projects.v1.ProjectsService.DeleteProjectTags:input_type -> palisade.projects.v1.DeleteProjectTagsRequest
+	16, // 23: palisade.projects.v1.ProjectsService.ToggleProjectManagedScan:input_type -> palisade.projects.v1.ToggleProjectManagedScanRequest
+	5,  // 24: palisade.projects.v1.ProjectsService.ListProjects:output_type -> palisade.projects.v1.ListProjectsResponse
+	7,  // 25: palisade.projects.v1.ProjectsService.GetProject:output_type -> palisade.projects.v1.GetProjectResponse
+	9,  // 26: palisade.projects.v1.ProjectsService.UpdateProject:output_type -> palisade.projects.v1.UpdateProjectResponse
+	11, // 27: palisade.projects.v1.ProjectsService.DeleteProject:output_type -> palisade.projects.v1.DeleteProjectResponse
+	13, // 28: palisade.projects.v1.ProjectsService.AddProjectTags:output_type -> palisade.projects.v1.AddProjectTagsResponse
+	15, // 29: palisade.projects.v1.ProjectsService.DeleteProjectTags:output_type -> palisade.projects.v1.DeleteProjectTagsResponse
+	17, // 30: palisade.projects.v1.ProjectsService.ToggleProjectManagedScan:output_type -> palisade.projects.v1.ToggleProjectManagedScanResponse
+	24, // [24:31] is the sub-list for method output_type
+	17, // [17:24] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_palisade_projects_v1_projects_proto_init() }
@@ -1267,6 +1325,7 @@ func file_palisade_projects_v1_projects_proto_init() {
 	if File_palisade_projects_v1_projects_proto != nil {
 		return
 	}
+	file_palisade_projects_v1_repositories_proto_init()
 	file_palisade_projects_v1_projects_proto_msgTypes[4].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

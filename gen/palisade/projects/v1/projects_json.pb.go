@@ -43,6 +43,14 @@ func (x *Project) AppendJSON(b []byte) []byte {
 		b = append(b, `,"repository_url":`...)
 		b = jsonappend.String(b, x.RepositoryUrl)
 	}
+	if len(x.IgnoredFiles) > 0 {
+		b = append(b, `,"ignored_files":`...)
+		b = jsonappend.List(b, x.IgnoredFiles, jsonappend.String)
+	}
+	if x.ProductIgnoredFiles != nil {
+		b = append(b, `,"product_ignored_files":`...)
+		b = x.ProductIgnoredFiles.AppendJSON(b)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -163,6 +171,14 @@ func (x *UpdateProjectRequest) AppendJSON(b []byte) []byte {
 	}
 	b = append(b, `,"repository_url":`...)
 	b = jsonappend.String(b, x.RepositoryUrl)
+	b = append(b, `,"url":`...)
+	b = jsonappend.String(b, x.Url)
+	b = append(b, `,"ignored_files":`...)
+	b = jsonappend.List(b, x.IgnoredFiles, jsonappend.String)
+	if x.ProductIgnoredFiles != nil {
+		b = append(b, `,"product_ignored_files":`...)
+		b = x.ProductIgnoredFiles.AppendJSON(b)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 

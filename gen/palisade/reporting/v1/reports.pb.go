@@ -1888,7 +1888,8 @@ type GetFindingsFunnelReportResponse struct {
 	// Open findings without evidence against them: no dependency known to be unreachable, no secret known to be invalid,
 	// no verdict false positive.
 	PossiblyExploitable int32 `protobuf:"varint,2,opt,name=possibly_exploitable,json=possiblyExploitable,proto3" json:"possibly_exploitable,omitempty"`
-	// Possibly exploitable findings known to be exposed to the internet. Always 0: exposure is not known yet.
+	// Possibly exploitable findings known to be exposed to the internet. Never set: no source says which projects are
+	// exposed to the internet.
 	InternetExposed int32 `protobuf:"varint,3,opt,name=internet_exposed,json=internetExposed,proto3" json:"internet_exposed,omitempty"`
 	// Possibly exploitable findings of severity high or critical with evidence for them: reachable dependencies, valid
 	// secrets, true positives.
@@ -3096,7 +3097,8 @@ type GetFindingsFunnelReportResponse_FunnelStats struct {
 	// Open findings without evidence against them: no dependency known to be unreachable, no secret known to be
 	// invalid, no verdict false positive.
 	PossiblyExploitable int32 `protobuf:"varint,2,opt,name=possibly_exploitable,json=possiblyExploitable,proto3" json:"possibly_exploitable,omitempty"`
-	// Possibly exploitable findings known to be exposed to the internet. Always 0: exposure is not known yet.
+	// Possibly exploitable findings known to be exposed to the internet. Never set: no source says which projects are
+	// exposed to the internet.
 	InternetExposed int32 `protobuf:"varint,3,opt,name=internet_exposed,json=internetExposed,proto3" json:"internet_exposed,omitempty"`
 	// Possibly exploitable findings of severity high or critical with evidence for them: reachable dependencies, valid
 	// secrets, true positives.

@@ -388,8 +388,10 @@ type Rule struct {
 	Version int32 `protobuf:"varint,9,opt,name=version,proto3" json:"version,omitempty"`
 	// When it was first stored.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	// When its document, mode or visibility last changed.
-	UpdatedAt     *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
+	// When its document, mode, visibility or quarantine last changed.
+	UpdatedAt *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
+	// Why scans do not get it; absent unless it is in quarantine.
+	Quarantine    *RuleQuarantine `protobuf:"bytes,12,opt,name=quarantine,proto3" json:"quarantine,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -501,6 +503,77 @@ func (x *Rule) GetUpdatedAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Rule) GetQuarantine() *RuleQuarantine {
+	if x != nil {
+		return x.Quarantine
+	}
+	return nil
+}
+
+// Why scans do not get a rule. A new version of the rule ends the quarantine.
+type RuleQuarantine struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the scanner said about the rule.
+	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The scan that reported it.
+	ScanId int64 `protobuf:"varint,2,opt,name=scan_id,json=scanId,proto3" json:"scan_id,omitempty"`
+	// When.
+	Since         *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RuleQuarantine) Reset() {
+	*x = RuleQuarantine{}
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RuleQuarantine) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RuleQuarantine) ProtoMessage() {}
+
+func (x *RuleQuarantine) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RuleQuarantine.ProtoReflect.Descriptor instead.
+func (*RuleQuarantine) Descriptor() ([]byte, []int) {
+	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *RuleQuarantine) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *RuleQuarantine) GetScanId() int64 {
+	if x != nil {
+		return x.ScanId
+	}
+	return 0
+}
+
+func (x *RuleQuarantine) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
 // A version of a rule's document.
 type RuleDocumentVersion struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -518,7 +591,7 @@ type RuleDocumentVersion struct {
 
 func (x *RuleDocumentVersion) Reset() {
 	*x = RuleDocumentVersion{}
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[1]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -530,7 +603,7 @@ func (x *RuleDocumentVersion) String() string {
 func (*RuleDocumentVersion) ProtoMessage() {}
 
 func (x *RuleDocumentVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[1]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -543,7 +616,7 @@ func (x *RuleDocumentVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleDocumentVersion.ProtoReflect.Descriptor instead.
 func (*RuleDocumentVersion) Descriptor() ([]byte, []int) {
-	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{1}
+	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *RuleDocumentVersion) GetId() int64 {
@@ -587,7 +660,7 @@ type RuleFile struct {
 
 func (x *RuleFile) Reset() {
 	*x = RuleFile{}
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[2]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -599,7 +672,7 @@ func (x *RuleFile) String() string {
 func (*RuleFile) ProtoMessage() {}
 
 func (x *RuleFile) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[2]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -612,7 +685,7 @@ func (x *RuleFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleFile.ProtoReflect.Descriptor instead.
 func (*RuleFile) Descriptor() ([]byte, []int) {
-	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{2}
+	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *RuleFile) GetName() string {
@@ -646,7 +719,7 @@ type RuleProblem struct {
 
 func (x *RuleProblem) Reset() {
 	*x = RuleProblem{}
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[3]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -658,7 +731,7 @@ func (x *RuleProblem) String() string {
 func (*RuleProblem) ProtoMessage() {}
 
 func (x *RuleProblem) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[3]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -671,7 +744,7 @@ func (x *RuleProblem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleProblem.ProtoReflect.Descriptor instead.
 func (*RuleProblem) Descriptor() ([]byte, []int) {
-	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{3}
+	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *RuleProblem) GetFile() string {
@@ -719,7 +792,7 @@ type ImportedRule struct {
 
 func (x *ImportedRule) Reset() {
 	*x = ImportedRule{}
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[4]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -731,7 +804,7 @@ func (x *ImportedRule) String() string {
 func (*ImportedRule) ProtoMessage() {}
 
 func (x *ImportedRule) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[4]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -744,7 +817,7 @@ func (x *ImportedRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportedRule.ProtoReflect.Descriptor instead.
 func (*ImportedRule) Descriptor() ([]byte, []int) {
-	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{4}
+	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ImportedRule) GetName() string {
@@ -794,7 +867,7 @@ type ImportRulesRequest struct {
 
 func (x *ImportRulesRequest) Reset() {
 	*x = ImportRulesRequest{}
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[5]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -806,7 +879,7 @@ func (x *ImportRulesRequest) String() string {
 func (*ImportRulesRequest) ProtoMessage() {}
 
 func (x *ImportRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[5]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -819,7 +892,7 @@ func (x *ImportRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRulesRequest.ProtoReflect.Descriptor instead.
 func (*ImportRulesRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{5}
+	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ImportRulesRequest) GetDeploymentId() int64 {
@@ -876,7 +949,7 @@ type ImportRulesResponse struct {
 
 func (x *ImportRulesResponse) Reset() {
 	*x = ImportRulesResponse{}
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[6]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -888,7 +961,7 @@ func (x *ImportRulesResponse) String() string {
 func (*ImportRulesResponse) ProtoMessage() {}
 
 func (x *ImportRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[6]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -901,7 +974,7 @@ func (x *ImportRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRulesResponse.ProtoReflect.Descriptor instead.
 func (*ImportRulesResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{6}
+	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ImportRulesResponse) GetRules() []*ImportedRule {
@@ -950,7 +1023,7 @@ type ImportStarterRulesRequest struct {
 
 func (x *ImportStarterRulesRequest) Reset() {
 	*x = ImportStarterRulesRequest{}
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[7]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -962,7 +1035,7 @@ func (x *ImportStarterRulesRequest) String() string {
 func (*ImportStarterRulesRequest) ProtoMessage() {}
 
 func (x *ImportStarterRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[7]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -975,7 +1048,7 @@ func (x *ImportStarterRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportStarterRulesRequest.ProtoReflect.Descriptor instead.
 func (*ImportStarterRulesRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{7}
+	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ImportStarterRulesRequest) GetDeploymentId() int64 {
@@ -1002,7 +1075,7 @@ type ImportStarterRulesResponse struct {
 
 func (x *ImportStarterRulesResponse) Reset() {
 	*x = ImportStarterRulesResponse{}
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[8]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1014,7 +1087,7 @@ func (x *ImportStarterRulesResponse) String() string {
 func (*ImportStarterRulesResponse) ProtoMessage() {}
 
 func (x *ImportStarterRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[8]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1027,7 +1100,7 @@ func (x *ImportStarterRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportStarterRulesResponse.ProtoReflect.Descriptor instead.
 func (*ImportStarterRulesResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{8}
+	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ImportStarterRulesResponse) GetRules() []*ImportedRule {
@@ -1076,14 +1149,16 @@ type ListRulesRequest struct {
 	// Page size, 1 to 1000; 100 when absent.
 	Limit int32 `protobuf:"varint,7,opt,name=limit,proto3" json:"limit,omitempty"`
 	// The cursor of the previous answer.
-	Cursor        string `protobuf:"bytes,8,opt,name=cursor,proto3" json:"cursor,omitempty"`
+	Cursor string `protobuf:"bytes,8,opt,name=cursor,proto3" json:"cursor,omitempty"`
+	// True lists only rules in quarantine, false only others.
+	Quarantined   *bool `protobuf:"varint,9,opt,name=quarantined,proto3,oneof" json:"quarantined,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListRulesRequest) Reset() {
 	*x = ListRulesRequest{}
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[9]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1095,7 +1170,7 @@ func (x *ListRulesRequest) String() string {
 func (*ListRulesRequest) ProtoMessage() {}
 
 func (x *ListRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[9]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1108,7 +1183,7 @@ func (x *ListRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRulesRequest.ProtoReflect.Descriptor instead.
 func (*ListRulesRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{9}
+	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListRulesRequest) GetDeploymentId() int64 {
@@ -1167,6 +1242,13 @@ func (x *ListRulesRequest) GetCursor() string {
 	return ""
 }
 
+func (x *ListRulesRequest) GetQuarantined() bool {
+	if x != nil && x.Quarantined != nil {
+		return *x.Quarantined
+	}
+	return false
+}
+
 // Response of ListRules.
 type ListRulesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1180,7 +1262,7 @@ type ListRulesResponse struct {
 
 func (x *ListRulesResponse) Reset() {
 	*x = ListRulesResponse{}
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[10]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1192,7 +1274,7 @@ func (x *ListRulesResponse) String() string {
 func (*ListRulesResponse) ProtoMessage() {}
 
 func (x *ListRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[10]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1205,7 +1287,7 @@ func (x *ListRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRulesResponse.ProtoReflect.Descriptor instead.
 func (*ListRulesResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{10}
+	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListRulesResponse) GetRules() []*Rule {
@@ -1235,7 +1317,7 @@ type GetRuleRequest struct {
 
 func (x *GetRuleRequest) Reset() {
 	*x = GetRuleRequest{}
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[11]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1247,7 +1329,7 @@ func (x *GetRuleRequest) String() string {
 func (*GetRuleRequest) ProtoMessage() {}
 
 func (x *GetRuleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[11]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1260,7 +1342,7 @@ func (x *GetRuleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRuleRequest.ProtoReflect.Descriptor instead.
 func (*GetRuleRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{11}
+	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetRuleRequest) GetDeploymentId() int64 {
@@ -1292,7 +1374,7 @@ type GetRuleResponse struct {
 
 func (x *GetRuleResponse) Reset() {
 	*x = GetRuleResponse{}
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[12]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1304,7 +1386,7 @@ func (x *GetRuleResponse) String() string {
 func (*GetRuleResponse) ProtoMessage() {}
 
 func (x *GetRuleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[12]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1317,7 +1399,7 @@ func (x *GetRuleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRuleResponse.ProtoReflect.Descriptor instead.
 func (*GetRuleResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{12}
+	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetRuleResponse) GetRule() *Rule {
@@ -1356,7 +1438,7 @@ type UpdateRuleModesRequest struct {
 
 func (x *UpdateRuleModesRequest) Reset() {
 	*x = UpdateRuleModesRequest{}
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[13]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1368,7 +1450,7 @@ func (x *UpdateRuleModesRequest) String() string {
 func (*UpdateRuleModesRequest) ProtoMessage() {}
 
 func (x *UpdateRuleModesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[13]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1381,7 +1463,7 @@ func (x *UpdateRuleModesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateRuleModesRequest.ProtoReflect.Descriptor instead.
 func (*UpdateRuleModesRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{13}
+	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *UpdateRuleModesRequest) GetDeploymentId() int64 {
@@ -1416,7 +1498,7 @@ type UpdateRuleModesResponse struct {
 
 func (x *UpdateRuleModesResponse) Reset() {
 	*x = UpdateRuleModesResponse{}
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[14]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1428,7 +1510,7 @@ func (x *UpdateRuleModesResponse) String() string {
 func (*UpdateRuleModesResponse) ProtoMessage() {}
 
 func (x *UpdateRuleModesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[14]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1441,10 +1523,111 @@ func (x *UpdateRuleModesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateRuleModesResponse.ProtoReflect.Descriptor instead.
 func (*UpdateRuleModesResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{14}
+	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *UpdateRuleModesResponse) GetRules() []*Rule {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
+}
+
+// Request of ReleaseRules.
+type ReleaseRulesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the deployment.
+	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
+	// Names of the rules.
+	Names         []string `protobuf:"bytes,2,rep,name=names,proto3" json:"names,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseRulesRequest) Reset() {
+	*x = ReleaseRulesRequest{}
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseRulesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseRulesRequest) ProtoMessage() {}
+
+func (x *ReleaseRulesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseRulesRequest.ProtoReflect.Descriptor instead.
+func (*ReleaseRulesRequest) Descriptor() ([]byte, []int) {
+	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ReleaseRulesRequest) GetDeploymentId() int64 {
+	if x != nil {
+		return x.DeploymentId
+	}
+	return 0
+}
+
+func (x *ReleaseRulesRequest) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+// Response of ReleaseRules.
+type ReleaseRulesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The rules after the change, by name.
+	Rules         []*Rule `protobuf:"bytes,1,rep,name=rules,proto3" json:"rules,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseRulesResponse) Reset() {
+	*x = ReleaseRulesResponse{}
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseRulesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseRulesResponse) ProtoMessage() {}
+
+func (x *ReleaseRulesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseRulesResponse.ProtoReflect.Descriptor instead.
+func (*ReleaseRulesResponse) Descriptor() ([]byte, []int) {
+	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ReleaseRulesResponse) GetRules() []*Rule {
 	if x != nil {
 		return x.Rules
 	}
@@ -1464,7 +1647,7 @@ type DeleteRuleRequest struct {
 
 func (x *DeleteRuleRequest) Reset() {
 	*x = DeleteRuleRequest{}
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[15]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1476,7 +1659,7 @@ func (x *DeleteRuleRequest) String() string {
 func (*DeleteRuleRequest) ProtoMessage() {}
 
 func (x *DeleteRuleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[15]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1489,7 +1672,7 @@ func (x *DeleteRuleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRuleRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRuleRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{15}
+	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DeleteRuleRequest) GetDeploymentId() int64 {
@@ -1517,7 +1700,7 @@ type DeleteRuleResponse struct {
 
 func (x *DeleteRuleResponse) Reset() {
 	*x = DeleteRuleResponse{}
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[16]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1529,7 +1712,7 @@ func (x *DeleteRuleResponse) String() string {
 func (*DeleteRuleResponse) ProtoMessage() {}
 
 func (x *DeleteRuleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[16]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1542,7 +1725,7 @@ func (x *DeleteRuleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRuleResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRuleResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{16}
+	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DeleteRuleResponse) GetRuleName() string {
@@ -1573,7 +1756,7 @@ type RuleAlias struct {
 
 func (x *RuleAlias) Reset() {
 	*x = RuleAlias{}
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[17]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1585,7 +1768,7 @@ func (x *RuleAlias) String() string {
 func (*RuleAlias) ProtoMessage() {}
 
 func (x *RuleAlias) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[17]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1598,7 +1781,7 @@ func (x *RuleAlias) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleAlias.ProtoReflect.Descriptor instead.
 func (*RuleAlias) Descriptor() ([]byte, []int) {
-	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{17}
+	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RuleAlias) GetId() int64 {
@@ -1660,7 +1843,7 @@ type CreateRuleAliasRequest struct {
 
 func (x *CreateRuleAliasRequest) Reset() {
 	*x = CreateRuleAliasRequest{}
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[18]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1672,7 +1855,7 @@ func (x *CreateRuleAliasRequest) String() string {
 func (*CreateRuleAliasRequest) ProtoMessage() {}
 
 func (x *CreateRuleAliasRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[18]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1685,7 +1868,7 @@ func (x *CreateRuleAliasRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRuleAliasRequest.ProtoReflect.Descriptor instead.
 func (*CreateRuleAliasRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{18}
+	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CreateRuleAliasRequest) GetDeploymentId() int64 {
@@ -1727,7 +1910,7 @@ type CreateRuleAliasResponse struct {
 
 func (x *CreateRuleAliasResponse) Reset() {
 	*x = CreateRuleAliasResponse{}
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[19]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1739,7 +1922,7 @@ func (x *CreateRuleAliasResponse) String() string {
 func (*CreateRuleAliasResponse) ProtoMessage() {}
 
 func (x *CreateRuleAliasResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[19]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1752,7 +1935,7 @@ func (x *CreateRuleAliasResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRuleAliasResponse.ProtoReflect.Descriptor instead.
 func (*CreateRuleAliasResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{19}
+	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *CreateRuleAliasResponse) GetAlias() *RuleAlias {
@@ -1781,7 +1964,7 @@ type ListRuleAliasesRequest struct {
 
 func (x *ListRuleAliasesRequest) Reset() {
 	*x = ListRuleAliasesRequest{}
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[20]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1793,7 +1976,7 @@ func (x *ListRuleAliasesRequest) String() string {
 func (*ListRuleAliasesRequest) ProtoMessage() {}
 
 func (x *ListRuleAliasesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[20]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1806,7 +1989,7 @@ func (x *ListRuleAliasesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRuleAliasesRequest.ProtoReflect.Descriptor instead.
 func (*ListRuleAliasesRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{20}
+	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListRuleAliasesRequest) GetDeploymentId() int64 {
@@ -1857,7 +2040,7 @@ type ListRuleAliasesResponse struct {
 
 func (x *ListRuleAliasesResponse) Reset() {
 	*x = ListRuleAliasesResponse{}
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[21]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1869,7 +2052,7 @@ func (x *ListRuleAliasesResponse) String() string {
 func (*ListRuleAliasesResponse) ProtoMessage() {}
 
 func (x *ListRuleAliasesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[21]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1882,7 +2065,7 @@ func (x *ListRuleAliasesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRuleAliasesResponse.ProtoReflect.Descriptor instead.
 func (*ListRuleAliasesResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{21}
+	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListRuleAliasesResponse) GetAliases() []*RuleAlias {
@@ -1912,7 +2095,7 @@ type DeleteRuleAliasRequest struct {
 
 func (x *DeleteRuleAliasRequest) Reset() {
 	*x = DeleteRuleAliasRequest{}
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[22]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1924,7 +2107,7 @@ func (x *DeleteRuleAliasRequest) String() string {
 func (*DeleteRuleAliasRequest) ProtoMessage() {}
 
 func (x *DeleteRuleAliasRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[22]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1937,7 +2120,7 @@ func (x *DeleteRuleAliasRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRuleAliasRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRuleAliasRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{22}
+	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *DeleteRuleAliasRequest) GetDeploymentId() int64 {
@@ -1965,7 +2148,7 @@ type DeleteRuleAliasResponse struct {
 
 func (x *DeleteRuleAliasResponse) Reset() {
 	*x = DeleteRuleAliasResponse{}
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[23]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1977,7 +2160,7 @@ func (x *DeleteRuleAliasResponse) String() string {
 func (*DeleteRuleAliasResponse) ProtoMessage() {}
 
 func (x *DeleteRuleAliasResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_rules_v1_rules_proto_msgTypes[23]
+	mi := &file_palisade_rules_v1_rules_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1990,7 +2173,7 @@ func (x *DeleteRuleAliasResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRuleAliasResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRuleAliasResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{23}
+	return file_palisade_rules_v1_rules_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *DeleteRuleAliasResponse) GetAliasId() int64 {
@@ -2004,7 +2187,7 @@ var File_palisade_rules_v1_rules_proto protoreflect.FileDescriptor
 
 const file_palisade_rules_v1_rules_proto_rawDesc = "" +
 	"\n" +
-	"\x1dpalisade/rules/v1/rules.proto\x12\x11palisade.rules.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\"\xd9\x03\n" +
+	"\x1dpalisade/rules/v1/rules.proto\x12\x11palisade.rules.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\"\xa4\x04\n" +
 	"\x04Rule\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x125\n" +
@@ -2021,7 +2204,14 @@ const file_palisade_rules_v1_rules_proto_rawDesc = "" +
 	"created_at\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x129\n" +
 	"\n" +
-	"updated_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\tupdatedAt\"\x92\x01\n" +
+	"updated_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\tupdatedAt\x12I\n" +
+	"\n" +
+	"quarantine\x18\f \x01(\v2!.palisade.rules.v1.RuleQuarantineB\x06\x92\xb5\x18\x02\x10\x01R\n" +
+	"quarantine\"s\n" +
+	"\x0eRuleQuarantine\x12\x16\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x17\n" +
+	"\ascan_id\x18\x02 \x01(\x03R\x06scanId\x120\n" +
+	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\x92\x01\n" +
 	"\x13RuleDocumentVersion\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x05R\aversion\x12\x16\n" +
@@ -2059,7 +2249,7 @@ const file_palisade_rules_v1_rules_proto_rawDesc = "" +
 	"\x05rules\x18\x01 \x03(\v2\x1f.palisade.rules.v1.ImportedRuleR\x05rules\x12\x18\n" +
 	"\acreated\x18\x02 \x01(\x05R\acreated\x12\x18\n" +
 	"\aupdated\x18\x03 \x01(\x05R\aupdated\x12\x1c\n" +
-	"\tunchanged\x18\x04 \x01(\x05R\tunchanged\"\x91\x03\n" +
+	"\tunchanged\x18\x04 \x01(\x05R\tunchanged\"\xc8\x03\n" +
 	"\x10ListRulesRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12K\n" +
 	"\bproducts\x18\x02 \x03(\x0e2\x1e.palisade.rules.v1.RuleProductB\x0f\xbaH\f\x92\x01\t\x10d\"\x05\x82\x01\x02\x10\x01R\bproducts\x12B\n" +
@@ -2069,7 +2259,9 @@ const file_palisade_rules_v1_rules_proto_rawDesc = "" +
 	"\x05query\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\x05query\x12 \n" +
 	"\x05limit\x18\a \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\x05limit\x12\x16\n" +
-	"\x06cursor\x18\b \x01(\tR\x06cursor\"Z\n" +
+	"\x06cursor\x18\b \x01(\tR\x06cursor\x12%\n" +
+	"\vquarantined\x18\t \x01(\bH\x00R\vquarantined\x88\x01\x01B\x0e\n" +
+	"\f_quarantined\"Z\n" +
 	"\x11ListRulesResponse\x12-\n" +
 	"\x05rules\x18\x01 \x03(\v2\x17.palisade.rules.v1.RuleR\x05rules\x12\x16\n" +
 	"\x06cursor\x18\x02 \x01(\tR\x06cursor\"R\n" +
@@ -2086,6 +2278,11 @@ const file_palisade_rules_v1_rules_proto_rawDesc = "" +
 	"\x04mode\x18\x03 \x01(\x0e2\x1b.palisade.rules.v1.RuleModeB\n" +
 	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\x04mode\"H\n" +
 	"\x17UpdateRuleModesResponse\x12-\n" +
+	"\x05rules\x18\x01 \x03(\v2\x17.palisade.rules.v1.RuleR\x05rules\"]\n" +
+	"\x13ReleaseRulesRequest\x12#\n" +
+	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12!\n" +
+	"\x05names\x18\x02 \x03(\tB\v\xbaH\b\x92\x01\x05\b\x01\x10\x88'R\x05names\"E\n" +
+	"\x14ReleaseRulesResponse\x12-\n" +
 	"\x05rules\x18\x01 \x03(\v2\x17.palisade.rules.v1.RuleR\x05rules\"U\n" +
 	"\x11DeleteRuleRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12\x1b\n" +
@@ -2151,13 +2348,14 @@ const file_palisade_rules_v1_rules_proto_rawDesc = "" +
 	"\x0fRuleAliasSource\x12!\n" +
 	"\x1dRULE_ALIAS_SOURCE_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16RULE_ALIAS_SOURCE_USER\x10\x01\x12\x1c\n" +
-	"\x18RULE_ALIAS_SOURCE_REPORT\x10\x022\xc5\f\n" +
+	"\x18RULE_ALIAS_SOURCE_REPORT\x10\x022\xf8\r\n" +
 	"\fRulesService\x12\xa4\x01\n" +
 	"\vImportRules\x12%.palisade.rules.v1.ImportRulesRequest\x1a&.palisade.rules.v1.ImportRulesResponse\"F\x8a\xb5\x18\b\b\x06\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x024:\x01*\"//api/rules/v1/deployments/{deployment_id}/rules\x12\xc1\x01\n" +
 	"\x12ImportStarterRules\x12,.palisade.rules.v1.ImportStarterRulesRequest\x1a-.palisade.rules.v1.ImportStarterRulesResponse\"N\x8a\xb5\x18\b\b\x06\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02<:\x01*\"7/api/rules/v1/deployments/{deployment_id}/starter-rules\x12\x9b\x01\n" +
 	"\tListRules\x12#.palisade.rules.v1.ListRulesRequest\x1a$.palisade.rules.v1.ListRulesResponse\"C\x8a\xb5\x18\b\b\x03\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x021\x12//api/rules/v1/deployments/{deployment_id}/rules\x12\xa4\x01\n" +
 	"\aGetRule\x12!.palisade.rules.v1.GetRuleRequest\x1a\".palisade.rules.v1.GetRuleResponse\"R\x8a\xb5\x18\b\b\x03\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02@\x12>/api/rules/v1/deployments/{deployment_id}/rules/{rule_name=**}\x12\xb0\x01\n" +
-	"\x0fUpdateRuleModes\x12).palisade.rules.v1.UpdateRuleModesRequest\x1a*.palisade.rules.v1.UpdateRuleModesResponse\"F\x8a\xb5\x18\b\b\x06\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x024:\x01*2//api/rules/v1/deployments/{deployment_id}/rules\x12\xad\x01\n" +
+	"\x0fUpdateRuleModes\x12).palisade.rules.v1.UpdateRuleModesRequest\x1a*.palisade.rules.v1.UpdateRuleModesResponse\"F\x8a\xb5\x18\b\b\x06\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x024:\x01*2//api/rules/v1/deployments/{deployment_id}/rules\x12\xb0\x01\n" +
+	"\fReleaseRules\x12&.palisade.rules.v1.ReleaseRulesRequest\x1a'.palisade.rules.v1.ReleaseRulesResponse\"O\x8a\xb5\x18\b\b\x06\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02=:\x01*\"8/api/rules/v1/deployments/{deployment_id}/released-rules\x12\xad\x01\n" +
 	"\n" +
 	"DeleteRule\x12$.palisade.rules.v1.DeleteRuleRequest\x1a%.palisade.rules.v1.DeleteRuleResponse\"R\x8a\xb5\x18\b\b\x06\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02@*>/api/rules/v1/deployments/{deployment_id}/rules/{rule_name=**}\x12\xb2\x01\n" +
 	"\x0fCreateRuleAlias\x12).palisade.rules.v1.CreateRuleAliasRequest\x1a*.palisade.rules.v1.CreateRuleAliasResponse\"H\x8a\xb5\x18\b\b\x06\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x026:\x01*\"1/api/rules/v1/deployments/{deployment_id}/aliases\x12\xaf\x01\n" +
@@ -2179,7 +2377,7 @@ func file_palisade_rules_v1_rules_proto_rawDescGZIP() []byte {
 }
 
 var file_palisade_rules_v1_rules_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_palisade_rules_v1_rules_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_palisade_rules_v1_rules_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_palisade_rules_v1_rules_proto_goTypes = []any{
 	(RuleMode)(0),                      // 0: palisade.rules.v1.RuleMode
 	(RuleOrigin)(0),                    // 1: palisade.rules.v1.RuleOrigin
@@ -2188,81 +2386,89 @@ var file_palisade_rules_v1_rules_proto_goTypes = []any{
 	(RuleImportOutcome)(0),             // 4: palisade.rules.v1.RuleImportOutcome
 	(RuleAliasSource)(0),               // 5: palisade.rules.v1.RuleAliasSource
 	(*Rule)(nil),                       // 6: palisade.rules.v1.Rule
-	(*RuleDocumentVersion)(nil),        // 7: palisade.rules.v1.RuleDocumentVersion
-	(*RuleFile)(nil),                   // 8: palisade.rules.v1.RuleFile
-	(*RuleProblem)(nil),                // 9: palisade.rules.v1.RuleProblem
-	(*ImportedRule)(nil),               // 10: palisade.rules.v1.ImportedRule
-	(*ImportRulesRequest)(nil),         // 11: palisade.rules.v1.ImportRulesRequest
-	(*ImportRulesResponse)(nil),        // 12: palisade.rules.v1.ImportRulesResponse
-	(*ImportStarterRulesRequest)(nil),  // 13: palisade.rules.v1.ImportStarterRulesRequest
-	(*ImportStarterRulesResponse)(nil), // 14: palisade.rules.v1.ImportStarterRulesResponse
-	(*ListRulesRequest)(nil),           // 15: palisade.rules.v1.ListRulesRequest
-	(*ListRulesResponse)(nil),          // 16: palisade.rules.v1.ListRulesResponse
-	(*GetRuleRequest)(nil),             // 17: palisade.rules.v1.GetRuleRequest
-	(*GetRuleResponse)(nil),            // 18: palisade.rules.v1.GetRuleResponse
-	(*UpdateRuleModesRequest)(nil),     // 19: palisade.rules.v1.UpdateRuleModesRequest
-	(*UpdateRuleModesResponse)(nil),    // 20: palisade.rules.v1.UpdateRuleModesResponse
-	(*DeleteRuleRequest)(nil),          // 21: palisade.rules.v1.DeleteRuleRequest
-	(*DeleteRuleResponse)(nil),         // 22: palisade.rules.v1.DeleteRuleResponse
-	(*RuleAlias)(nil),                  // 23: palisade.rules.v1.RuleAlias
-	(*CreateRuleAliasRequest)(nil),     // 24: palisade.rules.v1.CreateRuleAliasRequest
-	(*CreateRuleAliasResponse)(nil),    // 25: palisade.rules.v1.CreateRuleAliasResponse
-	(*ListRuleAliasesRequest)(nil),     // 26: palisade.rules.v1.ListRuleAliasesRequest
-	(*ListRuleAliasesResponse)(nil),    // 27: palisade.rules.v1.ListRuleAliasesResponse
-	(*DeleteRuleAliasRequest)(nil),     // 28: palisade.rules.v1.DeleteRuleAliasRequest
-	(*DeleteRuleAliasResponse)(nil),    // 29: palisade.rules.v1.DeleteRuleAliasResponse
-	(*timestamppb.Timestamp)(nil),      // 30: google.protobuf.Timestamp
+	(*RuleQuarantine)(nil),             // 7: palisade.rules.v1.RuleQuarantine
+	(*RuleDocumentVersion)(nil),        // 8: palisade.rules.v1.RuleDocumentVersion
+	(*RuleFile)(nil),                   // 9: palisade.rules.v1.RuleFile
+	(*RuleProblem)(nil),                // 10: palisade.rules.v1.RuleProblem
+	(*ImportedRule)(nil),               // 11: palisade.rules.v1.ImportedRule
+	(*ImportRulesRequest)(nil),         // 12: palisade.rules.v1.ImportRulesRequest
+	(*ImportRulesResponse)(nil),        // 13: palisade.rules.v1.ImportRulesResponse
+	(*ImportStarterRulesRequest)(nil),  // 14: palisade.rules.v1.ImportStarterRulesRequest
+	(*ImportStarterRulesResponse)(nil), // 15: palisade.rules.v1.ImportStarterRulesResponse
+	(*ListRulesRequest)(nil),           // 16: palisade.rules.v1.ListRulesRequest
+	(*ListRulesResponse)(nil),          // 17: palisade.rules.v1.ListRulesResponse
+	(*GetRuleRequest)(nil),             // 18: palisade.rules.v1.GetRuleRequest
+	(*GetRuleResponse)(nil),            // 19: palisade.rules.v1.GetRuleResponse
+	(*UpdateRuleModesRequest)(nil),     // 20: palisade.rules.v1.UpdateRuleModesRequest
+	(*UpdateRuleModesResponse)(nil),    // 21: palisade.rules.v1.UpdateRuleModesResponse
+	(*ReleaseRulesRequest)(nil),        // 22: palisade.rules.v1.ReleaseRulesRequest
+	(*ReleaseRulesResponse)(nil),       // 23: palisade.rules.v1.ReleaseRulesResponse
+	(*DeleteRuleRequest)(nil),          // 24: palisade.rules.v1.DeleteRuleRequest
+	(*DeleteRuleResponse)(nil),         // 25: palisade.rules.v1.DeleteRuleResponse
+	(*RuleAlias)(nil),                  // 26: palisade.rules.v1.RuleAlias
+	(*CreateRuleAliasRequest)(nil),     // 27: palisade.rules.v1.CreateRuleAliasRequest
+	(*CreateRuleAliasResponse)(nil),    // 28: palisade.rules.v1.CreateRuleAliasResponse
+	(*ListRuleAliasesRequest)(nil),     // 29: palisade.rules.v1.ListRuleAliasesRequest
+	(*ListRuleAliasesResponse)(nil),    // 30: palisade.rules.v1.ListRuleAliasesResponse
+	(*DeleteRuleAliasRequest)(nil),     // 31: palisade.rules.v1.DeleteRuleAliasRequest
+	(*DeleteRuleAliasResponse)(nil),    // 32: palisade.rules.v1.DeleteRuleAliasResponse
+	(*timestamppb.Timestamp)(nil),      // 33: google.protobuf.Timestamp
 }
 var file_palisade_rules_v1_rules_proto_depIdxs = []int32{
 	1,  // 0: palisade.rules.v1.Rule.origin:type_name -> palisade.rules.v1.RuleOrigin
 	2,  // 1: palisade.rules.v1.Rule.product:type_name -> palisade.rules.v1.RuleProduct
 	0,  // 2: palisade.rules.v1.Rule.mode:type_name -> palisade.rules.v1.RuleMode
 	3,  // 3: palisade.rules.v1.Rule.visibility:type_name -> palisade.rules.v1.RuleVisibility
-	30, // 4: palisade.rules.v1.Rule.created_at:type_name -> google.protobuf.Timestamp
-	30, // 5: palisade.rules.v1.Rule.updated_at:type_name -> google.protobuf.Timestamp
-	30, // 6: palisade.rules.v1.RuleDocumentVersion.created_at:type_name -> google.protobuf.Timestamp
-	4,  // 7: palisade.rules.v1.ImportedRule.outcome:type_name -> palisade.rules.v1.RuleImportOutcome
-	0,  // 8: palisade.rules.v1.ImportedRule.mode:type_name -> palisade.rules.v1.RuleMode
-	8,  // 9: palisade.rules.v1.ImportRulesRequest.files:type_name -> palisade.rules.v1.RuleFile
-	0,  // 10: palisade.rules.v1.ImportRulesRequest.mode:type_name -> palisade.rules.v1.RuleMode
-	10, // 11: palisade.rules.v1.ImportRulesResponse.rules:type_name -> palisade.rules.v1.ImportedRule
-	9,  // 12: palisade.rules.v1.ImportRulesResponse.problems:type_name -> palisade.rules.v1.RuleProblem
-	10, // 13: palisade.rules.v1.ImportStarterRulesResponse.rules:type_name -> palisade.rules.v1.ImportedRule
-	2,  // 14: palisade.rules.v1.ListRulesRequest.products:type_name -> palisade.rules.v1.RuleProduct
-	0,  // 15: palisade.rules.v1.ListRulesRequest.modes:type_name -> palisade.rules.v1.RuleMode
-	1,  // 16: palisade.rules.v1.ListRulesRequest.origins:type_name -> palisade.rules.v1.RuleOrigin
-	6,  // 17: palisade.rules.v1.ListRulesResponse.rules:type_name -> palisade.rules.v1.Rule
-	6,  // 18: palisade.rules.v1.GetRuleResponse.rule:type_name -> palisade.rules.v1.Rule
-	7,  // 19: palisade.rules.v1.GetRuleResponse.versions:type_name -> palisade.rules.v1.RuleDocumentVersion
-	0,  // 20: palisade.rules.v1.UpdateRuleModesRequest.mode:type_name -> palisade.rules.v1.RuleMode
-	6,  // 21: palisade.rules.v1.UpdateRuleModesResponse.rules:type_name -> palisade.rules.v1.Rule
-	5,  // 22: palisade.rules.v1.RuleAlias.source:type_name -> palisade.rules.v1.RuleAliasSource
-	30, // 23: palisade.rules.v1.RuleAlias.created_at:type_name -> google.protobuf.Timestamp
-	23, // 24: palisade.rules.v1.CreateRuleAliasResponse.alias:type_name -> palisade.rules.v1.RuleAlias
-	23, // 25: palisade.rules.v1.ListRuleAliasesResponse.aliases:type_name -> palisade.rules.v1.RuleAlias
-	11, // 26: palisade.rules.v1.RulesService.ImportRules:input_type -> palisade.rules.v1.ImportRulesRequest
-	13, // 27: palisade.rules.v1.RulesService.ImportStarterRules:input_type -> palisade.rules.v1.ImportStarterRulesRequest
-	15, // 28: palisade.rules.v1.RulesService.ListRules:input_type -> palisade.rules.v1.ListRulesRequest
-	17, // 29: palisade.rules.v1.RulesService.GetRule:input_type -> palisade.rules.v1.GetRuleRequest
-	19, // 30: palisade.rules.v1.RulesService.UpdateRuleModes:input_type -> palisade.rules.v1.UpdateRuleModesRequest
-	21, // 31: palisade.rules.v1.RulesService.DeleteRule:input_type -> palisade.rules.v1.DeleteRuleRequest
-	24, // 32: palisade.rules.v1.RulesService.CreateRuleAlias:input_type -> palisade.rules.v1.CreateRuleAliasRequest
-	26, // 33: palisade.rules.v1.RulesService.ListRuleAliases:input_type -> palisade.rules.v1.ListRuleAliasesRequest
-	28, // 34: palisade.rules.v1.RulesService.DeleteRuleAlias:input_type -> palisade.rules.v1.DeleteRuleAliasRequest
-	12, // 35: palisade.rules.v1.RulesService.ImportRules:output_type -> palisade.rules.v1.ImportRulesResponse
-	14, // 36: palisade.rules.v1.RulesService.ImportStarterRules:output_type -> palisade.rules.v1.ImportStarterRulesResponse
-	16, // 37: palisade.rules.v1.RulesService.ListRules:output_type -> palisade.rules.v1.ListRulesResponse
-	18, // 38: palisade.rules.v1.RulesService.GetRule:output_type -> palisade.rules.v1.GetRuleResponse
-	20, // 39: palisade.rules.v1.RulesService.UpdateRuleModes:output_type -> palisade.rules.v1.UpdateRuleModesResponse
-	22, // 40: palisade.rules.v1.RulesService.DeleteRule:output_type -> palisade.rules.v1.DeleteRuleResponse
-	25, // 41: palisade.rules.v1.RulesService.CreateRuleAlias:output_type -> palisade.rules.v1.CreateRuleAliasResponse
-	27, // 42: palisade.rules.v1.RulesService.ListRuleAliases:output_type -> palisade.rules.v1.ListRuleAliasesResponse
-	29, // 43: palisade.rules.v1.RulesService.DeleteRuleAlias:output_type -> palisade.rules.v1.DeleteRuleAliasResponse
-	35, // [35:44] is the sub-list for method output_type
-	26, // [26:35] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	33, // 4: palisade.rules.v1.Rule.created_at:type_name -> google.protobuf.Timestamp
+	33, // 5: palisade.rules.v1.Rule.updated_at:type_name -> google.protobuf.Timestamp
+	7,  // 6: palisade.rules.v1.Rule.quarantine:type_name -> palisade.rules.v1.RuleQuarantine
+	33, // 7: palisade.rules.v1.RuleQuarantine.since:type_name -> google.protobuf.Timestamp
+	33, // 8: palisade.rules.v1.RuleDocumentVersion.created_at:type_name -> google.protobuf.Timestamp
+	4,  // 9: palisade.rules.v1.ImportedRule.outcome:type_name -> palisade.rules.v1.RuleImportOutcome
+	0,  // 10: palisade.rules.v1.ImportedRule.mode:type_name -> palisade.rules.v1.RuleMode
+	9,  // 11: palisade.rules.v1.ImportRulesRequest.files:type_name -> palisade.rules.v1.RuleFile
+	0,  // 12: palisade.rules.v1.ImportRulesRequest.mode:type_name -> palisade.rules.v1.RuleMode
+	11, // 13: palisade.rules.v1.ImportRulesResponse.rules:type_name -> palisade.rules.v1.ImportedRule
+	10, // 14: palisade.rules.v1.ImportRulesResponse.problems:type_name -> palisade.rules.v1.RuleProblem
+	11, // 15: palisade.rules.v1.ImportStarterRulesResponse.rules:type_name -> palisade.rules.v1.ImportedRule
+	2,  // 16: palisade.rules.v1.ListRulesRequest.products:type_name -> palisade.rules.v1.RuleProduct
+	0,  // 17: palisade.rules.v1.ListRulesRequest.modes:type_name -> palisade.rules.v1.RuleMode
+	1,  // 18: palisade.rules.v1.ListRulesRequest.origins:type_name -> palisade.rules.v1.RuleOrigin
+	6,  // 19: palisade.rules.v1.ListRulesResponse.rules:type_name -> palisade.rules.v1.Rule
+	6,  // 20: palisade.rules.v1.GetRuleResponse.rule:type_name -> palisade.rules.v1.Rule
+	8,  // 21: palisade.rules.v1.GetRuleResponse.versions:type_name -> palisade.rules.v1.RuleDocumentVersion
+	0,  // 22: palisade.rules.v1.UpdateRuleModesRequest.mode:type_name -> palisade.rules.v1.RuleMode
+	6,  // 23: palisade.rules.v1.UpdateRuleModesResponse.rules:type_name -> palisade.rules.v1.Rule
+	6,  // 24: palisade.rules.v1.ReleaseRulesResponse.rules:type_name -> palisade.rules.v1.Rule
+	5,  // 25: palisade.rules.v1.RuleAlias.source:type_name -> palisade.rules.v1.RuleAliasSource
+	33, // 26: palisade.rules.v1.RuleAlias.created_at:type_name -> google.protobuf.Timestamp
+	26, // 27: palisade.rules.v1.CreateRuleAliasResponse.alias:type_name -> palisade.rules.v1.RuleAlias
+	26, // 28: palisade.rules.v1.ListRuleAliasesResponse.aliases:type_name -> palisade.rules.v1.RuleAlias
+	12, // 29: palisade.rules.v1.RulesService.ImportRules:input_type -> palisade.rules.v1.ImportRulesRequest
+	14, // 30: palisade.rules.v1.RulesService.ImportStarterRules:input_type -> palisade.rules.v1.ImportStarterRulesRequest
+	16, // 31: palisade.rules.v1.RulesService.ListRules:input_type -> palisade.rules.v1.ListRulesRequest
+	18, // 32: palisade.rules.v1.RulesService.GetRule:input_type -> palisade.rules.v1.GetRuleRequest
+	20, // 33: palisade.rules.v1.RulesService.UpdateRuleModes:input_type -> palisade.rules.v1.UpdateRuleModesRequest
+	22, // 34: palisade.rules.v1.RulesService.ReleaseRules:input_type -> palisade.rules.v1.ReleaseRulesRequest
+	24, // 35: palisade.rules.v1.RulesService.DeleteRule:input_type -> palisade.rules.v1.DeleteRuleRequest
+	27, // 36: palisade.rules.v1.RulesService.CreateRuleAlias:input_type -> palisade.rules.v1.CreateRuleAliasRequest
+	29, // 37: palisade.rules.v1.RulesService.ListRuleAliases:input_type -> palisade.rules.v1.ListRuleAliasesRequest
+	31, // 38: palisade.rules.v1.RulesService.DeleteRuleAlias:input_type -> palisade.rules.v1.DeleteRuleAliasRequest
+	13, // 39: palisade.rules.v1.RulesService.ImportRules:output_type -> palisade.rules.v1.ImportRulesResponse
+	15, // 40: palisade.rules.v1.RulesService.ImportStarterRules:output_type -> palisade.rules.v1.ImportStarterRulesResponse
+	17, // 41: palisade.rules.v1.RulesService.ListRules:output_type -> palisade.rules.v1.ListRulesResponse
+	19, // 42: palisade.rules.v1.RulesService.GetRule:output_type -> palisade.rules.v1.GetRuleResponse
+	21, // 43: palisade.rules.v1.RulesService.UpdateRuleModes:output_type -> palisade.rules.v1.UpdateRuleModesResponse
+	23, // 44: palisade.rules.v1.RulesService.ReleaseRules:output_type -> palisade.rules.v1.ReleaseRulesResponse
+	25, // 45: palisade.rules.v1.RulesService.DeleteRule:output_type -> palisade.rules.v1.DeleteRuleResponse
+	28, // 46: palisade.rules.v1.RulesService.CreateRuleAlias:output_type -> palisade.rules.v1.CreateRuleAliasResponse
+	30, // 47: palisade.rules.v1.RulesService.ListRuleAliases:output_type -> palisade.rules.v1.ListRuleAliasesResponse
+	32, // 48: palisade.rules.v1.RulesService.DeleteRuleAlias:output_type -> palisade.rules.v1.DeleteRuleAliasResponse
+	39, // [39:49] is the sub-list for method output_type
+	29, // [29:39] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_palisade_rules_v1_rules_proto_init() }
@@ -2270,13 +2476,14 @@ func file_palisade_rules_v1_rules_proto_init() {
 	if File_palisade_rules_v1_rules_proto != nil {
 		return
 	}
+	file_palisade_rules_v1_rules_proto_msgTypes[10].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_palisade_rules_v1_rules_proto_rawDesc), len(file_palisade_rules_v1_rules_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   24,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -26,6 +26,7 @@ const (
 	RulesService_ListRules_FullMethodName          = "/palisade.rules.v1.RulesService/ListRules"
 	RulesService_GetRule_FullMethodName            = "/palisade.rules.v1.RulesService/GetRule"
 	RulesService_UpdateRuleModes_FullMethodName    = "/palisade.rules.v1.RulesService/UpdateRuleModes"
+	RulesService_ReleaseRules_FullMethodName       = "/palisade.rules.v1.RulesService/ReleaseRules"
 	RulesService_DeleteRule_FullMethodName         = "/palisade.rules.v1.RulesService/DeleteRule"
 	RulesService_CreateRuleAlias_FullMethodName    = "/palisade.rules.v1.RulesService/CreateRuleAlias"
 	RulesService_ListRuleAliases_FullMethodName    = "/palisade.rules.v1.RulesService/ListRuleAliases"
@@ -50,6 +51,9 @@ type RulesServiceClient interface {
 	GetRule(ctx context.Context, in *GetRuleRequest, opts ...grpc.CallOption) (*GetRuleResponse, error)
 	// Sets the mode of rules, from the next scan on. An unknown name fails the whole call.
 	UpdateRuleModes(ctx context.Context, in *UpdateRuleModesRequest, opts ...grpc.CallOption) (*UpdateRuleModesResponse, error)
+	// Ends the quarantine of rules: the next scan gets them again. Reports of scans no longer quarantine their present
+	// versions. An unknown name fails the whole call.
+	ReleaseRules(ctx context.Context, in *ReleaseRulesRequest, opts ...grpc.CallOption) (*ReleaseRulesResponse, error)
 	// Deletes a rule: scanners no longer get it. Its findings stay until the next full scan.
 	DeleteRule(ctx context.Context, in *DeleteRuleRequest, opts ...grpc.CallOption) (*DeleteRuleResponse, error)
 	// Registers a new name for a tool's rule: findings of the former name keep their identity at the next scan. Aliases
@@ -119,6 +123,16 @@ func (c *rulesServiceClient) UpdateRuleModes(ctx context.Context, in *UpdateRule
 	return out, nil
 }
 
+func (c *rulesServiceClient) ReleaseRules(ctx context.Context, in *ReleaseRulesRequest, opts ...grpc.CallOption) (*ReleaseRulesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReleaseRulesResponse)
+	err := c.cc.Invoke(ctx, RulesService_ReleaseRules_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *rulesServiceClient) DeleteRule(ctx context.Context, in *DeleteRuleRequest, opts ...grpc.CallOption) (*DeleteRuleResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DeleteRuleResponse)
@@ -177,6 +191,9 @@ type RulesServiceServer interface {
 	GetRule(context.Context, *GetRuleRequest) (*GetRuleResponse, error)
 	// Sets the mode of rules, from the next scan on. An unknown name fails the whole call.
 	UpdateRuleModes(context.Context, *UpdateRuleModesRequest) (*UpdateRuleModesResponse, error)
+	// Ends the quarantine of rules: the next scan gets them again. Reports of scans no longer quarantine their present
+	// versions. An unknown name fails the whole call.
+	ReleaseRules(context.Context, *ReleaseRulesRequest) (*ReleaseRulesResponse, error)
 	// Deletes a rule: scanners no longer get it. Its findings stay until the next full scan.
 	DeleteRule(context.Context, *DeleteRuleRequest) (*DeleteRuleResponse, error)
 	// Registers a new name for a tool's rule: findings of the former name keep their identity at the next scan. Aliases
@@ -210,6 +227,9 @@ func (UnimplementedRulesServiceServer) GetRule(context.Context, *GetRuleRequest)
 }
 func (UnimplementedRulesServiceServer) UpdateRuleModes(context.Context, *UpdateRuleModesRequest) (*UpdateRuleModesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method UpdateRuleModes not implemented")
+}
+func (UnimplementedRulesServiceServer) ReleaseRules(context.Context, *ReleaseRulesRequest) (*ReleaseRulesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReleaseRules not implemented")
 }
 func (UnimplementedRulesServiceServer) DeleteRule(context.Context, *DeleteRuleRequest) (*DeleteRuleResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteRule not implemented")
@@ -334,6 +354,24 @@ func _RulesService_UpdateRuleModes_Handler(srv interface{}, ctx context.Context,
 	return interceptor(ctx, in, info, handler)
 }
 
+func _RulesService_ReleaseRules_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReleaseRulesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RulesServiceServer).ReleaseRules(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RulesService_ReleaseRules_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RulesServiceServer).ReleaseRules(ctx, req.(*ReleaseRulesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _RulesService_DeleteRule_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DeleteRuleRequest)
 	if err := dec(in); err != nil {
@@ -432,6 +470,10 @@ var RulesService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "UpdateRuleModes",
 			Handler:    _RulesService_UpdateRuleModes_Handler,
+		},
+		{
+			MethodName: "ReleaseRules",
+			Handler:    _RulesService_ReleaseRules_Handler,
 		},
 		{
 			MethodName: "DeleteRule",

@@ -47,6 +47,27 @@ func (x *Rule) AppendJSON(b []byte) []byte {
 		b = append(b, `,"updatedAt":`...)
 		b = jsonappend.Timestamp(b, x.UpdatedAt)
 	}
+	if x.Quarantine != nil {
+		b = append(b, `,"quarantine":`...)
+		b = x.Quarantine.AppendJSON(b)
+	}
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *RuleQuarantine) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"reason":`...)
+	b = jsonappend.String(b, x.Reason)
+	b = append(b, `,"scanId":`...)
+	b = jsonappend.QuotedInt64(b, x.ScanId)
+	if x.Since != nil {
+		b = append(b, `,"since":`...)
+		b = jsonappend.Timestamp(b, x.Since)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -210,6 +231,10 @@ func (x *ListRulesRequest) AppendJSON(b []byte) []byte {
 	b = jsonappend.Int32(b, x.Limit)
 	b = append(b, `,"cursor":`...)
 	b = jsonappend.String(b, x.Cursor)
+	if x.Quarantined != nil {
+		b = append(b, `,"quarantined":`...)
+		b = jsonappend.Bool(b, *x.Quarantined)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -277,6 +302,30 @@ func (x *UpdateRuleModesRequest) AppendJSON(b []byte) []byte {
 
 // AppendJSON appends x to b as one JSON object; a nil x is {}.
 func (x *UpdateRuleModesResponse) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"rules":`...)
+	b = jsonappend.List(b, x.Rules, func(b []byte, v *Rule) []byte { return v.AppendJSON(b) })
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *ReleaseRulesRequest) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"deploymentId":`...)
+	b = jsonappend.QuotedInt64(b, x.DeploymentId)
+	b = append(b, `,"names":`...)
+	b = jsonappend.List(b, x.Names, jsonappend.String)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *ReleaseRulesResponse) AppendJSON(b []byte) []byte {
 	if x == nil {
 		return append(b, "{}"...)
 	}

@@ -384,6 +384,89 @@ func (x *GetAutoRulesResponse) GetRuleConfig() []byte {
 	return nil
 }
 
+// Request of GetRuleSchemaUrl.
+type GetRuleSchemaUrlRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetRuleSchemaUrlRequest) Reset() {
+	*x = GetRuleSchemaUrlRequest{}
+	mi := &file_palisade_rules_v1_scanner_rules_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetRuleSchemaUrlRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetRuleSchemaUrlRequest) ProtoMessage() {}
+
+func (x *GetRuleSchemaUrlRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_rules_v1_scanner_rules_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetRuleSchemaUrlRequest.ProtoReflect.Descriptor instead.
+func (*GetRuleSchemaUrlRequest) Descriptor() ([]byte, []int) {
+	return file_palisade_rules_v1_scanner_rules_proto_rawDescGZIP(), []int{8}
+}
+
+// Response of GetRuleSchemaUrl.
+type GetRuleSchemaUrlResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Public URL of the schema.
+	SchemaUrl     string `protobuf:"bytes,1,opt,name=schema_url,proto3" json:"schema_url,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetRuleSchemaUrlResponse) Reset() {
+	*x = GetRuleSchemaUrlResponse{}
+	mi := &file_palisade_rules_v1_scanner_rules_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetRuleSchemaUrlResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetRuleSchemaUrlResponse) ProtoMessage() {}
+
+func (x *GetRuleSchemaUrlResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_rules_v1_scanner_rules_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetRuleSchemaUrlResponse.ProtoReflect.Descriptor instead.
+func (*GetRuleSchemaUrlResponse) Descriptor() ([]byte, []int) {
+	return file_palisade_rules_v1_scanner_rules_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *GetRuleSchemaUrlResponse) GetSchemaUrl() string {
+	if x != nil {
+		return x.SchemaUrl
+	}
+	return ""
+}
+
 // Request of PublishRule.
 type PublishRuleRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -391,13 +474,14 @@ type PublishRuleRequest struct {
 	Definition *structpb.Struct `protobuf:"bytes,1,opt,name=definition,proto3" json:"definition,omitempty"`
 	// org_private, unlisted or public.
 	Visibility string `protobuf:"bytes,2,opt,name=visibility,proto3" json:"visibility,omitempty"`
-	// Language of the rule; the language in the definition has precedence.
+	// Language of the rule; the language in the definition has precedence. No effect: the definition names the
+	// languages.
 	Language string `protobuf:"bytes,3,opt,name=language,proto3" json:"language,omitempty"`
 	// Id of the deployment; the credential's own when absent.
 	NamedDeployment int64 `protobuf:"varint,4,opt,name=named_deployment,json=deployment_id,proto3" json:"named_deployment,omitempty"`
-	// Test code for the rule; not stored.
+	// Test code for the rule; not stored. No effect: it is not stored.
 	TestTarget string `protobuf:"bytes,5,opt,name=test_target,proto3" json:"test_target,omitempty"`
-	// Name of the rule in a public registry; not stored.
+	// Name of the rule in a public registry; not stored. No effect: it is not stored.
 	RegistryCheckId string `protobuf:"bytes,6,opt,name=registry_check_id,proto3" json:"registry_check_id,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -405,7 +489,7 @@ type PublishRuleRequest struct {
 
 func (x *PublishRuleRequest) Reset() {
 	*x = PublishRuleRequest{}
-	mi := &file_palisade_rules_v1_scanner_rules_proto_msgTypes[8]
+	mi := &file_palisade_rules_v1_scanner_rules_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -417,7 +501,7 @@ func (x *PublishRuleRequest) String() string {
 func (*PublishRuleRequest) ProtoMessage() {}
 
 func (x *PublishRuleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_rules_v1_scanner_rules_proto_msgTypes[8]
+	mi := &file_palisade_rules_v1_scanner_rules_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -430,7 +514,7 @@ func (x *PublishRuleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishRuleRequest.ProtoReflect.Descriptor instead.
 func (*PublishRuleRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_rules_v1_scanner_rules_proto_rawDescGZIP(), []int{8}
+	return file_palisade_rules_v1_scanner_rules_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *PublishRuleRequest) GetDefinition() *structpb.Struct {
@@ -488,7 +572,7 @@ type PublishRuleResponse struct {
 
 func (x *PublishRuleResponse) Reset() {
 	*x = PublishRuleResponse{}
-	mi := &file_palisade_rules_v1_scanner_rules_proto_msgTypes[9]
+	mi := &file_palisade_rules_v1_scanner_rules_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -500,7 +584,7 @@ func (x *PublishRuleResponse) String() string {
 func (*PublishRuleResponse) ProtoMessage() {}
 
 func (x *PublishRuleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_rules_v1_scanner_rules_proto_msgTypes[9]
+	mi := &file_palisade_rules_v1_scanner_rules_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -513,7 +597,7 @@ func (x *PublishRuleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishRuleResponse.ProtoReflect.Descriptor instead.
 func (*PublishRuleResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_rules_v1_scanner_rules_proto_rawDescGZIP(), []int{9}
+	return file_palisade_rules_v1_scanner_rules_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PublishRuleResponse) GetId() string {
@@ -549,7 +633,12 @@ const file_palisade_rules_v1_scanner_rules_proto_rawDesc = "" +
 	"\vrule_config\x18\x01 \x01(\fB\x06\x92\xb5\x18\x02 \x01R\vrule_config\"\x15\n" +
 	"\x13GetAutoRulesRequest\"@\n" +
 	"\x14GetAutoRulesResponse\x12(\n" +
-	"\vrule_config\x18\x01 \x01(\fB\x06\x92\xb5\x18\x02 \x01R\vrule_config\"\xb0\x02\n" +
+	"\vrule_config\x18\x01 \x01(\fB\x06\x92\xb5\x18\x02 \x01R\vrule_config\"\x19\n" +
+	"\x17GetRuleSchemaUrlRequest\":\n" +
+	"\x18GetRuleSchemaUrlResponse\x12\x1e\n" +
+	"\n" +
+	"schema_url\x18\x01 \x01(\tR\n" +
+	"schema_url\"\xb0\x02\n" +
 	"\x12PublishRuleRequest\x12?\n" +
 	"\n" +
 	"definition\x18\x01 \x01(\v2\x17.google.protobuf.StructB\x06\xbaH\x03\xc8\x01\x01R\n" +
@@ -563,12 +652,13 @@ const file_palisade_rules_v1_scanner_rules_proto_rawDesc = "" +
 	"\x11registry_check_id\x18\x06 \x01(\tR\x11registry_check_id\"I\n" +
 	"\x13PublishRuleResponse\x12\x16\n" +
 	"\x02id\x18\x01 \x01(\tB\x06\x92\xb5\x18\x02\x10\x01R\x02id\x12\x1a\n" +
-	"\x04path\x18\x02 \x01(\tB\x06\x92\xb5\x18\x02\x10\x01R\x04path2\x8b\x06\n" +
+	"\x04path\x18\x02 \x01(\tB\x06\x92\xb5\x18\x02\x10\x01R\x04path2\x9a\a\n" +
 	"\x13ScannerRulesService\x12\x90\x01\n" +
 	"\vGetRulePack\x12%.palisade.rules.v1.GetRulePackRequest\x1a&.palisade.rules.v1.GetRulePackResponse\"2\x8a\xb5\x18\x0e\b\x05\x12\x02\x01\x02\x18\x018\x02@\x01H\x01\x82\xd3\xe4\x93\x02\x1aZ\r\x12\v/c/p/{pack}\x12\t/p/{pack}\x12\xa6\x01\n" +
 	"\rGetRuleConfig\x12'.palisade.rules.v1.GetRuleConfigRequest\x1a(.palisade.rules.v1.GetRuleConfigResponse\"B\x8a\xb5\x18\x0e\b\x05\x12\x02\x01\x02\x18\x018\x02@\x01H\x01\x82\xd3\xe4\x93\x02*Z\x15\x12\x13/c/r/{rule_name=**}\x12\x11/r/{rule_name=**}\x12\xa5\x01\n" +
 	"\x0eGetRuleSnippet\x12(.palisade.rules.v1.GetRuleSnippetRequest\x1a).palisade.rules.v1.GetRuleSnippetResponse\">\x8a\xb5\x18\x0e\b\x05\x12\x02\x01\x02\x18\x018\x02@\x01H\x01\x82\xd3\xe4\x93\x02&Z\x13\x12\x11/c/s/{snippet=**}\x12\x0f/s/{snippet=**}\x12\x82\x01\n" +
-	"\fGetAutoRules\x12&.palisade.rules.v1.GetAutoRulesRequest\x1a'.palisade.rules.v1.GetAutoRulesResponse\"!\x8a\xb5\x18\x0e\b\x05\x12\x02\x01\x02\x18\x018\x02@\x01H\x01\x82\xd3\xe4\x93\x02\t\x12\a/c/auto\x12\x8a\x01\n" +
+	"\fGetAutoRules\x12&.palisade.rules.v1.GetAutoRulesRequest\x1a'.palisade.rules.v1.GetAutoRulesResponse\"!\x8a\xb5\x18\x0e\b\x05\x12\x02\x01\x02\x18\x018\x02@\x01H\x01\x82\xd3\xe4\x93\x02\t\x12\a/c/auto\x12\x8c\x01\n" +
+	"\x10GetRuleSchemaUrl\x12*.palisade.rules.v1.GetRuleSchemaUrlRequest\x1a+.palisade.rules.v1.GetRuleSchemaUrlResponse\"\x1f\x8a\xb5\x18\x04\b\x01\x18\x01\x82\xd3\xe4\x93\x02\x11\x12\x0f/api/schema_url\x12\x8a\x01\n" +
 	"\vPublishRule\x12%.palisade.rules.v1.PublishRuleRequest\x1a&.palisade.rules.v1.PublishRuleResponse\",\x8a\xb5\x18\n" +
 	"\b\x06\x12\x02\x01\x02\x18\x01@\x01\x82\xd3\xe4\x93\x02\x18:\x01*\"\x13/api/registry/rulesB\xcc\x01\n" +
 	"\x15com.palisade.rules.v1B\x11ScannerRulesProtoP\x01Z:github.com/palisade/palisade/gen/palisade/rules/v1;rulesv1\xa2\x02\x03PRX\xaa\x02\x11Palisade.Rules.V1\xca\x02\x11Palisade\\Rules\\V1\xe2\x02\x1dPalisade\\Rules\\V1\\GPBMetadata\xea\x02\x13Palisade::Rules::V1b\x06proto3"
@@ -585,34 +675,38 @@ func file_palisade_rules_v1_scanner_rules_proto_rawDescGZIP() []byte {
 	return file_palisade_rules_v1_scanner_rules_proto_rawDescData
 }
 
-var file_palisade_rules_v1_scanner_rules_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_palisade_rules_v1_scanner_rules_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_palisade_rules_v1_scanner_rules_proto_goTypes = []any{
-	(*GetRulePackRequest)(nil),     // 0: palisade.rules.v1.GetRulePackRequest
-	(*GetRulePackResponse)(nil),    // 1: palisade.rules.v1.GetRulePackResponse
-	(*GetRuleConfigRequest)(nil),   // 2: palisade.rules.v1.GetRuleConfigRequest
-	(*GetRuleConfigResponse)(nil),  // 3: palisade.rules.v1.GetRuleConfigResponse
-	(*GetRuleSnippetRequest)(nil),  // 4: palisade.rules.v1.GetRuleSnippetRequest
-	(*GetRuleSnippetResponse)(nil), // 5: palisade.rules.v1.GetRuleSnippetResponse
-	(*GetAutoRulesRequest)(nil),    // 6: palisade.rules.v1.GetAutoRulesRequest
-	(*GetAutoRulesResponse)(nil),   // 7: palisade.rules.v1.GetAutoRulesResponse
-	(*PublishRuleRequest)(nil),     // 8: palisade.rules.v1.PublishRuleRequest
-	(*PublishRuleResponse)(nil),    // 9: palisade.rules.v1.PublishRuleResponse
-	(*structpb.Struct)(nil),        // 10: google.protobuf.Struct
+	(*GetRulePackRequest)(nil),       // 0: palisade.rules.v1.GetRulePackRequest
+	(*GetRulePackResponse)(nil),      // 1: palisade.rules.v1.GetRulePackResponse
+	(*GetRuleConfigRequest)(nil),     // 2: palisade.rules.v1.GetRuleConfigRequest
+	(*GetRuleConfigResponse)(nil),    // 3: palisade.rules.v1.GetRuleConfigResponse
+	(*GetRuleSnippetRequest)(nil),    // 4: palisade.rules.v1.GetRuleSnippetRequest
+	(*GetRuleSnippetResponse)(nil),   // 5: palisade.rules.v1.GetRuleSnippetResponse
+	(*GetAutoRulesRequest)(nil),      // 6: palisade.rules.v1.GetAutoRulesRequest
+	(*GetAutoRulesResponse)(nil),     // 7: palisade.rules.v1.GetAutoRulesResponse
+	(*GetRuleSchemaUrlRequest)(nil),  // 8: palisade.rules.v1.GetRuleSchemaUrlRequest
+	(*GetRuleSchemaUrlResponse)(nil), // 9: palisade.rules.v1.GetRuleSchemaUrlResponse
+	(*PublishRuleRequest)(nil),       // 10: palisade.rules.v1.PublishRuleRequest
+	(*PublishRuleResponse)(nil),      // 11: palisade.rules.v1.PublishRuleResponse
+	(*structpb.Struct)(nil),          // 12: google.protobuf.Struct
 }
 var file_palisade_rules_v1_scanner_rules_proto_depIdxs = []int32{
-	10, // 0: palisade.rules.v1.PublishRuleRequest.definition:type_name -> google.protobuf.Struct
+	12, // 0: palisade.rules.v1.PublishRuleRequest.definition:type_name -> google.protobuf.Struct
 	0,  // 1: palisade.rules.v1.ScannerRulesService.GetRulePack:input_type -> palisade.rules.v1.GetRulePackRequest
 	2,  // 2: palisade.rules.v1.ScannerRulesService.GetRuleConfig:input_type -> palisade.rules.v1.GetRuleConfigRequest
 	4,  // 3: palisade.rules.v1.ScannerRulesService.GetRuleSnippet:input_type -> palisade.rules.v1.GetRuleSnippetRequest
 	6,  // 4: palisade.rules.v1.ScannerRulesService.GetAutoRules:input_type -> palisade.rules.v1.GetAutoRulesRequest
-	8,  // 5: palisade.rules.v1.ScannerRulesService.PublishRule:input_type -> palisade.rules.v1.PublishRuleRequest
-	1,  // 6: palisade.rules.v1.ScannerRulesService.GetRulePack:output_type -> palisade.rules.v1.GetRulePackResponse
-	3,  // 7: palisade.rules.v1.ScannerRulesService.GetRuleConfig:output_type -> palisade.rules.v1.GetRuleConfigResponse
-	5,  // 8: palisade.rules.v1.ScannerRulesService.GetRuleSnippet:output_type -> palisade.rules.v1.GetRuleSnippetResponse
-	7,  // 9: palisade.rules.v1.ScannerRulesService.GetAutoRules:output_type -> palisade.rules.v1.GetAutoRulesResponse
-	9,  // 10: palisade.rules.v1.ScannerRulesService.PublishRule:output_type -> palisade.rules.v1.PublishRuleResponse
-	6,  // [6:11] is the sub-list for method output_type
-	1,  // [1:6] is the sub-list for method input_type
+	8,  // 5: palisade.rules.v1.ScannerRulesService.GetRuleSchemaUrl:input_type -> palisade.rules.v1.GetRuleSchemaUrlRequest
+	10, // 6: palisade.rules.v1.ScannerRulesService.PublishRule:input_type -> palisade.rules.v1.PublishRuleRequest
+	1,  // 7: palisade.rules.v1.ScannerRulesService.GetRulePack:output_type -> palisade.rules.v1.GetRulePackResponse
+	3,  // 8: palisade.rules.v1.ScannerRulesService.GetRuleConfig:output_type -> palisade.rules.v1.GetRuleConfigResponse
+	5,  // 9: palisade.rules.v1.ScannerRulesService.GetRuleSnippet:output_type -> palisade.rules.v1.GetRuleSnippetResponse
+	7,  // 10: palisade.rules.v1.ScannerRulesService.GetAutoRules:output_type -> palisade.rules.v1.GetAutoRulesResponse
+	9,  // 11: palisade.rules.v1.ScannerRulesService.GetRuleSchemaUrl:output_type -> palisade.rules.v1.GetRuleSchemaUrlResponse
+	11, // 12: palisade.rules.v1.ScannerRulesService.PublishRule:output_type -> palisade.rules.v1.PublishRuleResponse
+	7,  // [7:13] is the sub-list for method output_type
+	1,  // [1:7] is the sub-list for method input_type
 	1,  // [1:1] is the sub-list for extension type_name
 	1,  // [1:1] is the sub-list for extension extendee
 	0,  // [0:1] is the sub-list for field type_name
@@ -629,7 +723,7 @@ func file_palisade_rules_v1_scanner_rules_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_palisade_rules_v1_scanner_rules_proto_rawDesc), len(file_palisade_rules_v1_scanner_rules_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -290,6 +290,27 @@ func local_request_ScannerRulesService_GetAutoRules_0(ctx context.Context, marsh
 	return msg, metadata, err
 }
 
+func request_ScannerRulesService_GetRuleSchemaUrl_0(ctx context.Context, marshaler runtime.Marshaler, client ScannerRulesServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq GetRuleSchemaUrlRequest
+		metadata runtime.ServerMetadata
+	)
+	if req.Body != nil {
+		_, _ = io.Copy(io.Discard, req.Body)
+	}
+	msg, err := client.GetRuleSchemaUrl(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
+	return msg, metadata, err
+}
+
+func local_request_ScannerRulesService_GetRuleSchemaUrl_0(ctx context.Context, marshaler runtime.Marshaler, server ScannerRulesServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq GetRuleSchemaUrlRequest
+		metadata runtime.ServerMetadata
+	)
+	msg, err := server.GetRuleSchemaUrl(ctx, &protoReq)
+	return msg, metadata, err
+}
+
 func request_ScannerRulesService_PublishRule_0(ctx context.Context, marshaler runtime.Marshaler, client ScannerRulesServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
 		protoReq PublishRuleRequest
@@ -462,6 +483,26 @@ func RegisterScannerRulesServiceHandlerServer(ctx context.Context, mux *runtime.
 			return
 		}
 		forward_ScannerRulesService_GetAutoRules_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
+	mux.Handle(http.MethodGet, pattern_ScannerRulesService_GetRuleSchemaUrl_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		var stream runtime.ServerTransportStream
+		ctx = grpc.NewContextWithServerTransportStream(ctx, &stream)
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/palisade.rules.v1.ScannerRulesService/GetRuleSchemaUrl", runtime.WithHTTPPathPattern("/api/schema_url"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := local_request_ScannerRulesService_GetRuleSchemaUrl_0(annotatedContext, inboundMarshaler, server, req, pathParams)
+		md.HeaderMD, md.TrailerMD = metadata.Join(md.HeaderMD, stream.Header()), metadata.Join(md.TrailerMD, stream.Trailer())
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_ScannerRulesService_GetRuleSchemaUrl_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
 	mux.Handle(http.MethodPost, pattern_ScannerRulesService_PublishRule_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
@@ -642,6 +683,23 @@ func RegisterScannerRulesServiceHandlerClient(ctx context.Context, mux *runtime.
 		}
 		forward_ScannerRulesService_GetAutoRules_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
+	mux.Handle(http.MethodGet, pattern_ScannerRulesService_GetRuleSchemaUrl_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/palisade.rules.v1.ScannerRulesService/GetRuleSchemaUrl", runtime.WithHTTPPathPattern("/api/schema_url"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := request_ScannerRulesService_GetRuleSchemaUrl_0(annotatedContext, inboundMarshaler, client, req, pathParams)
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_ScannerRulesService_GetRuleSchemaUrl_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
 	mux.Handle(http.MethodPost, pattern_ScannerRulesService_PublishRule_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -663,23 +721,25 @@ func RegisterScannerRulesServiceHandlerClient(ctx context.Context, mux *runtime.
 }
 
 var (
-	pattern_ScannerRulesService_GetRulePack_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 1, 0, 4, 1, 5, 1}, []string{"p", "pack"}, ""))
-	pattern_ScannerRulesService_GetRulePack_1    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"c", "p", "pack"}, ""))
-	pattern_ScannerRulesService_GetRuleConfig_0  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 3, 0, 4, 1, 5, 1}, []string{"r", "rule_name"}, ""))
-	pattern_ScannerRulesService_GetRuleConfig_1  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 3, 0, 4, 1, 5, 2}, []string{"c", "r", "rule_name"}, ""))
-	pattern_ScannerRulesService_GetRuleSnippet_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 3, 0, 4, 1, 5, 1}, []string{"s", "snippet"}, ""))
-	pattern_ScannerRulesService_GetRuleSnippet_1 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 3, 0, 4, 1, 5, 2}, []string{"c", "s", "snippet"}, ""))
-	pattern_ScannerRulesService_GetAutoRules_0   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"c", "auto"}, ""))
-	pattern_ScannerRulesService_PublishRule_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2}, []string{"api", "registry", "rules"}, ""))
+	pattern_ScannerRulesService_GetRulePack_0      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 1, 0, 4, 1, 5, 1}, []string{"p", "pack"}, ""))
+	pattern_ScannerRulesService_GetRulePack_1      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"c", "p", "pack"}, ""))
+	pattern_ScannerRulesService_GetRuleConfig_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 3, 0, 4, 1, 5, 1}, []string{"r", "rule_name"}, ""))
+	pattern_ScannerRulesService_GetRuleConfig_1    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 3, 0, 4, 1, 5, 2}, []string{"c", "r", "rule_name"}, ""))
+	pattern_ScannerRulesService_GetRuleSnippet_0   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 3, 0, 4, 1, 5, 1}, []string{"s", "snippet"}, ""))
+	pattern_ScannerRulesService_GetRuleSnippet_1   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 3, 0, 4, 1, 5, 2}, []string{"c", "s", "snippet"}, ""))
+	pattern_ScannerRulesService_GetAutoRules_0     = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"c", "auto"}, ""))
+	pattern_ScannerRulesService_GetRuleSchemaUrl_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"api", "schema_url"}, ""))
+	pattern_ScannerRulesService_PublishRule_0      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2}, []string{"api", "registry", "rules"}, ""))
 )
 
 var (
-	forward_ScannerRulesService_GetRulePack_0    = runtime.ForwardResponseMessage
-	forward_ScannerRulesService_GetRulePack_1    = runtime.ForwardResponseMessage
-	forward_ScannerRulesService_GetRuleConfig_0  = runtime.ForwardResponseMessage
-	forward_ScannerRulesService_GetRuleConfig_1  = runtime.ForwardResponseMessage
-	forward_ScannerRulesService_GetRuleSnippet_0 = runtime.ForwardResponseMessage
-	forward_ScannerRulesService_GetRuleSnippet_1 = runtime.ForwardResponseMessage
-	forward_ScannerRulesService_GetAutoRules_0   = runtime.ForwardResponseMessage
-	forward_ScannerRulesService_PublishRule_0    = runtime.ForwardResponseMessage
+	forward_ScannerRulesService_GetRulePack_0      = runtime.ForwardResponseMessage
+	forward_ScannerRulesService_GetRulePack_1      = runtime.ForwardResponseMessage
+	forward_ScannerRulesService_GetRuleConfig_0    = runtime.ForwardResponseMessage
+	forward_ScannerRulesService_GetRuleConfig_1    = runtime.ForwardResponseMessage
+	forward_ScannerRulesService_GetRuleSnippet_0   = runtime.ForwardResponseMessage
+	forward_ScannerRulesService_GetRuleSnippet_1   = runtime.ForwardResponseMessage
+	forward_ScannerRulesService_GetAutoRules_0     = runtime.ForwardResponseMessage
+	forward_ScannerRulesService_GetRuleSchemaUrl_0 = runtime.ForwardResponseMessage
+	forward_ScannerRulesService_PublishRule_0      = runtime.ForwardResponseMessage
 )

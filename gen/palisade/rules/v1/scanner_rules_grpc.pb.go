@@ -19,11 +19,12 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	ScannerRulesService_GetRulePack_FullMethodName    = "/palisade.rules.v1.ScannerRulesService/GetRulePack"
-	ScannerRulesService_GetRuleConfig_FullMethodName  = "/palisade.rules.v1.ScannerRulesService/GetRuleConfig"
-	ScannerRulesService_GetRuleSnippet_FullMethodName = "/palisade.rules.v1.ScannerRulesService/GetRuleSnippet"
-	ScannerRulesService_GetAutoRules_FullMethodName   = "/palisade.rules.v1.ScannerRulesService/GetAutoRules"
-	ScannerRulesService_PublishRule_FullMethodName    = "/palisade.rules.v1.ScannerRulesService/PublishRule"
+	ScannerRulesService_GetRulePack_FullMethodName      = "/palisade.rules.v1.ScannerRulesService/GetRulePack"
+	ScannerRulesService_GetRuleConfig_FullMethodName    = "/palisade.rules.v1.ScannerRulesService/GetRuleConfig"
+	ScannerRulesService_GetRuleSnippet_FullMethodName   = "/palisade.rules.v1.ScannerRulesService/GetRuleSnippet"
+	ScannerRulesService_GetAutoRules_FullMethodName     = "/palisade.rules.v1.ScannerRulesService/GetAutoRules"
+	ScannerRulesService_GetRuleSchemaUrl_FullMethodName = "/palisade.rules.v1.ScannerRulesService/GetRuleSchemaUrl"
+	ScannerRulesService_PublishRule_FullMethodName      = "/palisade.rules.v1.ScannerRulesService/PublishRule"
 )
 
 // ScannerRulesServiceClient is the client API for ScannerRulesService service.
@@ -41,6 +42,8 @@ type ScannerRulesServiceClient interface {
 	GetRuleSnippet(ctx context.Context, in *GetRuleSnippetRequest, opts ...grpc.CallOption) (*GetRuleSnippetResponse, error)
 	// Returns the rules that a scan of the deployment runs.
 	GetAutoRules(ctx context.Context, in *GetAutoRulesRequest, opts ...grpc.CallOption) (*GetAutoRulesResponse, error)
+	// Returns the URL of the JSON Schema of rules. Tools that help to write rules read it without a credential.
+	GetRuleSchemaUrl(ctx context.Context, in *GetRuleSchemaUrlRequest, opts ...grpc.CallOption) (*GetRuleSchemaUrlResponse, error)
 	// Stores a rule that a scanner's command publishes. There is no public registry: the rule belongs to the deployment.
 	PublishRule(ctx context.Context, in *PublishRuleRequest, opts ...grpc.CallOption) (*PublishRuleResponse, error)
 }
@@ -93,6 +96,16 @@ func (c *scannerRulesServiceClient) GetAutoRules(ctx context.Context, in *GetAut
 	return out, nil
 }
 
+func (c *scannerRulesServiceClient) GetRuleSchemaUrl(ctx context.Context, in *GetRuleSchemaUrlRequest, opts ...grpc.CallOption) (*GetRuleSchemaUrlResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetRuleSchemaUrlResponse)
+	err := c.cc.Invoke(ctx, ScannerRulesService_GetRuleSchemaUrl_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *scannerRulesServiceClient) PublishRule(ctx context.Context, in *PublishRuleRequest, opts ...grpc.CallOption) (*PublishRuleResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(PublishRuleResponse)
@@ -118,6 +131,8 @@ type ScannerRulesServiceServer interface {
 	GetRuleSnippet(context.Context, *GetRuleSnippetRequest) (*GetRuleSnippetResponse, error)
 	// Returns the rules that a scan of the deployment runs.
 	GetAutoRules(context.Context, *GetAutoRulesRequest) (*GetAutoRulesResponse, error)
+	// Returns the URL of the JSON Schema of rules. Tools that help to write rules read it without a credential.
+	GetRuleSchemaUrl(context.Context, *GetRuleSchemaUrlRequest) (*GetRuleSchemaUrlResponse, error)
 	// Stores a rule that a scanner's command publishes. There is no public registry: the rule belongs to the deployment.
 	PublishRule(context.Context, *PublishRuleRequest) (*PublishRuleResponse, error)
 	mustEmbedUnimplementedScannerRulesServiceServer()
@@ -141,6 +156,9 @@ func (UnimplementedScannerRulesServiceServer) GetRuleSnippet(context.Context, *G
 }
 func (UnimplementedScannerRulesServiceServer) GetAutoRules(context.Context, *GetAutoRulesRequest) (*GetAutoRulesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetAutoRules not implemented")
+}
+func (UnimplementedScannerRulesServiceServer) GetRuleSchemaUrl(context.Context, *GetRuleSchemaUrlRequest) (*GetRuleSchemaUrlResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetRuleSchemaUrl not implemented")
 }
 func (UnimplementedScannerRulesServiceServer) PublishRule(context.Context, *PublishRuleRequest) (*PublishRuleResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PublishRule not implemented")
@@ -238,6 +256,24 @@ func _ScannerRulesService_GetAutoRules_Handler(srv interface{}, ctx context.Cont
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ScannerRulesService_GetRuleSchemaUrl_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetRuleSchemaUrlRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ScannerRulesServiceServer).GetRuleSchemaUrl(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ScannerRulesService_GetRuleSchemaUrl_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ScannerRulesServiceServer).GetRuleSchemaUrl(ctx, req.(*GetRuleSchemaUrlRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _ScannerRulesService_PublishRule_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(PublishRuleRequest)
 	if err := dec(in); err != nil {
@@ -278,6 +314,10 @@ var ScannerRulesService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetAutoRules",
 			Handler:    _ScannerRulesService_GetAutoRules_Handler,
+		},
+		{
+			MethodName: "GetRuleSchemaUrl",
+			Handler:    _ScannerRulesService_GetRuleSchemaUrl_Handler,
 		},
 		{
 			MethodName: "PublishRule",

@@ -98,6 +98,22 @@ func (x *GetAutoRulesResponse) AppendJSON(b []byte) []byte {
 }
 
 // AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *GetRuleSchemaUrlRequest) AppendJSON(b []byte) []byte {
+	return append(b, "{}"...)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *GetRuleSchemaUrlResponse) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"schema_url":`...)
+	b = jsonappend.String(b, x.SchemaUrl)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
 func (x *PublishRuleRequest) AppendJSON(b []byte) []byte {
 	if x == nil {
 		return append(b, "{}"...)

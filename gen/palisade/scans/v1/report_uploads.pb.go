@@ -11,6 +11,7 @@ import (
 	_ "github.com/palisade/palisade/gen/palisade/options/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -92,19 +93,34 @@ type UploadReportTarget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the project, for example "acme/web". It is created if it does not exist.
 	Project string `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
-	// Branch or full ref that was scanned.
+	// Branch or full ref that was scanned. HEAD is a checkout of a commit: it becomes refs/detached/ with the commit.
 	Ref string `protobuf:"bytes,2,opt,name=ref,proto3" json:"ref,omitempty"`
 	// Commit that was scanned.
 	Commit string `protobuf:"bytes,3,opt,name=commit,proto3" json:"commit,omitempty"`
 	// Separates analyses of the same tool and ref, for example by directory of a monorepo. A report replaces only the
 	// results of the same tool and category. When empty, the report's automationDetails are used.
 	Category string `protobuf:"bytes,4,opt,name=category,proto3" json:"category,omitempty"`
-	// Product: sast, sca or secrets; derived from the tool when it is empty.
+	// Product: sast, sca, secrets or ai_sast. When empty, the report's runs say it (properties.product), or it is derived
+	// from the tool.
 	Product string `protobuf:"bytes,5,opt,name=product,proto3" json:"product,omitempty"`
 	// "gzip" for compressed bytes; "identity" or empty for uncompressed bytes. Over HTTP: Content-Encoding.
 	ContentEncoding string `protobuf:"bytes,6,opt,name=content_encoding,json=contentEncoding,proto3" json:"content_encoding,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Absolute directory of the checkout on the machine of the scanner, for example "/builds/acme/web". Paths in the
+	// report that begin with it become relative to the repository.
+	CheckoutRoot string `protobuf:"bytes,7,opt,name=checkout_root,json=checkoutRoot,proto3" json:"checkout_root,omitempty"`
+	// Directory of the repository that paths in the report are relative to, for example "services/web". It is prepended
+	// to relative paths.
+	PathPrefix string `protobuf:"bytes,8,opt,name=path_prefix,json=pathPrefix,proto3" json:"path_prefix,omitempty"`
+	// URL of the repository, for example "https://github.com/acme/web". It is stored with the project.
+	RepoUrl string `protobuf:"bytes,9,opt,name=repo_url,json=repoUrl,proto3" json:"repo_url,omitempty"`
+	// Name of the report's format, for example "trivy-json". When empty, the format is detected by the content.
+	Format string `protobuf:"bytes,10,opt,name=format,proto3" json:"format,omitempty"`
+	// When the scanned commit was made. If an earlier report is about a newer commit, this report closes and reopens
+	// nothing. When absent, the report's own time counts (versionControlProvenance.asOfTimeUtc), else the time of the
+	// upload.
+	CommitTime    *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=commit_time,json=commitTime,proto3" json:"commit_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *UploadReportTarget) Reset() {
@@ -179,6 +195,41 @@ func (x *UploadReportTarget) GetContentEncoding() string {
 	return ""
 }
 
+func (x *UploadReportTarget) GetCheckoutRoot() string {
+	if x != nil {
+		return x.CheckoutRoot
+	}
+	return ""
+}
+
+func (x *UploadReportTarget) GetPathPrefix() string {
+	if x != nil {
+		return x.PathPrefix
+	}
+	return ""
+}
+
+func (x *UploadReportTarget) GetRepoUrl() string {
+	if x != nil {
+		return x.RepoUrl
+	}
+	return ""
+}
+
+func (x *UploadReportTarget) GetFormat() string {
+	if x != nil {
+		return x.Format
+	}
+	return ""
+}
+
+func (x *UploadReportTarget) GetCommitTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CommitTime
+	}
+	return nil
+}
+
 // Response of UploadReport.
 type UploadReportResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -208,8 +259,27 @@ type UploadReportResponse struct {
 	SkippedResults []*SkippedResult `protobuf:"bytes,11,rep,name=skipped_results,proto3" json:"skipped_results,omitempty"`
 	// Number of skipped results that are not listed above.
 	SkippedResultsOmitted int32 `protobuf:"varint,12,opt,name=skipped_results_omitted,proto3" json:"skipped_results_omitted,omitempty"`
-	unknownFields         protoimpl.UnknownFields
-	sizeCache             protoimpl.SizeCache
+	// Findings that this report would have closed. They stay open until the closes are confirmed, because the report
+	// would close too large a part of its tool and category at once.
+	HeldCloses int32 `protobuf:"varint,14,opt,name=held_closes,proto3" json:"held_closes,omitempty"`
+	// Name of the report's format, for example "sarif" or "trivy-json".
+	Format string `protobuf:"bytes,15,opt,name=format,proto3" json:"format,omitempty"`
+	// Packages of a bill of materials that are stored as dependencies of the project.
+	Dependencies int32 `protobuf:"varint,16,opt,name=dependencies,proto3" json:"dependencies,omitempty"`
+	// Findings whose triage or note a VEX statement changed.
+	Decisions int32 `protobuf:"varint,17,opt,name=decisions,proto3" json:"decisions,omitempty"`
+	// Findings that a VEX statement is about, but that stay as they are because a person decided about them.
+	DecisionsKept int32 `protobuf:"varint,18,opt,name=decisions_kept,proto3" json:"decisions_kept,omitempty"`
+	// VEX statements that no open finding of the project matches.
+	DecisionsUnmatched int32 `protobuf:"varint,19,opt,name=decisions_unmatched,proto3" json:"decisions_unmatched,omitempty"`
+	// Page of the console with what the pull request adds and what blocks it; only for refs of pull requests.
+	Url string `protobuf:"bytes,27,opt,name=url,proto3" json:"url,omitempty"`
+	// Whether a remediation policy blocks: a pipeline should fail.
+	Blocked bool `protobuf:"varint,25,opt,name=blocked,proto3" json:"blocked,omitempty"`
+	// The policies that block, for people, with the number of their findings.
+	BlockReason   string `protobuf:"bytes,26,opt,name=block_reason,proto3" json:"block_reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *UploadReportResponse) Reset() {
@@ -331,6 +401,69 @@ func (x *UploadReportResponse) GetSkippedResultsOmitted() int32 {
 		return x.SkippedResultsOmitted
 	}
 	return 0
+}
+
+func (x *UploadReportResponse) GetHeldCloses() int32 {
+	if x != nil {
+		return x.HeldCloses
+	}
+	return 0
+}
+
+func (x *UploadReportResponse) GetFormat() string {
+	if x != nil {
+		return x.Format
+	}
+	return ""
+}
+
+func (x *UploadReportResponse) GetDependencies() int32 {
+	if x != nil {
+		return x.Dependencies
+	}
+	return 0
+}
+
+func (x *UploadReportResponse) GetDecisions() int32 {
+	if x != nil {
+		return x.Decisions
+	}
+	return 0
+}
+
+func (x *UploadReportResponse) GetDecisionsKept() int32 {
+	if x != nil {
+		return x.DecisionsKept
+	}
+	return 0
+}
+
+func (x *UploadReportResponse) GetDecisionsUnmatched() int32 {
+	if x != nil {
+		return x.DecisionsUnmatched
+	}
+	return 0
+}
+
+func (x *UploadReportResponse) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *UploadReportResponse) GetBlocked() bool {
+	if x != nil {
+		return x.Blocked
+	}
+	return false
+}
+
+func (x *UploadReportResponse) GetBlockReason() string {
+	if x != nil {
+		return x.BlockReason
+	}
+	return ""
 }
 
 // Outcome of one run of a report.
@@ -556,20 +689,28 @@ var File_palisade_scans_v1_report_uploads_proto protoreflect.FileDescriptor
 
 const file_palisade_scans_v1_report_uploads_proto_rawDesc = "" +
 	"\n" +
-	"&palisade/scans/v1/report_uploads.proto\x12\x11palisade.scans.v1\x1a\x1bbuf/validate/validate.proto\x1a!palisade/options/v1/options.proto\"\x9e\x01\n" +
+	"&palisade/scans/v1/report_uploads.proto\x12\x11palisade.scans.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\"\x9e\x01\n" +
 	"\x13UploadReportRequest\x12'\n" +
 	"\x0fdeployment_slug\x18\x01 \x01(\tR\x0edeploymentSlug\x12=\n" +
 	"\x06target\x18\x02 \x01(\v2%.palisade.scans.v1.UploadReportTargetR\x06target\x12\x1f\n" +
-	"\x05chunk\x18\x03 \x01(\fB\t\xbaH\x06z\x04\x18\x80\x80@R\x05chunk\"\xeb\x04\n" +
+	"\x05chunk\x18\x03 \x01(\fB\t\xbaH\x06z\x04\x18\x80\x80@R\x05chunk\"\xd1\x06\n" +
 	"\x12UploadReportTarget\x12\xdb\x01\n" +
 	"\aproject\x18\x01 \x01(\tB\xc0\x01\xbaH\xbc\x01\xba\x01\xb1\x01\n" +
 	"\fproject_name\x12Wmust be parts separated by single slashes, without control characters, such as acme/web\x1aHthis == '' || this.matches('^[^/\\x00-\\x1f\\x7f]+(/[^/\\x00-\\x1f\\x7f]+)*$')r\x05\x10\x01\x18\xff\x01R\aproject\x12\xb1\x01\n" +
 	"\x03ref\x18\x02 \x01(\tB\x9e\x01\xbaH\x9a\x01\xba\x01\x8f\x01\n" +
 	"\bref_name\x12Pmust have no spaces and no control characters, such as main or refs/pull/7/merge\x1a1this == '' || this.matches('^[^\\x00-\\x20\\x7f]+$')r\x05\x10\x01\x18\xff\x01R\x03ref\x12 \n" +
 	"\x06commit\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\x06commit\x12$\n" +
-	"\bcategory\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\bcategory\x126\n" +
-	"\aproduct\x18\x05 \x01(\tB\x1c\xbaH\x19\xd8\x01\x01r\x14R\x04sastR\x03scaR\asecretsR\aproduct\x12C\n" +
-	"\x10content_encoding\x18\x06 \x01(\tB\x18\xbaH\x15\xd8\x01\x01r\x10R\x04gzipR\bidentityR\x0fcontentEncoding\"\xd6\x03\n" +
+	"\bcategory\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\bcategory\x12?\n" +
+	"\aproduct\x18\x05 \x01(\tB%\xbaH\"\xd8\x01\x01r\x1dR\x04sastR\x03scaR\asecretsR\aai_sastR\aproduct\x12C\n" +
+	"\x10content_encoding\x18\x06 \x01(\tB\x18\xbaH\x15\xd8\x01\x01r\x10R\x04gzipR\bidentityR\x0fcontentEncoding\x12-\n" +
+	"\rcheckout_root\x18\a \x01(\tB\b\xbaH\x05r\x03\x18\x80 R\fcheckoutRoot\x12)\n" +
+	"\vpath_prefix\x18\b \x01(\tB\b\xbaH\x05r\x03\x18\x80 R\n" +
+	"pathPrefix\x12#\n" +
+	"\brepo_url\x18\t \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\arepoUrl\x12\x1f\n" +
+	"\x06format\x18\n" +
+	" \x01(\tB\a\xbaH\x04r\x02\x18dR\x06format\x12;\n" +
+	"\vcommit_time\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"commitTime\"\xb4\x06\n" +
 	"\x14UploadReportResponse\x12 \n" +
 	"\ascan_id\x18\x01 \x01(\x03B\x06\x92\xb5\x18\x02\b\x01R\ascan_id\x12\x18\n" +
 	"\aproject\x18\x02 \x01(\tR\aproject\x12\x10\n" +
@@ -584,7 +725,16 @@ const file_palisade_scans_v1_report_uploads_proto_rawDesc = "" +
 	"\x04runs\x18\n" +
 	" \x03(\v2\x1e.palisade.scans.v1.UploadedRunR\x04runs\x12J\n" +
 	"\x0fskipped_results\x18\v \x03(\v2 .palisade.scans.v1.SkippedResultR\x0fskipped_results\x128\n" +
-	"\x17skipped_results_omitted\x18\f \x01(\x05R\x17skipped_results_omitted\"\xb5\x02\n" +
+	"\x17skipped_results_omitted\x18\f \x01(\x05R\x17skipped_results_omitted\x12 \n" +
+	"\vheld_closes\x18\x0e \x01(\x05R\vheld_closes\x12\x16\n" +
+	"\x06format\x18\x0f \x01(\tR\x06format\x12*\n" +
+	"\fdependencies\x18\x10 \x01(\x05B\x06\x92\xb5\x18\x02\x10\x01R\fdependencies\x12$\n" +
+	"\tdecisions\x18\x11 \x01(\x05B\x06\x92\xb5\x18\x02\x10\x01R\tdecisions\x12.\n" +
+	"\x0edecisions_kept\x18\x12 \x01(\x05B\x06\x92\xb5\x18\x02\x10\x01R\x0edecisions_kept\x128\n" +
+	"\x13decisions_unmatched\x18\x13 \x01(\x05B\x06\x92\xb5\x18\x02\x10\x01R\x13decisions_unmatched\x12\x18\n" +
+	"\x03url\x18\x1b \x01(\tB\x06\x92\xb5\x18\x02\x10\x01R\x03url\x12 \n" +
+	"\ablocked\x18\x19 \x01(\bB\x06\x92\xb5\x18\x02\x10\x01R\ablocked\x12*\n" +
+	"\fblock_reason\x18\x1a \x01(\tB\x06\x92\xb5\x18\x02\x10\x01R\fblock_reason\"\xb5\x02\n" +
 	"\vUploadedRun\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x05R\x05index\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12\"\n" +
@@ -622,23 +772,25 @@ func file_palisade_scans_v1_report_uploads_proto_rawDescGZIP() []byte {
 
 var file_palisade_scans_v1_report_uploads_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_palisade_scans_v1_report_uploads_proto_goTypes = []any{
-	(*UploadReportRequest)(nil),  // 0: palisade.scans.v1.UploadReportRequest
-	(*UploadReportTarget)(nil),   // 1: palisade.scans.v1.UploadReportTarget
-	(*UploadReportResponse)(nil), // 2: palisade.scans.v1.UploadReportResponse
-	(*UploadedRun)(nil),          // 3: palisade.scans.v1.UploadedRun
-	(*SkippedResult)(nil),        // 4: palisade.scans.v1.SkippedResult
+	(*UploadReportRequest)(nil),   // 0: palisade.scans.v1.UploadReportRequest
+	(*UploadReportTarget)(nil),    // 1: palisade.scans.v1.UploadReportTarget
+	(*UploadReportResponse)(nil),  // 2: palisade.scans.v1.UploadReportResponse
+	(*UploadedRun)(nil),           // 3: palisade.scans.v1.UploadedRun
+	(*SkippedResult)(nil),         // 4: palisade.scans.v1.SkippedResult
+	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
 }
 var file_palisade_scans_v1_report_uploads_proto_depIdxs = []int32{
 	1, // 0: palisade.scans.v1.UploadReportRequest.target:type_name -> palisade.scans.v1.UploadReportTarget
-	3, // 1: palisade.scans.v1.UploadReportResponse.runs:type_name -> palisade.scans.v1.UploadedRun
-	4, // 2: palisade.scans.v1.UploadReportResponse.skipped_results:type_name -> palisade.scans.v1.SkippedResult
-	0, // 3: palisade.scans.v1.ReportUploadsService.UploadReport:input_type -> palisade.scans.v1.UploadReportRequest
-	2, // 4: palisade.scans.v1.ReportUploadsService.UploadReport:output_type -> palisade.scans.v1.UploadReportResponse
-	4, // [4:5] is the sub-list for method output_type
-	3, // [3:4] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	5, // 1: palisade.scans.v1.UploadReportTarget.commit_time:type_name -> google.protobuf.Timestamp
+	3, // 2: palisade.scans.v1.UploadReportResponse.runs:type_name -> palisade.scans.v1.UploadedRun
+	4, // 3: palisade.scans.v1.UploadReportResponse.skipped_results:type_name -> palisade.scans.v1.SkippedResult
+	0, // 4: palisade.scans.v1.ReportUploadsService.UploadReport:input_type -> palisade.scans.v1.UploadReportRequest
+	2, // 5: palisade.scans.v1.ReportUploadsService.UploadReport:output_type -> palisade.scans.v1.UploadReportResponse
+	5, // [5:6] is the sub-list for method output_type
+	4, // [4:5] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_palisade_scans_v1_report_uploads_proto_init() }

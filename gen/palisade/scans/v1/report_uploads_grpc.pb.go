@@ -28,8 +28,9 @@ const (
 //
 // Service group "report uploads": results of scanners that write report files.
 type ReportUploadsServiceClient interface {
-	// Stores the results of a SARIF 2.1.0 report. Over HTTP the body is the raw report (gzip by Content-Encoding), and
-	// the fields of UploadReportTarget are query parameters. Uploading the same report again changes nothing.
+	// Stores the results of a report in SARIF 2.1.0 or another known format. Over HTTP the body is the raw report (gzip
+	// by Content-Encoding), and the fields of UploadReportTarget are query parameters. Uploading the same report again
+	// changes nothing, except that it confirms held closes.
 	UploadReport(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[UploadReportRequest, UploadReportResponse], error)
 }
 
@@ -60,8 +61,9 @@ type ReportUploadsService_UploadReportClient = grpc.ClientStreamingClient[Upload
 //
 // Service group "report uploads": results of scanners that write report files.
 type ReportUploadsServiceServer interface {
-	// Stores the results of a SARIF 2.1.0 report. Over HTTP the body is the raw report (gzip by Content-Encoding), and
-	// the fields of UploadReportTarget are query parameters. Uploading the same report again changes nothing.
+	// Stores the results of a report in SARIF 2.1.0 or another known format. Over HTTP the body is the raw report (gzip
+	// by Content-Encoding), and the fields of UploadReportTarget are query parameters. Uploading the same report again
+	// changes nothing, except that it confirms held closes.
 	UploadReport(grpc.ClientStreamingServer[UploadReportRequest, UploadReportResponse]) error
 	mustEmbedUnimplementedReportUploadsServiceServer()
 }

@@ -42,6 +42,18 @@ func (x *UploadReportTarget) AppendJSON(b []byte) []byte {
 	b = jsonappend.String(b, x.Product)
 	b = append(b, `,"contentEncoding":`...)
 	b = jsonappend.String(b, x.ContentEncoding)
+	b = append(b, `,"checkoutRoot":`...)
+	b = jsonappend.String(b, x.CheckoutRoot)
+	b = append(b, `,"pathPrefix":`...)
+	b = jsonappend.String(b, x.PathPrefix)
+	b = append(b, `,"repoUrl":`...)
+	b = jsonappend.String(b, x.RepoUrl)
+	b = append(b, `,"format":`...)
+	b = jsonappend.String(b, x.Format)
+	if x.CommitTime != nil {
+		b = append(b, `,"commitTime":`...)
+		b = jsonappend.Timestamp(b, x.CommitTime)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -77,6 +89,38 @@ func (x *UploadReportResponse) AppendJSON(b []byte) []byte {
 	b = jsonappend.List(b, x.SkippedResults, func(b []byte, v *SkippedResult) []byte { return v.AppendJSON(b) })
 	b = append(b, `,"skipped_results_omitted":`...)
 	b = jsonappend.Int32(b, x.SkippedResultsOmitted)
+	b = append(b, `,"held_closes":`...)
+	b = jsonappend.Int32(b, x.HeldCloses)
+	b = append(b, `,"format":`...)
+	b = jsonappend.String(b, x.Format)
+	if x.Dependencies != 0 {
+		b = append(b, `,"dependencies":`...)
+		b = jsonappend.Int32(b, x.Dependencies)
+	}
+	if x.Decisions != 0 {
+		b = append(b, `,"decisions":`...)
+		b = jsonappend.Int32(b, x.Decisions)
+	}
+	if x.DecisionsKept != 0 {
+		b = append(b, `,"decisions_kept":`...)
+		b = jsonappend.Int32(b, x.DecisionsKept)
+	}
+	if x.DecisionsUnmatched != 0 {
+		b = append(b, `,"decisions_unmatched":`...)
+		b = jsonappend.Int32(b, x.DecisionsUnmatched)
+	}
+	if x.Url != "" {
+		b = append(b, `,"url":`...)
+		b = jsonappend.String(b, x.Url)
+	}
+	if x.Blocked {
+		b = append(b, `,"blocked":`...)
+		b = jsonappend.Bool(b, x.Blocked)
+	}
+	if x.BlockReason != "" {
+		b = append(b, `,"block_reason":`...)
+		b = jsonappend.String(b, x.BlockReason)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 

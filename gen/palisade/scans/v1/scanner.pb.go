@@ -12,6 +12,7 @@ import (
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	structpb "google.golang.org/protobuf/types/known/structpb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -265,7 +266,7 @@ func (x *CreateScanV2Response) GetInfo() *ScanInfo {
 // Metadata of the repository and the CI run. Unknown values are empty.
 type ScanProjectMetadata struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// CI system: github-actions, gitlab-ci, jenkins and so on.
+	// CI system: github-actions, gitlab-ci, jenkins and so on. No effect: ci_job_url says where a scan ran.
 	ScanEnvironment string `protobuf:"bytes,1,opt,name=scan_environment,proto3" json:"scan_environment,omitempty"`
 	// Name of the repository, for example acme/web. Empty: only the configuration is requested.
 	Repository string `protobuf:"bytes,2,opt,name=repository,proto3" json:"repository,omitempty"`
@@ -273,8 +274,8 @@ type ScanProjectMetadata struct {
 	RepoDisplayName string `protobuf:"bytes,3,opt,name=repo_display_name,proto3" json:"repo_display_name,omitempty"`
 	// Web URL of the repository.
 	RepoUrl string `protobuf:"bytes,4,opt,name=repo_url,proto3" json:"repo_url,omitempty"`
-	// Branch or full ref. Empty for a checkout of a commit. The ref of the pull request is used then, else
-	// refs/detached/HEAD, so that the scan does not close findings of a branch.
+	// Branch or full ref. Empty or HEAD for a checkout of a commit. The ref of the pull request is used then, else
+	// refs/detached/ with the commit, so that the scan does not close findings of a branch.
 	Branch string `protobuf:"bytes,5,opt,name=branch,proto3" json:"branch,omitempty"`
 	// Commit.
 	Commit string `protobuf:"bytes,6,opt,name=commit,proto3" json:"commit,omitempty"`
@@ -592,7 +593,7 @@ func (x *ScanMetadata) GetPartialScanRuleIds() []string {
 // Settings from the configuration file of the repository.
 type ScanProjectConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Version of the file's format.
+	// Version of the file's format. No effect: all versions have tags in the same form.
 	Version string `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
 	// Tags of the project. If a full scan names any, they replace the current tags.
 	Tags          []string `protobuf:"bytes,2,rep,name=tags,proto3" json:"tags,omitempty"`
@@ -790,8 +791,12 @@ type EngineParams struct {
 	DependencyQuery bool `protobuf:"varint,2,opt,name=dependency_query,proto3" json:"dependency_query,omitempty"`
 	// Scan of the history for secrets.
 	HistoricalConfig *HistoricalConfiguration `protobuf:"bytes,3,opt,name=historical_config,proto3" json:"historical_config,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// Paths that scans of the project leave out, as patterns of a .gitignore file.
+	IgnoredFiles []string `protobuf:"bytes,4,rep,name=ignored_files,proto3" json:"ignored_files,omitempty"`
+	// Paths that the scan of one product leaves out. Each item is a pair: the product, and a list of patterns.
+	ProductIgnoredFiles []*structpb.ListValue `protobuf:"bytes,5,rep,name=product_ignored_files,proto3" json:"product_ignored_files,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *EngineParams) Reset() {
@@ -845,12 +850,26 @@ func (x *EngineParams) GetHistoricalConfig() *HistoricalConfiguration {
 	return nil
 }
 
+func (x *EngineParams) GetIgnoredFiles() []string {
+	if x != nil {
+		return x.IgnoredFiles
+	}
+	return nil
+}
+
+func (x *EngineParams) GetProductIgnoredFiles() []*structpb.ListValue {
+	if x != nil {
+		return x.ProductIgnoredFiles
+	}
+	return nil
+}
+
 // Settings of the scan of the history for secrets.
 type HistoricalConfiguration struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// True scans the history.
 	Enabled bool `protobuf:"varint,1,opt,name=enabled,proto3" json:"enabled,omitempty"`
-	// Number of days to look back.
+	// Number of days to look back. Never set: scanners reject it.
 	LookbackDays  *int32 `protobuf:"varint,2,opt,name=lookback_days,proto3,oneof" json:"lookback_days,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1437,7 +1456,9 @@ type ReportScanErrorRequest struct {
 	// Id of the scan.
 	ScanId string `protobuf:"bytes,1,opt,name=scan_id,json=scanId,proto3" json:"scan_id,omitempty"`
 	// Exit code of the scanner.
-	ExitCode      int32 `protobuf:"varint,2,opt,name=exit_code,proto3" json:"exit_code,omitempty"`
+	ExitCode int32 `protobuf:"varint,2,opt,name=exit_code,proto3" json:"exit_code,omitempty"`
+	// What the scanner wrote about the error. Rules that it calls invalid are quarantined.
+	Stderr        string `protobuf:"bytes,3,opt,name=stderr,proto3" json:"stderr,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1484,6 +1505,13 @@ func (x *ReportScanErrorRequest) GetExitCode() int32 {
 		return x.ExitCode
 	}
 	return 0
+}
+
+func (x *ReportScanErrorRequest) GetStderr() string {
+	if x != nil {
+		return x.Stderr
+	}
+	return ""
 }
 
 // Response of ReportScanError.
@@ -1630,7 +1658,7 @@ type GetLegacyScanConfigResponse struct {
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,proto3" json:"deployment_id,omitempty"`
 	// Name of the deployment.
 	DeploymentName string `protobuf:"bytes,2,opt,name=deployment_name,proto3" json:"deployment_name,omitempty"`
-	// Policies of the rules.
+	// Policies of the rules. Never set: the rules have no policies of their own.
 	PolicyNames []string `protobuf:"bytes,3,rep,name=policy_names,proto3" json:"policy_names,omitempty"`
 	// The rules: a JSON object as text, with "rules" as its first key.
 	RuleConfig string `protobuf:"bytes,4,opt,name=rule_config,proto3" json:"rule_config,omitempty"`
@@ -1640,7 +1668,7 @@ type GetLegacyScanConfigResponse struct {
 	TriageIgnoredSyntacticIds []string `protobuf:"bytes,6,rep,name=triage_ignored_syntactic_ids,proto3" json:"triage_ignored_syntactic_ids,omitempty"`
 	// Match-based ids of ignored findings.
 	TriageIgnoredMatchBasedIds []string `protobuf:"bytes,7,rep,name=triage_ignored_match_based_ids,proto3" json:"triage_ignored_match_based_ids,omitempty"`
-	// Patterns of files to ignore.
+	// Paths that scans of the project leave out, as patterns of a .gitignore file.
 	IgnoredFiles []string `protobuf:"bytes,8,rep,name=ignored_files,proto3" json:"ignored_files,omitempty"`
 	// Products of the rules.
 	EnabledProducts []string `protobuf:"bytes,9,rep,name=enabled_products,proto3" json:"enabled_products,omitempty"`
@@ -1745,7 +1773,7 @@ var File_palisade_scans_v1_scanner_proto protoreflect.FileDescriptor
 
 const file_palisade_scans_v1_scanner_proto_rawDesc = "" +
 	"\n" +
-	"\x1fpalisade/scans/v1/scanner.proto\x12\x11palisade.scans.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a!palisade/options/v1/options.proto\"\xfc\x01\n" +
+	"\x1fpalisade/scans/v1/scanner.proto\x12\x11palisade.scans.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a!palisade/options/v1/options.proto\"\xfc\x01\n" +
 	"\x11CreateScanRequest\x12R\n" +
 	"\x10project_metadata\x18\x01 \x01(\v2&.palisade.scans.v1.ScanProjectMetadataR\x10project_metadata\x12E\n" +
 	"\rscan_metadata\x18\x02 \x01(\v2\x1f.palisade.scans.v1.ScanMetadataR\rscan_metadata\x12L\n" +
@@ -1811,11 +1839,13 @@ const file_palisade_scans_v1_scanner_proto_rawDesc = "" +
 	"\x11ScanConfiguration\x12\x1c\n" +
 	"\x05rules\x18\x01 \x01(\fB\x06\x92\xb5\x18\x02 \x01R\x05rules\x12B\n" +
 	"\x1ctriage_ignored_syntactic_ids\x18\x02 \x03(\tR\x1ctriage_ignored_syntactic_ids\x12F\n" +
-	"\x1etriage_ignored_match_based_ids\x18\x03 \x03(\tR\x1etriage_ignored_match_based_ids\"\xae\x01\n" +
+	"\x1etriage_ignored_match_based_ids\x18\x03 \x03(\tR\x1etriage_ignored_match_based_ids\"\xb6\x02\n" +
 	"\fEngineParams\x12\x18\n" +
 	"\aautofix\x18\x01 \x01(\bR\aautofix\x12*\n" +
 	"\x10dependency_query\x18\x02 \x01(\bR\x10dependency_query\x12X\n" +
-	"\x11historical_config\x18\x03 \x01(\v2*.palisade.scans.v1.HistoricalConfigurationR\x11historical_config\"p\n" +
+	"\x11historical_config\x18\x03 \x01(\v2*.palisade.scans.v1.HistoricalConfigurationR\x11historical_config\x12,\n" +
+	"\rignored_files\x18\x04 \x03(\tB\x06\x92\xb5\x18\x02\x10\x01R\rignored_files\x12X\n" +
+	"\x15product_ignored_files\x18\x05 \x03(\v2\x1a.google.protobuf.ListValueB\x06\x92\xb5\x18\x02\x10\x01R\x15product_ignored_files\"p\n" +
 	"\x17HistoricalConfiguration\x12\x18\n" +
 	"\aenabled\x18\x01 \x01(\bR\aenabled\x12)\n" +
 	"\rlookback_days\x18\x02 \x01(\x05H\x00R\rlookback_days\x88\x01\x01B\x10\n" +
@@ -1850,10 +1880,11 @@ const file_palisade_scans_v1_scanner_proto_rawDesc = "" +
 	"\x12app_block_override\x18\x02 \x01(\bR\x12app_block_override\x12*\n" +
 	"\x10app_block_reason\x18\x03 \x01(\tR\x10app_block_reason\x12B\n" +
 	"\x1capp_blocking_match_based_ids\x18\x04 \x03(\tR\x1capp_blocking_match_based_ids\x12\x18\n" +
-	"\atask_id\x18\x05 \x01(\tR\atask_id\"O\n" +
+	"\atask_id\x18\x05 \x01(\tR\atask_id\"m\n" +
 	"\x16ReportScanErrorRequest\x12\x17\n" +
 	"\ascan_id\x18\x01 \x01(\tR\x06scanId\x12\x1c\n" +
-	"\texit_code\x18\x02 \x01(\x05R\texit_code\"\x19\n" +
+	"\texit_code\x18\x02 \x01(\x05R\texit_code\x12\x1c\n" +
+	"\x06stderr\x18\x03 \x01(\tB\x04\x98\xb5\x18\x01R\x06stderr\"\x19\n" +
 	"\x17ReportScanErrorResponse\"\x8f\x02\n" +
 	"\x1aGetLegacyScanConfigRequest\x12&\n" +
 	"\trepo_name\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\trepo_name\x12\x10\n" +
@@ -1922,6 +1953,7 @@ var file_palisade_scans_v1_scanner_proto_goTypes = []any{
 	(*ReportScanErrorResponse)(nil),     // 21: palisade.scans.v1.ReportScanErrorResponse
 	(*GetLegacyScanConfigRequest)(nil),  // 22: palisade.scans.v1.GetLegacyScanConfigRequest
 	(*GetLegacyScanConfigResponse)(nil), // 23: palisade.scans.v1.GetLegacyScanConfigResponse
+	(*structpb.ListValue)(nil),          // 24: google.protobuf.ListValue
 }
 var file_palisade_scans_v1_scanner_proto_depIdxs = []int32{
 	4,  // 0: palisade.scans.v1.CreateScanRequest.project_metadata:type_name -> palisade.scans.v1.ScanProjectMetadata
@@ -1935,31 +1967,32 @@ var file_palisade_scans_v1_scanner_proto_depIdxs = []int32{
 	6,  // 8: palisade.scans.v1.CreateScanV2Request.project_config:type_name -> palisade.scans.v1.ScanProjectConfig
 	7,  // 9: palisade.scans.v1.CreateScanV2Response.info:type_name -> palisade.scans.v1.ScanInfo
 	10, // 10: palisade.scans.v1.EngineParams.historical_config:type_name -> palisade.scans.v1.HistoricalConfiguration
-	13, // 11: palisade.scans.v1.GetScanConfigResponse.polling:type_name -> palisade.scans.v1.ScanConfigPolling
-	8,  // 12: palisade.scans.v1.GetScanConfigResponse.config:type_name -> palisade.scans.v1.ScanConfiguration
-	9,  // 13: palisade.scans.v1.GetScanConfigResponse.engine_params:type_name -> palisade.scans.v1.EngineParams
-	15, // 14: palisade.scans.v1.UploadScanResultsRequest.target:type_name -> palisade.scans.v1.ScannerBody
-	17, // 15: palisade.scans.v1.UploadScanResultsResponse.errors:type_name -> palisade.scans.v1.ScanResultError
-	15, // 16: palisade.scans.v1.CompleteScanRequest.target:type_name -> palisade.scans.v1.ScannerBody
-	0,  // 17: palisade.scans.v1.ScannerProtocolService.CreateScan:input_type -> palisade.scans.v1.CreateScanRequest
-	2,  // 18: palisade.scans.v1.ScannerProtocolService.CreateScanV2:input_type -> palisade.scans.v1.CreateScanV2Request
-	11, // 19: palisade.scans.v1.ScannerProtocolService.GetScanConfig:input_type -> palisade.scans.v1.GetScanConfigRequest
-	14, // 20: palisade.scans.v1.ScannerProtocolService.UploadScanResults:input_type -> palisade.scans.v1.UploadScanResultsRequest
-	18, // 21: palisade.scans.v1.ScannerProtocolService.CompleteScan:input_type -> palisade.scans.v1.CompleteScanRequest
-	20, // 22: palisade.scans.v1.ScannerProtocolService.ReportScanError:input_type -> palisade.scans.v1.ReportScanErrorRequest
-	22, // 23: palisade.scans.v1.ScannerProtocolService.GetLegacyScanConfig:input_type -> palisade.scans.v1.GetLegacyScanConfigRequest
-	1,  // 24: palisade.scans.v1.ScannerProtocolService.CreateScan:output_type -> palisade.scans.v1.CreateScanResponse
-	3,  // 25: palisade.scans.v1.ScannerProtocolService.CreateScanV2:output_type -> palisade.scans.v1.CreateScanV2Response
-	12, // 26: palisade.scans.v1.ScannerProtocolService.GetScanConfig:output_type -> palisade.scans.v1.GetScanConfigResponse
-	16, // 27: palisade.scans.v1.ScannerProtocolService.UploadScanResults:output_type -> palisade.scans.v1.UploadScanResultsResponse
-	19, // 28: palisade.scans.v1.ScannerProtocolService.CompleteScan:output_type -> palisade.scans.v1.CompleteScanResponse
-	21, // 29: palisade.scans.v1.ScannerProtocolService.ReportScanError:output_type -> palisade.scans.v1.ReportScanErrorResponse
-	23, // 30: palisade.scans.v1.ScannerProtocolService.GetLegacyScanConfig:output_type -> palisade.scans.v1.GetLegacyScanConfigResponse
-	24, // [24:31] is the sub-list for method output_type
-	17, // [17:24] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	24, // 11: palisade.scans.v1.EngineParams.product_ignored_files:type_name -> google.protobuf.ListValue
+	13, // 12: palisade.scans.v1.GetScanConfigResponse.polling:type_name -> palisade.scans.v1.ScanConfigPolling
+	8,  // 13: palisade.scans.v1.GetScanConfigResponse.config:type_name -> palisade.scans.v1.ScanConfiguration
+	9,  // 14: palisade.scans.v1.GetScanConfigResponse.engine_params:type_name -> palisade.scans.v1.EngineParams
+	15, // 15: palisade.scans.v1.UploadScanResultsRequest.target:type_name -> palisade.scans.v1.ScannerBody
+	17, // 16: palisade.scans.v1.UploadScanResultsResponse.errors:type_name -> palisade.scans.v1.ScanResultError
+	15, // 17: palisade.scans.v1.CompleteScanRequest.target:type_name -> palisade.scans.v1.ScannerBody
+	0,  // 18: palisade.scans.v1.ScannerProtocolService.CreateScan:input_type -> palisade.scans.v1.CreateScanRequest
+	2,  // 19: palisade.scans.v1.ScannerProtocolService.CreateScanV2:input_type -> palisade.scans.v1.CreateScanV2Request
+	11, // 20: palisade.scans.v1.ScannerProtocolService.GetScanConfig:input_type -> palisade.scans.v1.GetScanConfigRequest
+	14, // 21: palisade.scans.v1.ScannerProtocolService.UploadScanResults:input_type -> palisade.scans.v1.UploadScanResultsRequest
+	18, // 22: palisade.scans.v1.ScannerProtocolService.CompleteScan:input_type -> palisade.scans.v1.CompleteScanRequest
+	20, // 23: palisade.scans.v1.ScannerProtocolService.ReportScanError:input_type -> palisade.scans.v1.ReportScanErrorRequest
+	22, // 24: palisade.scans.v1.ScannerProtocolService.GetLegacyScanConfig:input_type -> palisade.scans.v1.GetLegacyScanConfigRequest
+	1,  // 25: palisade.scans.v1.ScannerProtocolService.CreateScan:output_type -> palisade.scans.v1.CreateScanResponse
+	3,  // 26: palisade.scans.v1.ScannerProtocolService.CreateScanV2:output_type -> palisade.scans.v1.CreateScanV2Response
+	12, // 27: palisade.scans.v1.ScannerProtocolService.GetScanConfig:output_type -> palisade.scans.v1.GetScanConfigResponse
+	16, // 28: palisade.scans.v1.ScannerProtocolService.UploadScanResults:output_type -> palisade.scans.v1.UploadScanResultsResponse
+	19, // 29: palisade.scans.v1.ScannerProtocolService.CompleteScan:output_type -> palisade.scans.v1.CompleteScanResponse
+	21, // 30: palisade.scans.v1.ScannerProtocolService.ReportScanError:output_type -> palisade.scans.v1.ReportScanErrorResponse
+	23, // 31: palisade.scans.v1.ScannerProtocolService.GetLegacyScanConfig:output_type -> palisade.scans.v1.GetLegacyScanConfigResponse
+	25, // [25:32] is the sub-list for method output_type
+	18, // [18:25] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_palisade_scans_v1_scanner_proto_init() }

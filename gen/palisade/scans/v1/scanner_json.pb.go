@@ -230,6 +230,14 @@ func (x *EngineParams) AppendJSON(b []byte) []byte {
 		b = append(b, `,"historical_config":`...)
 		b = x.HistoricalConfig.AppendJSON(b)
 	}
+	if len(x.IgnoredFiles) > 0 {
+		b = append(b, `,"ignored_files":`...)
+		b = jsonappend.List(b, x.IgnoredFiles, jsonappend.String)
+	}
+	if len(x.ProductIgnoredFiles) > 0 {
+		b = append(b, `,"product_ignored_files":`...)
+		b = jsonappend.List(b, x.ProductIgnoredFiles, jsonappend.ListValue)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -393,6 +401,8 @@ func (x *ReportScanErrorRequest) AppendJSON(b []byte) []byte {
 	b = jsonappend.String(b, x.ScanId)
 	b = append(b, `,"exit_code":`...)
 	b = jsonappend.Int32(b, x.ExitCode)
+	b = append(b, `,"stderr":`...)
+	b = jsonappend.String(b, x.Stderr)
 	return jsonappend.CloseObject(b, start)
 }
 

@@ -10,6 +10,7 @@ package scansv1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	v1 "github.com/palisade/palisade/gen/palisade/deployments/v1"
 	_ "github.com/palisade/palisade/gen/palisade/options/v1"
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
@@ -230,11 +231,12 @@ type GetScanResponse struct {
 	EnabledProducts []string `protobuf:"bytes,6,rep,name=enabled_products,proto3" json:"enabled_products,omitempty"`
 	// Exit code that the scanner suggested.
 	ExitCode int32 `protobuf:"varint,7,opt,name=exit_code,proto3" json:"exit_code,omitempty"`
-	// True if logs of the scan are kept.
+	// True if logs of the scan are kept. Never set: logs of scans are not kept.
 	HasLogs bool `protobuf:"varint,8,opt,name=has_logs,proto3" json:"has_logs,omitempty"`
 	// Metadata of the CI run.
 	Meta *ScanMeta `protobuf:"bytes,9,opt,name=meta,proto3" json:"meta,omitempty"`
-	// Counts: findings created, updated, unchanged, reopened, fixed and skipped, and what the scanner reported.
+	// Counts: findings created, updated, unchanged, reopened, fixed and skipped. What the scanner reported is under
+	// "scanner"; its "findings" and "total_time" are also here.
 	Stats         *structpb.Struct `protobuf:"bytes,10,opt,name=stats,proto3" json:"stats,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -349,7 +351,7 @@ type ScanMeta struct {
 	Branch string `protobuf:"bytes,2,opt,name=branch,proto3" json:"branch,omitempty"`
 	// Commit.
 	Commit string `protobuf:"bytes,3,opt,name=commit,proto3" json:"commit,omitempty"`
-	// Name of the configuration.
+	// Name of the configuration. Never set: scanners do not send it.
 	Config string `protobuf:"bytes,4,opt,name=config,proto3" json:"config,omitempty"`
 	// Web URL of the repository.
 	RepoUrl string `protobuf:"bytes,5,opt,name=repo_url,proto3" json:"repo_url,omitempty"`
@@ -521,6 +523,417 @@ func (x *ScanMeta) GetPullRequestAuthorImageUrl() string {
 	return ""
 }
 
+// Request of GetScanOverview.
+type GetScanOverviewRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the scan.
+	ScanId        int64 `protobuf:"varint,1,opt,name=scan_id,json=scanId,proto3" json:"scan_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetScanOverviewRequest) Reset() {
+	*x = GetScanOverviewRequest{}
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetScanOverviewRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetScanOverviewRequest) ProtoMessage() {}
+
+func (x *GetScanOverviewRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetScanOverviewRequest.ProtoReflect.Descriptor instead.
+func (*GetScanOverviewRequest) Descriptor() ([]byte, []int) {
+	return file_palisade_scans_v1_scans_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *GetScanOverviewRequest) GetScanId() int64 {
+	if x != nil {
+		return x.ScanId
+	}
+	return 0
+}
+
+// Response of GetScanOverview.
+type GetScanOverviewResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The scan.
+	Scan          *ScanOverview `protobuf:"bytes,1,opt,name=scan,proto3" json:"scan,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetScanOverviewResponse) Reset() {
+	*x = GetScanOverviewResponse{}
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetScanOverviewResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetScanOverviewResponse) ProtoMessage() {}
+
+func (x *GetScanOverviewResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetScanOverviewResponse.ProtoReflect.Descriptor instead.
+func (*GetScanOverviewResponse) Descriptor() ([]byte, []int) {
+	return file_palisade_scans_v1_scans_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *GetScanOverviewResponse) GetScan() *ScanOverview {
+	if x != nil {
+		return x.Scan
+	}
+	return nil
+}
+
+// A scan with its place and time.
+type ScanOverview struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the scan.
+	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Id of the deployment.
+	DeploymentId int64 `protobuf:"varint,2,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
+	// Id of the project.
+	RepositoryId int64 `protobuf:"varint,3,opt,name=repository_id,json=repositoryId,proto3" json:"repository_id,omitempty"`
+	// Where the scanner ran.
+	Environment v1.ScanEnvironment `protobuf:"varint,4,opt,name=environment,proto3,enum=palisade.deployments.v1.ScanEnvironment" json:"environment,omitempty"`
+	// True for a full scan, false for a diff scan.
+	IsFullScan bool `protobuf:"varint,5,opt,name=is_full_scan,json=isFullScan,proto3" json:"is_full_scan,omitempty"`
+	// Full ref.
+	Branch string `protobuf:"bytes,6,opt,name=branch,proto3" json:"branch,omitempty"`
+	// Commit.
+	Commit string `protobuf:"bytes,7,opt,name=commit,proto3" json:"commit,omitempty"`
+	// State of the scan.
+	Status ScanStatus `protobuf:"varint,8,opt,name=status,proto3,enum=palisade.scans.v1.ScanStatus" json:"status,omitempty"`
+	// Exit code that the scanner suggested.
+	ExitCode int64 `protobuf:"varint,9,opt,name=exit_code,json=exitCode,proto3" json:"exit_code,omitempty"`
+	// Duration in seconds: the scanner's, if it reported one.
+	TotalTime float64 `protobuf:"fixed64,10,opt,name=total_time,json=totalTime,proto3" json:"total_time,omitempty"`
+	// Number of results.
+	FindingsCounts *ScanOverviewCounts `protobuf:"bytes,11,opt,name=findings_counts,json=findingsCounts,proto3" json:"findings_counts,omitempty"`
+	// Version of the scanner; absent when unknown.
+	CliVersion string `protobuf:"bytes,12,opt,name=cli_version,json=cliVersion,proto3" json:"cli_version,omitempty"`
+	// When the scan began.
+	StartedAt *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`
+	// When its results were stored; absent until then.
+	CompletedAt   *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=completed_at,json=completedAt,proto3" json:"completed_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScanOverview) Reset() {
+	*x = ScanOverview{}
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScanOverview) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScanOverview) ProtoMessage() {}
+
+func (x *ScanOverview) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScanOverview.ProtoReflect.Descriptor instead.
+func (*ScanOverview) Descriptor() ([]byte, []int) {
+	return file_palisade_scans_v1_scans_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ScanOverview) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *ScanOverview) GetDeploymentId() int64 {
+	if x != nil {
+		return x.DeploymentId
+	}
+	return 0
+}
+
+func (x *ScanOverview) GetRepositoryId() int64 {
+	if x != nil {
+		return x.RepositoryId
+	}
+	return 0
+}
+
+func (x *ScanOverview) GetEnvironment() v1.ScanEnvironment {
+	if x != nil {
+		return x.Environment
+	}
+	return v1.ScanEnvironment(0)
+}
+
+func (x *ScanOverview) GetIsFullScan() bool {
+	if x != nil {
+		return x.IsFullScan
+	}
+	return false
+}
+
+func (x *ScanOverview) GetBranch() string {
+	if x != nil {
+		return x.Branch
+	}
+	return ""
+}
+
+func (x *ScanOverview) GetCommit() string {
+	if x != nil {
+		return x.Commit
+	}
+	return ""
+}
+
+func (x *ScanOverview) GetStatus() ScanStatus {
+	if x != nil {
+		return x.Status
+	}
+	return ScanStatus_SCAN_STATUS_UNSPECIFIED
+}
+
+func (x *ScanOverview) GetExitCode() int64 {
+	if x != nil {
+		return x.ExitCode
+	}
+	return 0
+}
+
+func (x *ScanOverview) GetTotalTime() float64 {
+	if x != nil {
+		return x.TotalTime
+	}
+	return 0
+}
+
+func (x *ScanOverview) GetFindingsCounts() *ScanOverviewCounts {
+	if x != nil {
+		return x.FindingsCounts
+	}
+	return nil
+}
+
+func (x *ScanOverview) GetCliVersion() string {
+	if x != nil {
+		return x.CliVersion
+	}
+	return ""
+}
+
+func (x *ScanOverview) GetStartedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartedAt
+	}
+	return nil
+}
+
+func (x *ScanOverview) GetCompletedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CompletedAt
+	}
+	return nil
+}
+
+// Number of results of a scan, by product.
+type ScanOverviewCounts struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// All.
+	Total int32 `protobuf:"varint,1,opt,name=total,proto3" json:"total,omitempty"`
+	// Code: static analysis and AI detection.
+	Code int32 `protobuf:"varint,2,opt,name=code,proto3" json:"code,omitempty"`
+	// Supply chain.
+	SupplyChain int32 `protobuf:"varint,3,opt,name=supply_chain,json=supplyChain,proto3" json:"supply_chain,omitempty"`
+	// Secrets.
+	Secrets       int32 `protobuf:"varint,4,opt,name=secrets,proto3" json:"secrets,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScanOverviewCounts) Reset() {
+	*x = ScanOverviewCounts{}
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScanOverviewCounts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScanOverviewCounts) ProtoMessage() {}
+
+func (x *ScanOverviewCounts) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScanOverviewCounts.ProtoReflect.Descriptor instead.
+func (*ScanOverviewCounts) Descriptor() ([]byte, []int) {
+	return file_palisade_scans_v1_scans_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ScanOverviewCounts) GetTotal() int32 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *ScanOverviewCounts) GetCode() int32 {
+	if x != nil {
+		return x.Code
+	}
+	return 0
+}
+
+func (x *ScanOverviewCounts) GetSupplyChain() int32 {
+	if x != nil {
+		return x.SupplyChain
+	}
+	return 0
+}
+
+func (x *ScanOverviewCounts) GetSecrets() int32 {
+	if x != nil {
+		return x.Secrets
+	}
+	return 0
+}
+
+// Request of RunManagedScans.
+type RunManagedScansRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the deployment.
+	DeploymentId  int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunManagedScansRequest) Reset() {
+	*x = RunManagedScansRequest{}
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunManagedScansRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunManagedScansRequest) ProtoMessage() {}
+
+func (x *RunManagedScansRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunManagedScansRequest.ProtoReflect.Descriptor instead.
+func (*RunManagedScansRequest) Descriptor() ([]byte, []int) {
+	return file_palisade_scans_v1_scans_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *RunManagedScansRequest) GetDeploymentId() int64 {
+	if x != nil {
+		return x.DeploymentId
+	}
+	return 0
+}
+
+// Response of RunManagedScans.
+type RunManagedScansResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunManagedScansResponse) Reset() {
+	*x = RunManagedScansResponse{}
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunManagedScansResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunManagedScansResponse) ProtoMessage() {}
+
+func (x *RunManagedScansResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunManagedScansResponse.ProtoReflect.Descriptor instead.
+func (*RunManagedScansResponse) Descriptor() ([]byte, []int) {
+	return file_palisade_scans_v1_scans_proto_rawDescGZIP(), []int{8}
+}
+
 // Request of SearchScans. Zero values mean "not set", because clients send whole structs.
 type SearchScansRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -550,7 +963,7 @@ type SearchScansRequest struct {
 
 func (x *SearchScansRequest) Reset() {
 	*x = SearchScansRequest{}
-	mi := &file_palisade_scans_v1_scans_proto_msgTypes[3]
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -562,7 +975,7 @@ func (x *SearchScansRequest) String() string {
 func (*SearchScansRequest) ProtoMessage() {}
 
 func (x *SearchScansRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_scans_v1_scans_proto_msgTypes[3]
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -575,7 +988,7 @@ func (x *SearchScansRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchScansRequest.ProtoReflect.Descriptor instead.
 func (*SearchScansRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_scans_v1_scans_proto_rawDescGZIP(), []int{3}
+	return file_palisade_scans_v1_scans_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SearchScansRequest) GetDeploymentId() int64 {
@@ -661,7 +1074,7 @@ type FloatRange struct {
 
 func (x *FloatRange) Reset() {
 	*x = FloatRange{}
-	mi := &file_palisade_scans_v1_scans_proto_msgTypes[4]
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -673,7 +1086,7 @@ func (x *FloatRange) String() string {
 func (*FloatRange) ProtoMessage() {}
 
 func (x *FloatRange) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_scans_v1_scans_proto_msgTypes[4]
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -686,7 +1099,7 @@ func (x *FloatRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FloatRange.ProtoReflect.Descriptor instead.
 func (*FloatRange) Descriptor() ([]byte, []int) {
-	return file_palisade_scans_v1_scans_proto_rawDescGZIP(), []int{4}
+	return file_palisade_scans_v1_scans_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *FloatRange) GetMin() float64 {
@@ -716,7 +1129,7 @@ type SearchScansResponse struct {
 
 func (x *SearchScansResponse) Reset() {
 	*x = SearchScansResponse{}
-	mi := &file_palisade_scans_v1_scans_proto_msgTypes[5]
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -728,7 +1141,7 @@ func (x *SearchScansResponse) String() string {
 func (*SearchScansResponse) ProtoMessage() {}
 
 func (x *SearchScansResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_scans_v1_scans_proto_msgTypes[5]
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -741,7 +1154,7 @@ func (x *SearchScansResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchScansResponse.ProtoReflect.Descriptor instead.
 func (*SearchScansResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_scans_v1_scans_proto_rawDescGZIP(), []int{5}
+	return file_palisade_scans_v1_scans_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SearchScansResponse) GetScans() []*ScanPublic {
@@ -785,15 +1198,17 @@ type ScanPublic struct {
 	IsFullScan bool `protobuf:"varint,11,opt,name=is_full_scan,proto3" json:"is_full_scan,omitempty"`
 	// State of the scan.
 	Status ScanStatus `protobuf:"varint,12,opt,name=status,proto3,enum=palisade.scans.v1.ScanStatus" json:"status,omitempty"`
-	// Duration in seconds.
-	TotalTime     float64 `protobuf:"fixed64,13,opt,name=total_time,proto3" json:"total_time,omitempty"`
+	// Duration in seconds: the scanner's, if it reported one.
+	TotalTime float64 `protobuf:"fixed64,13,opt,name=total_time,proto3" json:"total_time,omitempty"`
+	// "numbers" if the caller prefers exit_code as a JSON number, else empty.
+	Integers      string `protobuf:"bytes,14,opt,name=integers,proto3" json:"integers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ScanPublic) Reset() {
 	*x = ScanPublic{}
-	mi := &file_palisade_scans_v1_scans_proto_msgTypes[6]
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -805,7 +1220,7 @@ func (x *ScanPublic) String() string {
 func (*ScanPublic) ProtoMessage() {}
 
 func (x *ScanPublic) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_scans_v1_scans_proto_msgTypes[6]
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -818,7 +1233,7 @@ func (x *ScanPublic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScanPublic.ProtoReflect.Descriptor instead.
 func (*ScanPublic) Descriptor() ([]byte, []int) {
-	return file_palisade_scans_v1_scans_proto_rawDescGZIP(), []int{6}
+	return file_palisade_scans_v1_scans_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ScanPublic) GetId() int64 {
@@ -912,6 +1327,13 @@ func (x *ScanPublic) GetTotalTime() float64 {
 	return 0
 }
 
+func (x *ScanPublic) GetIntegers() string {
+	if x != nil {
+		return x.Integers
+	}
+	return ""
+}
+
 // Number of results of a scan, by product.
 type ScanFindingsCounts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -922,14 +1344,16 @@ type ScanFindingsCounts struct {
 	// Supply chain.
 	SupplyChain int64 `protobuf:"varint,3,opt,name=supply_chain,proto3" json:"supply_chain,omitempty"`
 	// Secrets.
-	Secrets       int64 `protobuf:"varint,4,opt,name=secrets,proto3" json:"secrets,omitempty"`
+	Secrets int64 `protobuf:"varint,4,opt,name=secrets,proto3" json:"secrets,omitempty"`
+	// "numbers" if the caller prefers JSON numbers, else empty.
+	Integers      string `protobuf:"bytes,5,opt,name=integers,proto3" json:"integers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ScanFindingsCounts) Reset() {
 	*x = ScanFindingsCounts{}
-	mi := &file_palisade_scans_v1_scans_proto_msgTypes[7]
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -941,7 +1365,7 @@ func (x *ScanFindingsCounts) String() string {
 func (*ScanFindingsCounts) ProtoMessage() {}
 
 func (x *ScanFindingsCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_scans_v1_scans_proto_msgTypes[7]
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -954,7 +1378,7 @@ func (x *ScanFindingsCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScanFindingsCounts.ProtoReflect.Descriptor instead.
 func (*ScanFindingsCounts) Descriptor() ([]byte, []int) {
-	return file_palisade_scans_v1_scans_proto_rawDescGZIP(), []int{7}
+	return file_palisade_scans_v1_scans_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ScanFindingsCounts) GetTotal() int64 {
@@ -985,11 +1409,18 @@ func (x *ScanFindingsCounts) GetSecrets() int64 {
 	return 0
 }
 
+func (x *ScanFindingsCounts) GetIntegers() string {
+	if x != nil {
+		return x.Integers
+	}
+	return ""
+}
+
 var File_palisade_scans_v1_scans_proto protoreflect.FileDescriptor
 
 const file_palisade_scans_v1_scans_proto_rawDesc = "" +
 	"\n" +
-	"\x1dpalisade/scans/v1/scans.proto\x12\x11palisade.scans.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\"N\n" +
+	"\x1dpalisade/scans/v1/scans.proto\x12\x11palisade.scans.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a&palisade/deployments/v1/versions.proto\x1a!palisade/options/v1/options.proto\"N\n" +
 	"\x0eGetScanRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12\x17\n" +
 	"\ascan_id\x18\x02 \x01(\x03R\x06scanId\"\xdf\x03\n" +
@@ -1028,7 +1459,39 @@ const file_palisade_scans_v1_scans_proto_rawDesc = "" +
 	"\x13commit_author_email\x18\r \x01(\tR\x13commit_author_email\x126\n" +
 	"\x16commit_author_username\x18\x0e \x01(\tR\x16commit_author_username\x12B\n" +
 	"\x1cpull_request_author_username\x18\x0f \x01(\tR\x1cpull_request_author_username\x12D\n" +
-	"\x1dpull_request_author_image_url\x18\x10 \x01(\tR\x1dpull_request_author_image_url\"\xdb\x03\n" +
+	"\x1dpull_request_author_image_url\x18\x10 \x01(\tR\x1dpull_request_author_image_url\"1\n" +
+	"\x16GetScanOverviewRequest\x12\x17\n" +
+	"\ascan_id\x18\x01 \x01(\x03R\x06scanId\"N\n" +
+	"\x17GetScanOverviewResponse\x123\n" +
+	"\x04scan\x18\x01 \x01(\v2\x1f.palisade.scans.v1.ScanOverviewR\x04scan\"\xec\x04\n" +
+	"\fScanOverview\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\x12#\n" +
+	"\rdeployment_id\x18\x02 \x01(\x03R\fdeploymentId\x12#\n" +
+	"\rrepository_id\x18\x03 \x01(\x03R\frepositoryId\x12J\n" +
+	"\venvironment\x18\x04 \x01(\x0e2(.palisade.deployments.v1.ScanEnvironmentR\venvironment\x12 \n" +
+	"\fis_full_scan\x18\x05 \x01(\bR\n" +
+	"isFullScan\x12\x16\n" +
+	"\x06branch\x18\x06 \x01(\tR\x06branch\x12\x16\n" +
+	"\x06commit\x18\a \x01(\tR\x06commit\x125\n" +
+	"\x06status\x18\b \x01(\x0e2\x1d.palisade.scans.v1.ScanStatusR\x06status\x12\x1b\n" +
+	"\texit_code\x18\t \x01(\x03R\bexitCode\x12\x1d\n" +
+	"\n" +
+	"total_time\x18\n" +
+	" \x01(\x01R\ttotalTime\x12N\n" +
+	"\x0ffindings_counts\x18\v \x01(\v2%.palisade.scans.v1.ScanOverviewCountsR\x0efindingsCounts\x12'\n" +
+	"\vcli_version\x18\f \x01(\tB\x06\x92\xb5\x18\x02\x10\x01R\n" +
+	"cliVersion\x129\n" +
+	"\n" +
+	"started_at\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x12=\n" +
+	"\fcompleted_at\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\vcompletedAt\"{\n" +
+	"\x12ScanOverviewCounts\x12\x14\n" +
+	"\x05total\x18\x01 \x01(\x05R\x05total\x12\x12\n" +
+	"\x04code\x18\x02 \x01(\x05R\x04code\x12!\n" +
+	"\fsupply_chain\x18\x03 \x01(\x05R\vsupplyChain\x12\x18\n" +
+	"\asecrets\x18\x04 \x01(\x05R\asecrets\"=\n" +
+	"\x16RunManagedScansRequest\x12#\n" +
+	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\"\x19\n" +
+	"\x17RunManagedScansResponse\"\xdb\x03\n" +
 	"\x12SearchScansRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12\x16\n" +
 	"\x06branch\x18\x02 \x01(\tR\x06branch\x12\x16\n" +
@@ -1050,7 +1513,7 @@ const file_palisade_scans_v1_scans_proto_rawDesc = "" +
 	"\x03max\x18\x02 \x01(\x01R\x03max\"b\n" +
 	"\x13SearchScansResponse\x123\n" +
 	"\x05scans\x18\x01 \x03(\v2\x1d.palisade.scans.v1.ScanPublicR\x05scans\x12\x16\n" +
-	"\x06cursor\x18\x02 \x01(\tR\x06cursor\"\xb2\x04\n" +
+	"\x06cursor\x18\x02 \x01(\tR\x06cursor\"\xeb\x04\n" +
 	"\n" +
 	"ScanPublic\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12$\n" +
@@ -1062,20 +1525,22 @@ const file_palisade_scans_v1_scans_proto_rawDesc = "" +
 	"started_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"started_at\x12>\n" +
 	"\fcompleted_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\fcompleted_at\x12*\n" +
-	"\x10enabled_products\x18\b \x03(\tR\x10enabled_products\x12\x1c\n" +
-	"\texit_code\x18\t \x01(\x03R\texit_code\x12W\n" +
+	"\x10enabled_products\x18\b \x03(\tR\x10enabled_products\x12+\n" +
+	"\texit_code\x18\t \x01(\x03B\r\x92\xb5\x18\t*\anumbersR\texit_code\x12W\n" +
 	"\x0ffindings_counts\x18\n" +
 	" \x01(\v2%.palisade.scans.v1.ScanFindingsCountsB\x06\x92\xb5\x18\x02\x10\x03R\x0ffindings_counts\x12\"\n" +
 	"\fis_full_scan\x18\v \x01(\bR\fis_full_scan\x125\n" +
 	"\x06status\x18\f \x01(\x0e2\x1d.palisade.scans.v1.ScanStatusR\x06status\x12\x1e\n" +
 	"\n" +
 	"total_time\x18\r \x01(\x01R\n" +
-	"total_time\"|\n" +
-	"\x12ScanFindingsCounts\x12\x14\n" +
-	"\x05total\x18\x01 \x01(\x03R\x05total\x12\x12\n" +
-	"\x04code\x18\x02 \x01(\x03R\x04code\x12\"\n" +
-	"\fsupply_chain\x18\x03 \x01(\x03R\fsupply_chain\x12\x18\n" +
-	"\asecrets\x18\x04 \x01(\x03R\asecrets*\xc8\x01\n" +
+	"total_time\x12\x1a\n" +
+	"\bintegers\x18\x0e \x01(\tR\bintegers:\f\xa2\xb5\x18\bintegers\"\xe2\x01\n" +
+	"\x12ScanFindingsCounts\x12#\n" +
+	"\x05total\x18\x01 \x01(\x03B\r\x92\xb5\x18\t*\anumbersR\x05total\x12!\n" +
+	"\x04code\x18\x02 \x01(\x03B\r\x92\xb5\x18\t*\anumbersR\x04code\x121\n" +
+	"\fsupply_chain\x18\x03 \x01(\x03B\r\x92\xb5\x18\t*\anumbersR\fsupply_chain\x12'\n" +
+	"\asecrets\x18\x04 \x01(\x03B\r\x92\xb5\x18\t*\anumbersR\asecrets\x12\x1a\n" +
+	"\bintegers\x18\x05 \x01(\tR\bintegers:\f\xa2\xb5\x18\bintegers*\xc8\x01\n" +
 	"\n" +
 	"ScanStatus\x12\x1b\n" +
 	"\x17SCAN_STATUS_UNSPECIFIED\x10\x00\x12\x17\n" +
@@ -1090,9 +1555,12 @@ const file_palisade_scans_v1_scans_proto_rawDesc = "" +
 	"\fPRODUCT_SAST\x10\x01\x12\x0f\n" +
 	"\vPRODUCT_SCA\x10\x02\x12\x13\n" +
 	"\x0fPRODUCT_SECRETS\x10\x03\x12\x13\n" +
-	"\x0fPRODUCT_AI_SAST\x10\x042\xd1\x02\n" +
+	"\x0fPRODUCT_AI_SAST\x10\x042\xa2\x05\n" +
 	"\fScansService\x12\x98\x01\n" +
-	"\aGetScan\x12!.palisade.scans.v1.GetScanRequest\x1a\".palisade.scans.v1.GetScanResponse\"F\x8a\xb5\x18\b\b\x03\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x024\x122/api/v1/deployments/{deployment_id}/scan/{scan_id}\x12\xa5\x01\n" +
+	"\aGetScan\x12!.palisade.scans.v1.GetScanRequest\x1a\".palisade.scans.v1.GetScanResponse\"F\x8a\xb5\x18\b\b\x03\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x024\x122/api/v1/deployments/{deployment_id}/scan/{scan_id}\x12\x9a\x01\n" +
+	"\x0fGetScanOverview\x12).palisade.scans.v1.GetScanOverviewRequest\x1a*.palisade.scans.v1.GetScanOverviewResponse\"0\x8a\xb5\x18\n" +
+	"\b\x03\x12\x02\x01\x02\x18\x01@\x01\x82\xd3\xe4\x93\x02\x1c\x12\x1a/api/agent/scans/{scan_id}\x12\xb1\x01\n" +
+	"\x0fRunManagedScans\x12).palisade.scans.v1.RunManagedScansRequest\x1a*.palisade.scans.v1.RunManagedScansResponse\"G\x8a\xb5\x18\b\b\x06\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x025:\x01*\"0/api/agent/deployments/{deployment_id}/scans/run\x12\xa5\x01\n" +
 	"\vSearchScans\x12%.palisade.scans.v1.SearchScansRequest\x1a&.palisade.scans.v1.SearchScansResponse\"G\x8a\xb5\x18\b\b\x03\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x025:\x01*\"0/api/v1/deployments/{deployment_id}/scans/searchB\xc5\x01\n" +
 	"\x15com.palisade.scans.v1B\n" +
 	"ScansProtoP\x01Z:github.com/palisade/palisade/gen/palisade/scans/v1;scansv1\xa2\x02\x03PSX\xaa\x02\x11Palisade.Scans.V1\xca\x02\x11Palisade\\Scans\\V1\xe2\x02\x1dPalisade\\Scans\\V1\\GPBMetadata\xea\x02\x13Palisade::Scans::V1b\x06proto3"
@@ -1110,44 +1578,61 @@ func file_palisade_scans_v1_scans_proto_rawDescGZIP() []byte {
 }
 
 var file_palisade_scans_v1_scans_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_palisade_scans_v1_scans_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_palisade_scans_v1_scans_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_palisade_scans_v1_scans_proto_goTypes = []any{
-	(ScanStatus)(0),               // 0: palisade.scans.v1.ScanStatus
-	(Product)(0),                  // 1: palisade.scans.v1.Product
-	(*GetScanRequest)(nil),        // 2: palisade.scans.v1.GetScanRequest
-	(*GetScanResponse)(nil),       // 3: palisade.scans.v1.GetScanResponse
-	(*ScanMeta)(nil),              // 4: palisade.scans.v1.ScanMeta
-	(*SearchScansRequest)(nil),    // 5: palisade.scans.v1.SearchScansRequest
-	(*FloatRange)(nil),            // 6: palisade.scans.v1.FloatRange
-	(*SearchScansResponse)(nil),   // 7: palisade.scans.v1.SearchScansResponse
-	(*ScanPublic)(nil),            // 8: palisade.scans.v1.ScanPublic
-	(*ScanFindingsCounts)(nil),    // 9: palisade.scans.v1.ScanFindingsCounts
-	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
-	(*structpb.Struct)(nil),       // 11: google.protobuf.Struct
+	(ScanStatus)(0),                 // 0: palisade.scans.v1.ScanStatus
+	(Product)(0),                    // 1: palisade.scans.v1.Product
+	(*GetScanRequest)(nil),          // 2: palisade.scans.v1.GetScanRequest
+	(*GetScanResponse)(nil),         // 3: palisade.scans.v1.GetScanResponse
+	(*ScanMeta)(nil),                // 4: palisade.scans.v1.ScanMeta
+	(*GetScanOverviewRequest)(nil),  // 5: palisade.scans.v1.GetScanOverviewRequest
+	(*GetScanOverviewResponse)(nil), // 6: palisade.scans.v1.GetScanOverviewResponse
+	(*ScanOverview)(nil),            // 7: palisade.scans.v1.ScanOverview
+	(*ScanOverviewCounts)(nil),      // 8: palisade.scans.v1.ScanOverviewCounts
+	(*RunManagedScansRequest)(nil),  // 9: palisade.scans.v1.RunManagedScansRequest
+	(*RunManagedScansResponse)(nil), // 10: palisade.scans.v1.RunManagedScansResponse
+	(*SearchScansRequest)(nil),      // 11: palisade.scans.v1.SearchScansRequest
+	(*FloatRange)(nil),              // 12: palisade.scans.v1.FloatRange
+	(*SearchScansResponse)(nil),     // 13: palisade.scans.v1.SearchScansResponse
+	(*ScanPublic)(nil),              // 14: palisade.scans.v1.ScanPublic
+	(*ScanFindingsCounts)(nil),      // 15: palisade.scans.v1.ScanFindingsCounts
+	(*timestamppb.Timestamp)(nil),   // 16: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),         // 17: google.protobuf.Struct
+	(v1.ScanEnvironment)(0),         // 18: palisade.deployments.v1.ScanEnvironment
 }
 var file_palisade_scans_v1_scans_proto_depIdxs = []int32{
-	10, // 0: palisade.scans.v1.GetScanResponse.started_at:type_name -> google.protobuf.Timestamp
-	10, // 1: palisade.scans.v1.GetScanResponse.completed_at:type_name -> google.protobuf.Timestamp
+	16, // 0: palisade.scans.v1.GetScanResponse.started_at:type_name -> google.protobuf.Timestamp
+	16, // 1: palisade.scans.v1.GetScanResponse.completed_at:type_name -> google.protobuf.Timestamp
 	4,  // 2: palisade.scans.v1.GetScanResponse.meta:type_name -> palisade.scans.v1.ScanMeta
-	11, // 3: palisade.scans.v1.GetScanResponse.stats:type_name -> google.protobuf.Struct
-	1,  // 4: palisade.scans.v1.SearchScansRequest.products:type_name -> palisade.scans.v1.Product
-	10, // 5: palisade.scans.v1.SearchScansRequest.since:type_name -> google.protobuf.Timestamp
-	0,  // 6: palisade.scans.v1.SearchScansRequest.statuses:type_name -> palisade.scans.v1.ScanStatus
-	6,  // 7: palisade.scans.v1.SearchScansRequest.total_time:type_name -> palisade.scans.v1.FloatRange
-	8,  // 8: palisade.scans.v1.SearchScansResponse.scans:type_name -> palisade.scans.v1.ScanPublic
-	10, // 9: palisade.scans.v1.ScanPublic.started_at:type_name -> google.protobuf.Timestamp
-	10, // 10: palisade.scans.v1.ScanPublic.completed_at:type_name -> google.protobuf.Timestamp
-	9,  // 11: palisade.scans.v1.ScanPublic.findings_counts:type_name -> palisade.scans.v1.ScanFindingsCounts
-	0,  // 12: palisade.scans.v1.ScanPublic.status:type_name -> palisade.scans.v1.ScanStatus
-	2,  // 13: palisade.scans.v1.ScansService.GetScan:input_type -> palisade.scans.v1.GetScanRequest
-	5,  // 14: palisade.scans.v1.ScansService.SearchScans:input_type -> palisade.scans.v1.SearchScansRequest
-	3,  // 15: palisade.scans.v1.ScansService.GetScan:output_type -> palisade.scans.v1.GetScanResponse
-	7,  // 16: palisade.scans.v1.ScansService.SearchScans:output_type -> palisade.scans.v1.SearchScansResponse
-	15, // [15:17] is the sub-list for method output_type
-	13, // [13:15] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	17, // 3: palisade.scans.v1.GetScanResponse.stats:type_name -> google.protobuf.Struct
+	7,  // 4: palisade.scans.v1.GetScanOverviewResponse.scan:type_name -> palisade.scans.v1.ScanOverview
+	18, // 5: palisade.scans.v1.ScanOverview.environment:type_name -> palisade.deployments.v1.ScanEnvironment
+	0,  // 6: palisade.scans.v1.ScanOverview.status:type_name -> palisade.scans.v1.ScanStatus
+	8,  // 7: palisade.scans.v1.ScanOverview.findings_counts:type_name -> palisade.scans.v1.ScanOverviewCounts
+	16, // 8: palisade.scans.v1.ScanOverview.started_at:type_name -> google.protobuf.Timestamp
+	16, // 9: palisade.scans.v1.ScanOverview.completed_at:type_name -> google.protobuf.Timestamp
+	1,  // 10: palisade.scans.v1.SearchScansRequest.products:type_name -> palisade.scans.v1.Product
+	16, // 11: palisade.scans.v1.SearchScansRequest.since:type_name -> google.protobuf.Timestamp
+	0,  // 12: palisade.scans.v1.SearchScansRequest.statuses:type_name -> palisade.scans.v1.ScanStatus
+	12, // 13: palisade.scans.v1.SearchScansRequest.total_time:type_name -> palisade.scans.v1.FloatRange
+	14, // 14: palisade.scans.v1.SearchScansResponse.scans:type_name -> palisade.scans.v1.ScanPublic
+	16, // 15: palisade.scans.v1.ScanPublic.started_at:type_name -> google.protobuf.Timestamp
+	16, // 16: palisade.scans.v1.ScanPublic.completed_at:type_name -> google.protobuf.Timestamp
+	15, // 17: palisade.scans.v1.ScanPublic.findings_counts:type_name -> palisade.scans.v1.ScanFindingsCounts
+	0,  // 18: palisade.scans.v1.ScanPublic.status:type_name -> palisade.scans.v1.ScanStatus
+	2,  // 19: palisade.scans.v1.ScansService.GetScan:input_type -> palisade.scans.v1.GetScanRequest
+	5,  // 20: palisade.scans.v1.ScansService.GetScanOverview:input_type -> palisade.scans.v1.GetScanOverviewRequest
+	9,  // 21: palisade.scans.v1.ScansService.RunManagedScans:input_type -> palisade.scans.v1.RunManagedScansRequest
+	11, // 22: palisade.scans.v1.ScansService.SearchScans:input_type -> palisade.scans.v1.SearchScansRequest
+	3,  // 23: palisade.scans.v1.ScansService.GetScan:output_type -> palisade.scans.v1.GetScanResponse
+	6,  // 24: palisade.scans.v1.ScansService.GetScanOverview:output_type -> palisade.scans.v1.GetScanOverviewResponse
+	10, // 25: palisade.scans.v1.ScansService.RunManagedScans:output_type -> palisade.scans.v1.RunManagedScansResponse
+	13, // 26: palisade.scans.v1.ScansService.SearchScans:output_type -> palisade.scans.v1.SearchScansResponse
+	23, // [23:27] is the sub-list for method output_type
+	19, // [19:23] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_palisade_scans_v1_scans_proto_init() }
@@ -1161,7 +1646,7 @@ func file_palisade_scans_v1_scans_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_palisade_scans_v1_scans_proto_rawDesc), len(file_palisade_scans_v1_scans_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   8,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -21,8 +21,10 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	ScansService_GetScan_FullMethodName     = "/palisade.scans.v1.ScansService/GetScan"
-	ScansService_SearchScans_FullMethodName = "/palisade.scans.v1.ScansService/SearchScans"
+	ScansService_GetScan_FullMethodName         = "/palisade.scans.v1.ScansService/GetScan"
+	ScansService_GetScanOverview_FullMethodName = "/palisade.scans.v1.ScansService/GetScanOverview"
+	ScansService_RunManagedScans_FullMethodName = "/palisade.scans.v1.ScansService/RunManagedScans"
+	ScansService_SearchScans_FullMethodName     = "/palisade.scans.v1.ScansService/SearchScans"
 )
 
 // ScansServiceClient is the client API for ScansService service.
@@ -33,7 +35,12 @@ const (
 type ScansServiceClient interface {
 	// Returns one scan.
 	GetScan(ctx context.Context, in *GetScanRequest, opts ...grpc.CallOption) (*GetScanResponse, error)
-	// Lists the scans of the last 30 days, newest first.
+	// Returns one scan of the credential's deployment.
+	GetScanOverview(ctx context.Context, in *GetScanOverviewRequest, opts ...grpc.CallOption) (*GetScanOverviewResponse, error)
+	// Starts managed scans. This server has none yet: it answers NOT_IMPLEMENTED with the reason.
+	RunManagedScans(ctx context.Context, in *RunManagedScansRequest, opts ...grpc.CallOption) (*RunManagedScansResponse, error)
+	// Lists the scans of the last 30 days, newest first. exit_code and findings_counts are strings. With the header
+	// "Prefer: numbers" (metadata "prefer") they are JSON numbers, and the response has "Preference-Applied: numbers".
 	SearchScans(ctx context.Context, in *SearchScansRequest, opts ...grpc.CallOption) (*SearchScansResponse, error)
 }
 
@@ -49,6 +56,26 @@ func (c *scansServiceClient) GetScan(ctx context.Context, in *GetScanRequest, op
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetScanResponse)
 	err := c.cc.Invoke(ctx, ScansService_GetScan_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *scansServiceClient) GetScanOverview(ctx context.Context, in *GetScanOverviewRequest, opts ...grpc.CallOption) (*GetScanOverviewResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetScanOverviewResponse)
+	err := c.cc.Invoke(ctx, ScansService_GetScanOverview_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *scansServiceClient) RunManagedScans(ctx context.Context, in *RunManagedScansRequest, opts ...grpc.CallOption) (*RunManagedScansResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RunManagedScansResponse)
+	err := c.cc.Invoke(ctx, ScansService_RunManagedScans_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +100,12 @@ func (c *scansServiceClient) SearchScans(ctx context.Context, in *SearchScansReq
 type ScansServiceServer interface {
 	// Returns one scan.
 	GetScan(context.Context, *GetScanRequest) (*GetScanResponse, error)
-	// Lists the scans of the last 30 days, newest first.
+	// Returns one scan of the credential's deployment.
+	GetScanOverview(context.Context, *GetScanOverviewRequest) (*GetScanOverviewResponse, error)
+	// Starts managed scans. This server has none yet: it answers NOT_IMPLEMENTED with the reason.
+	RunManagedScans(context.Context, *RunManagedScansRequest) (*RunManagedScansResponse, error)
+	// Lists the scans of the last 30 days, newest first. exit_code and findings_counts are strings. With the header
+	// "Prefer: numbers" (metadata "prefer") they are JSON numbers, and the response has "Preference-Applied: numbers".
 	SearchScans(context.Context, *SearchScansRequest) (*SearchScansResponse, error)
 	mustEmbedUnimplementedScansServiceServer()
 }
@@ -87,6 +119,12 @@ type UnimplementedScansServiceServer struct{}
 
 func (UnimplementedScansServiceServer) GetScan(context.Context, *GetScanRequest) (*GetScanResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetScan not implemented")
+}
+func (UnimplementedScansServiceServer) GetScanOverview(context.Context, *GetScanOverviewRequest) (*GetScanOverviewResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetScanOverview not implemented")
+}
+func (UnimplementedScansServiceServer) RunManagedScans(context.Context, *RunManagedScansRequest) (*RunManagedScansResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RunManagedScans not implemented")
 }
 func (UnimplementedScansServiceServer) SearchScans(context.Context, *SearchScansRequest) (*SearchScansResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SearchScans not implemented")
@@ -130,6 +168,42 @@ func _ScansService_GetScan_Handler(srv interface{}, ctx context.Context, dec fun
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ScansService_GetScanOverview_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetScanOverviewRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ScansServiceServer).GetScanOverview(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ScansService_GetScanOverview_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ScansServiceServer).GetScanOverview(ctx, req.(*GetScanOverviewRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ScansService_RunManagedScans_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RunManagedScansRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ScansServiceServer).RunManagedScans(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ScansService_RunManagedScans_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ScansServiceServer).RunManagedScans(ctx, req.(*RunManagedScansRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _ScansService_SearchScans_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(SearchScansRequest)
 	if err := dec(in); err != nil {
@@ -158,6 +232,14 @@ var ScansService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetScan",
 			Handler:    _ScansService_GetScan_Handler,
+		},
+		{
+			MethodName: "GetScanOverview",
+			Handler:    _ScansService_GetScanOverview_Handler,
+		},
+		{
+			MethodName: "RunManagedScans",
+			Handler:    _ScansService_RunManagedScans_Handler,
 		},
 		{
 			MethodName: "SearchScans",

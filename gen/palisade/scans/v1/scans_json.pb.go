@@ -5,6 +5,7 @@ package scansv1
 
 import (
 	jsonappend "github.com/palisade/palisade/cmd/protoc-gen-go-json/jsonappend"
+	v1 "github.com/palisade/palisade/gen/palisade/deployments/v1"
 )
 
 // AppendJSON appends x to b as one JSON object; a nil x is {}.
@@ -105,6 +106,112 @@ func (x *ScanMeta) AppendJSON(b []byte) []byte {
 }
 
 // AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *GetScanOverviewRequest) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"scanId":`...)
+	b = jsonappend.QuotedInt64(b, x.ScanId)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *GetScanOverviewResponse) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	if x.Scan != nil {
+		b = append(b, `,"scan":`...)
+		b = x.Scan.AppendJSON(b)
+	}
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *ScanOverview) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"id":`...)
+	b = jsonappend.QuotedInt64(b, x.Id)
+	b = append(b, `,"deploymentId":`...)
+	b = jsonappend.QuotedInt64(b, x.DeploymentId)
+	b = append(b, `,"repositoryId":`...)
+	b = jsonappend.QuotedInt64(b, x.RepositoryId)
+	if x.Environment != 0 {
+		b = append(b, `,"environment":`...)
+		b = jsonappend.Enum(b, x.Environment, v1.ScanEnvironment_name)
+	}
+	b = append(b, `,"isFullScan":`...)
+	b = jsonappend.Bool(b, x.IsFullScan)
+	b = append(b, `,"branch":`...)
+	b = jsonappend.String(b, x.Branch)
+	b = append(b, `,"commit":`...)
+	b = jsonappend.String(b, x.Commit)
+	if x.Status != 0 {
+		b = append(b, `,"status":`...)
+		b = jsonappend.Enum(b, x.Status, ScanStatus_name)
+	}
+	b = append(b, `,"exitCode":`...)
+	b = jsonappend.QuotedInt64(b, x.ExitCode)
+	b = append(b, `,"totalTime":`...)
+	b = jsonappend.Double(b, x.TotalTime)
+	if x.FindingsCounts != nil {
+		b = append(b, `,"findingsCounts":`...)
+		b = x.FindingsCounts.AppendJSON(b)
+	}
+	if x.CliVersion != "" {
+		b = append(b, `,"cliVersion":`...)
+		b = jsonappend.String(b, x.CliVersion)
+	}
+	if x.StartedAt != nil {
+		b = append(b, `,"startedAt":`...)
+		b = jsonappend.Timestamp(b, x.StartedAt)
+	}
+	if x.CompletedAt != nil {
+		b = append(b, `,"completedAt":`...)
+		b = jsonappend.Timestamp(b, x.CompletedAt)
+	}
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *ScanOverviewCounts) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"total":`...)
+	b = jsonappend.Int32(b, x.Total)
+	b = append(b, `,"code":`...)
+	b = jsonappend.Int32(b, x.Code)
+	b = append(b, `,"supplyChain":`...)
+	b = jsonappend.Int32(b, x.SupplyChain)
+	b = append(b, `,"secrets":`...)
+	b = jsonappend.Int32(b, x.Secrets)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *RunManagedScansRequest) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"deploymentId":`...)
+	b = jsonappend.QuotedInt64(b, x.DeploymentId)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *RunManagedScansResponse) AppendJSON(b []byte) []byte {
+	return append(b, "{}"...)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
 func (x *SearchScansRequest) AppendJSON(b []byte) []byte {
 	if x == nil {
 		return append(b, "{}"...)
@@ -189,8 +296,14 @@ func (x *ScanPublic) AppendJSON(b []byte) []byte {
 	}
 	b = append(b, `,"enabled_products":`...)
 	b = jsonappend.List(b, x.EnabledProducts, jsonappend.String)
-	b = append(b, `,"exit_code":`...)
-	b = jsonappend.QuotedInt64(b, x.ExitCode)
+	switch x.Integers {
+	case "numbers":
+		b = append(b, `,"exit_code":`...)
+		b = jsonappend.Int64(b, x.ExitCode)
+	default:
+		b = append(b, `,"exit_code":`...)
+		b = jsonappend.QuotedInt64(b, x.ExitCode)
+	}
 	if x.FindingsCounts != nil {
 		b = append(b, `,"findings_counts":`...)
 		b = x.FindingsCounts.AppendJSON(b)
@@ -214,13 +327,37 @@ func (x *ScanFindingsCounts) AppendJSON(b []byte) []byte {
 		return append(b, "{}"...)
 	}
 	start := len(b)
-	b = append(b, `,"total":`...)
-	b = jsonappend.QuotedInt64(b, x.Total)
-	b = append(b, `,"code":`...)
-	b = jsonappend.QuotedInt64(b, x.Code)
-	b = append(b, `,"supply_chain":`...)
-	b = jsonappend.QuotedInt64(b, x.SupplyChain)
-	b = append(b, `,"secrets":`...)
-	b = jsonappend.QuotedInt64(b, x.Secrets)
+	switch x.Integers {
+	case "numbers":
+		b = append(b, `,"total":`...)
+		b = jsonappend.Int64(b, x.Total)
+	default:
+		b = append(b, `,"total":`...)
+		b = jsonappend.QuotedInt64(b, x.Total)
+	}
+	switch x.Integers {
+	case "numbers":
+		b = append(b, `,"code":`...)
+		b = jsonappend.Int64(b, x.Code)
+	default:
+		b = append(b, `,"code":`...)
+		b = jsonappend.QuotedInt64(b, x.Code)
+	}
+	switch x.Integers {
+	case "numbers":
+		b = append(b, `,"supply_chain":`...)
+		b = jsonappend.Int64(b, x.SupplyChain)
+	default:
+		b = append(b, `,"supply_chain":`...)
+		b = jsonappend.QuotedInt64(b, x.SupplyChain)
+	}
+	switch x.Integers {
+	case "numbers":
+		b = append(b, `,"secrets":`...)
+		b = jsonappend.Int64(b, x.Secrets)
+	default:
+		b = append(b, `,"secrets":`...)
+		b = jsonappend.QuotedInt64(b, x.Secrets)
+	}
 	return jsonappend.CloseObject(b, start)
 }

@@ -143,7 +143,8 @@ type ReviewCommentContent struct {
 	ContentType ReviewCommentContentType `protobuf:"varint,2,opt,name=content_type,json=contentType,proto3,enum=palisade.scm.v1.ReviewCommentContentType" json:"content_type,omitempty"`
 	// The text, in the host's Markdown.
 	Content string `protobuf:"bytes,3,opt,name=content,proto3" json:"content,omitempty"`
-	// Review comments that get the text.
+	// Review comments that get the text. Required for a new text; an update without it, or with an empty one, keeps the
+	// stored product.
 	ProductContent *ProductContent `protobuf:"bytes,4,opt,name=product_content,json=productContent,proto3" json:"product_content,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -652,16 +653,15 @@ var File_palisade_scm_v1_review_comments_proto protoreflect.FileDescriptor
 
 const file_palisade_scm_v1_review_comments_proto_rawDesc = "" +
 	"\n" +
-	"%palisade/scm/v1/review_comments.proto\x12\x0fpalisade.scm.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a!palisade/options/v1/options.proto\"\x81\x03\n" +
+	"%palisade/scm/v1/review_comments.proto\x12\x0fpalisade.scm.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a!palisade/options/v1/options.proto\"\xf9\x02\n" +
 	"\x14ReviewCommentContent\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12V\n" +
 	"\fcontent_type\x18\x02 \x01(\x0e2).palisade.scm.v1.ReviewCommentContentTypeB\b\xbaH\x05\x82\x01\x02\x10\x01R\vcontentType\x12\xae\x01\n" +
 	"\acontent\x18\x03 \x01(\tB\x93\x01\xbaH\x8f\x01\xba\x01\x84\x01\n" +
-	"\fcontent_text\x122must have more than blanks, and no zero characters\x1a@this == '' || (this.matches('[^\\\\s]') && !this.contains('\\x00'))r\x05\x10\x01\x18\x90NR\acontent\x12P\n" +
-	"\x0fproduct_content\x18\x04 \x01(\v2\x1f.palisade.scm.v1.ProductContentB\x06\xbaH\x03\xc8\x01\x01R\x0eproductContent\"Y\n" +
-	"\x0eProductContent\x12G\n" +
-	"\fproduct_type\x18\x01 \x01(\x0e2\x18.palisade.scm.v1.ProductB\n" +
-	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\vproductType\"\xc3\x01\n" +
+	"\fcontent_text\x122must have more than blanks, and no zero characters\x1a@this == '' || (this.matches('[^\\\\s]') && !this.contains('\\x00'))r\x05\x10\x01\x18\x90NR\acontent\x12H\n" +
+	"\x0fproduct_content\x18\x04 \x01(\v2\x1f.palisade.scm.v1.ProductContentR\x0eproductContent\"W\n" +
+	"\x0eProductContent\x12E\n" +
+	"\fproduct_type\x18\x01 \x01(\x0e2\x18.palisade.scm.v1.ProductB\b\xbaH\x05\x82\x01\x02\x10\x01R\vproductType\"\xc3\x01\n" +
 	"(CreateReviewCommentProductContentRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12r\n" +
 	"\x1ereview_comment_product_content\x18\x02 \x01(\v2%.palisade.scm.v1.ReviewCommentContentB\x06\xbaH\x03\xc8\x01\x01R\x1breviewCommentProductContent\"\x97\x01\n" +

@@ -36,7 +36,7 @@ type ReviewCommentProductContentServiceClient interface {
 	CreateReviewCommentProductContent(ctx context.Context, in *CreateReviewCommentProductContentRequest, opts ...grpc.CallOption) (*CreateReviewCommentProductContentResponse, error)
 	// Lists the texts of a deployment by id.
 	ListReviewCommentProductContent(ctx context.Context, in *ListReviewCommentProductContentRequest, opts ...grpc.CallOption) (*ListReviewCommentProductContentResponse, error)
-	// Replaces a text, including its type and product.
+	// Replaces a text and its type, and its product if the request has one.
 	UpdateReviewCommentProductContent(ctx context.Context, in *UpdateReviewCommentProductContentRequest, opts ...grpc.CallOption) (*UpdateReviewCommentProductContentResponse, error)
 	// Deletes a text.
 	DeleteReviewCommentProductContent(ctx context.Context, in *DeleteReviewCommentProductContentRequest, opts ...grpc.CallOption) (*DeleteReviewCommentProductContentResponse, error)
@@ -101,7 +101,7 @@ type ReviewCommentProductContentServiceServer interface {
 	CreateReviewCommentProductContent(context.Context, *CreateReviewCommentProductContentRequest) (*CreateReviewCommentProductContentResponse, error)
 	// Lists the texts of a deployment by id.
 	ListReviewCommentProductContent(context.Context, *ListReviewCommentProductContentRequest) (*ListReviewCommentProductContentResponse, error)
-	// Replaces a text, including its type and product.
+	// Replaces a text and its type, and its product if the request has one.
 	UpdateReviewCommentProductContent(context.Context, *UpdateReviewCommentProductContentRequest) (*UpdateReviewCommentProductContentResponse, error)
 	// Deletes a text.
 	DeleteReviewCommentProductContent(context.Context, *DeleteReviewCommentProductContentRequest) (*DeleteReviewCommentProductContentResponse, error)

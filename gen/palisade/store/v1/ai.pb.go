@@ -45,8 +45,12 @@ type AiResult struct {
 	MemoryIdsReferenced []string `protobuf:"bytes,9,rep,name=memory_ids_referenced,json=memoryIdsReferenced,proto3" json:"memory_ids_referenced,omitempty"`
 	// Ids of memories in the prompt.
 	MemoryIdsRendered []string `protobuf:"bytes,10,rep,name=memory_ids_rendered,json=memoryIdsRendered,proto3" json:"memory_ids_rendered,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// Explanation of the rule in one sentence, if it has no help of its own.
+	RuleSummary string `protobuf:"bytes,11,opt,name=rule_summary,json=ruleSummary,proto3" json:"rule_summary,omitempty"`
+	// Explanation of the rule.
+	RuleExplanation string `protobuf:"bytes,12,opt,name=rule_explanation,json=ruleExplanation,proto3" json:"rule_explanation,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *AiResult) Reset() {
@@ -149,21 +153,27 @@ func (x *AiResult) GetMemoryIdsRendered() []string {
 	return nil
 }
 
+func (x *AiResult) GetRuleSummary() string {
+	if x != nil {
+		return x.RuleSummary
+	}
+	return ""
+}
+
+func (x *AiResult) GetRuleExplanation() string {
+	if x != nil {
+		return x.RuleExplanation
+	}
+	return ""
+}
+
 // Fields of a memory that no filter uses.
 type AiMemoryDetails struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Origins of a suggestion.
-	Sources []*AiMemorySource `protobuf:"bytes,1,rep,name=sources,proto3" json:"sources,omitempty"`
-	// Number of verdicts that would change.
-	NewlyTruePositive int64 `protobuf:"varint,2,opt,name=newly_true_positive,json=newlyTruePositive,proto3" json:"newly_true_positive,omitempty"`
-	// Number of verdicts that would change.
-	NewlyFalsePositive int64 `protobuf:"varint,3,opt,name=newly_false_positive,json=newlyFalsePositive,proto3" json:"newly_false_positive,omitempty"`
-	// Number of verdicts that would stay.
-	RemainsTruePositive int64 `protobuf:"varint,4,opt,name=remains_true_positive,json=remainsTruePositive,proto3" json:"remains_true_positive,omitempty"`
-	// Number of verdicts that would stay.
-	RemainsFalsePositive int64 `protobuf:"varint,5,opt,name=remains_false_positive,json=remainsFalsePositive,proto3" json:"remains_false_positive,omitempty"`
-	unknownFields        protoimpl.UnknownFields
-	sizeCache            protoimpl.SizeCache
+	Sources       []*AiMemorySource `protobuf:"bytes,1,rep,name=sources,proto3" json:"sources,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AiMemoryDetails) Reset() {
@@ -203,34 +213,6 @@ func (x *AiMemoryDetails) GetSources() []*AiMemorySource {
 	return nil
 }
 
-func (x *AiMemoryDetails) GetNewlyTruePositive() int64 {
-	if x != nil {
-		return x.NewlyTruePositive
-	}
-	return 0
-}
-
-func (x *AiMemoryDetails) GetNewlyFalsePositive() int64 {
-	if x != nil {
-		return x.NewlyFalsePositive
-	}
-	return 0
-}
-
-func (x *AiMemoryDetails) GetRemainsTruePositive() int64 {
-	if x != nil {
-		return x.RemainsTruePositive
-	}
-	return 0
-}
-
-func (x *AiMemoryDetails) GetRemainsFalsePositive() int64 {
-	if x != nil {
-		return x.RemainsFalsePositive
-	}
-	return 0
-}
-
 // One source of a suggested memory.
 type AiMemorySource struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -242,9 +224,9 @@ type AiMemorySource struct {
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	// Id of a finding that the note is about.
 	SampleIssueId string `protobuf:"bytes,4,opt,name=sample_issue_id,json=sampleIssueId,proto3" json:"sample_issue_id,omitempty"`
-	// URL of the pull-request comment.
+	// URL of the pull-request comment. Unused: comments make no memories yet.
 	PrCommentUrl string `protobuf:"bytes,5,opt,name=pr_comment_url,json=prCommentUrl,proto3" json:"pr_comment_url,omitempty"`
-	// Id of the comment.
+	// Id of the comment. Unused: comments make no memories yet.
 	ReviewCommentId string `protobuf:"bytes,6,opt,name=review_comment_id,json=reviewCommentId,proto3" json:"review_comment_id,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -326,7 +308,7 @@ var File_palisade_store_v1_ai_proto protoreflect.FileDescriptor
 
 const file_palisade_store_v1_ai_proto_rawDesc = "" +
 	"\n" +
-	"\x1apalisade/store/v1/ai.proto\x12\x11palisade.store.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x81\x03\n" +
+	"\x1apalisade/store/v1/ai.proto\x12\x11palisade.store.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcf\x03\n" +
 	"\bAiResult\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12)\n" +
 	"\x10guidance_summary\x18\x02 \x01(\tR\x0fguidanceSummary\x12#\n" +
@@ -338,13 +320,11 @@ const file_palisade_store_v1_ai_proto_rawDesc = "" +
 	"\x0ecomponent_risk\x18\b \x01(\tR\rcomponentRisk\x122\n" +
 	"\x15memory_ids_referenced\x18\t \x03(\tR\x13memoryIdsReferenced\x12.\n" +
 	"\x13memory_ids_rendered\x18\n" +
-	" \x03(\tR\x11memoryIdsRendered\"\x9a\x02\n" +
+	" \x03(\tR\x11memoryIdsRendered\x12!\n" +
+	"\frule_summary\x18\v \x01(\tR\vruleSummary\x12)\n" +
+	"\x10rule_explanation\x18\f \x01(\tR\x0fruleExplanation\"T\n" +
 	"\x0fAiMemoryDetails\x12;\n" +
-	"\asources\x18\x01 \x03(\v2!.palisade.store.v1.AiMemorySourceR\asources\x12.\n" +
-	"\x13newly_true_positive\x18\x02 \x01(\x03R\x11newlyTruePositive\x120\n" +
-	"\x14newly_false_positive\x18\x03 \x01(\x03R\x12newlyFalsePositive\x122\n" +
-	"\x15remains_true_positive\x18\x04 \x01(\x03R\x13remainsTruePositive\x124\n" +
-	"\x16remains_false_positive\x18\x05 \x01(\x03R\x14remainsFalsePositive\"\xf8\x01\n" +
+	"\asources\x18\x01 \x03(\v2!.palisade.store.v1.AiMemorySourceR\asourcesJ\x04\b\x02\x10\x06\"\xf8\x01\n" +
 	"\x0eAiMemorySource\x12\x12\n" +
 	"\x04note\x18\x01 \x01(\tR\x04note\x12\x1d\n" +
 	"\n" +

@@ -33,6 +33,10 @@ func (x *AiResult) AppendJSON(b []byte) []byte {
 	b = jsonappend.List(b, x.MemoryIdsReferenced, jsonappend.String)
 	b = append(b, `,"memoryIdsRendered":`...)
 	b = jsonappend.List(b, x.MemoryIdsRendered, jsonappend.String)
+	b = append(b, `,"ruleSummary":`...)
+	b = jsonappend.String(b, x.RuleSummary)
+	b = append(b, `,"ruleExplanation":`...)
+	b = jsonappend.String(b, x.RuleExplanation)
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -44,14 +48,6 @@ func (x *AiMemoryDetails) AppendJSON(b []byte) []byte {
 	start := len(b)
 	b = append(b, `,"sources":`...)
 	b = jsonappend.List(b, x.Sources, func(b []byte, v *AiMemorySource) []byte { return v.AppendJSON(b) })
-	b = append(b, `,"newlyTruePositive":`...)
-	b = jsonappend.QuotedInt64(b, x.NewlyTruePositive)
-	b = append(b, `,"newlyFalsePositive":`...)
-	b = jsonappend.QuotedInt64(b, x.NewlyFalsePositive)
-	b = append(b, `,"remainsTruePositive":`...)
-	b = jsonappend.QuotedInt64(b, x.RemainsTruePositive)
-	b = append(b, `,"remainsFalsePositive":`...)
-	b = jsonappend.QuotedInt64(b, x.RemainsFalsePositive)
 	return jsonappend.CloseObject(b, start)
 }
 

@@ -4,7 +4,8 @@
 // 	protoc        (unknown)
 // source: palisade/store/v1/finding.proto
 
-// Package palisade.store.v1 holds messages that the database stores as blobs. They are never sent to clients.
+// Package palisade.store.v1 holds messages that the database stores as blobs, and the records of exports. They are
+// never sent to clients as messages.
 
 package storev1
 
@@ -52,13 +53,13 @@ type FindingContent struct {
 	ClickToFixPrs []*v1.ClickToFixPr `protobuf:"bytes,11,rep,name=click_to_fix_prs,json=clickToFixPrs,proto3" json:"click_to_fix_prs,omitempty"`
 	// Failed attempts to open such a pull request.
 	ClickToFixFailures []*v1.ClickToFixFailure `protobuf:"bytes,12,rep,name=click_to_fix_failures,json=clickToFixFailures,proto3" json:"click_to_fix_failures,omitempty"`
-	// Review comments about it.
+	// Review comments about it. Unused: there are no review comments yet.
 	ReviewComments []*v1.ReviewComment `protobuf:"bytes,13,rep,name=review_comments,json=reviewComments,proto3" json:"review_comments,omitempty"`
-	// The linked ticket.
+	// The linked ticket. Unused: there are no tickets yet.
 	ExternalTicket *v1.ExternalTicket `protobuf:"bytes,14,opt,name=external_ticket,json=externalTicket,proto3" json:"external_ticket,omitempty"`
-	// Impact as AI detection describes it.
+	// Impact as AI detection describes it. Unused: there is no detection by AI yet.
 	AiImpact string `protobuf:"bytes,15,opt,name=ai_impact,json=aiImpact,proto3" json:"ai_impact,omitempty"`
-	// Exploit prediction.
+	// Exploit prediction. Unused: exploits have it.
 	EpssScore *v1.EpssScore `protobuf:"bytes,16,opt,name=epss_score,json=epssScore,proto3" json:"epss_score,omitempty"`
 	// Versions that fix it.
 	FixRecommendations []*v1.FixRecommendation `protobuf:"bytes,17,rep,name=fix_recommendations,json=fixRecommendations,proto3" json:"fix_recommendations,omitempty"`
@@ -82,13 +83,13 @@ type FindingContent struct {
 	CodeHash string `protobuf:"bytes,26,opt,name=code_hash,json=codeHash,proto3" json:"code_hash,omitempty"`
 	// The matched lines with the scanner's fix applied.
 	FixedLines []string `protobuf:"bytes,27,rep,name=fixed_lines,json=fixedLines,proto3" json:"fixed_lines,omitempty"`
-	// Data flow to the finding: the scanner's JSON.
+	// Data flow to the finding: the JSON of `semgrep ci`. Flows of other reports are in context.
 	DataflowTrace []byte `protobuf:"bytes,28,opt,name=dataflow_trace,json=dataflowTrace,proto3" json:"dataflow_trace,omitempty"`
-	// The rule's metadata in this scan: JSON.
+	// The rule's metadata in this scan: JSON. Unused: kept as the scanner sent it.
 	Metadata []byte `protobuf:"bytes,29,opt,name=metadata,proto3" json:"metadata,omitempty"`
-	// Kind of engine that found it.
+	// Kind of engine that found it. Unused: kept as the scanner sent it.
 	EngineKind string `protobuf:"bytes,30,opt,name=engine_kind,json=engineKind,proto3" json:"engine_kind,omitempty"`
-	// True if it blocks by the scanner's rule mode.
+	// True if it blocks by the scanner's rule mode. Unused: kept as the scanner sent it.
 	IsBlocking bool `protobuf:"varint,31,opt,name=is_blocking,json=isBlocking,proto3" json:"is_blocking,omitempty"`
 	// Git blob of the history that contains the secret.
 	HistoricalBlob string `protobuf:"bytes,32,opt,name=historical_blob,json=historicalBlob,proto3" json:"historical_blob,omitempty"`
@@ -104,8 +105,27 @@ type FindingContent struct {
 	PackedPatternHash []byte `protobuf:"bytes,37,opt,name=packed_pattern_hash,json=packedPatternHash,proto3" json:"packed_pattern_hash,omitempty"`
 	// Packed form of match_based_id, likewise.
 	PackedCodeHash []byte `protobuf:"bytes,38,opt,name=packed_code_hash,json=packedCodeHash,proto3" json:"packed_code_hash,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Fully qualified name of the logical location, for example "Deployment/web". It is evidence, and shown as the place
+	// of a finding without a file.
+	LogicalLocation string `protobuf:"bytes,39,opt,name=logical_location,json=logicalLocation,proto3" json:"logical_location,omitempty"`
+	// Flows, related locations and fixes: an encoded palisade.findings.v1.FindingContext. It is encoded, so that lists do
+	// not decode it.
+	Context []byte `protobuf:"bytes,40,opt,name=context,proto3" json:"context,omitempty"`
+	// The suppression, if a report says more than that there is one.
+	Suppression *v1.FindingSuppression `protobuf:"bytes,41,opt,name=suppression,proto3" json:"suppression,omitempty"`
+	// File that the dependency was found in.
+	Lockfile string `protobuf:"bytes,42,opt,name=lockfile,proto3" json:"lockfile,omitempty"`
+	// Its line; 0 when unknown.
+	LockfileLine int32 `protobuf:"varint,43,opt,name=lockfile_line,json=lockfileLine,proto3" json:"lockfile_line,omitempty"`
+	// File that requires the dependency.
+	Manifest string `protobuf:"bytes,44,opt,name=manifest,proto3" json:"manifest,omitempty"`
+	// Further fingerprints from the tool that identify the result, each as "name:value".
+	Fingerprints []string `protobuf:"bytes,48,rep,name=fingerprints,proto3" json:"fingerprints,omitempty"`
+	// When the commit was made, in microseconds since 1970; 0 when unknown. Like the commit it is not part of the content
+	// hash, for which it must be the last field.
+	CommittedAt   int64 `protobuf:"fixed64,49,opt,name=committed_at,json=committedAt,proto3" json:"committed_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FindingContent) Reset() {
@@ -397,12 +417,68 @@ func (x *FindingContent) GetPackedCodeHash() []byte {
 	return nil
 }
 
+func (x *FindingContent) GetLogicalLocation() string {
+	if x != nil {
+		return x.LogicalLocation
+	}
+	return ""
+}
+
+func (x *FindingContent) GetContext() []byte {
+	if x != nil {
+		return x.Context
+	}
+	return nil
+}
+
+func (x *FindingContent) GetSuppression() *v1.FindingSuppression {
+	if x != nil {
+		return x.Suppression
+	}
+	return nil
+}
+
+func (x *FindingContent) GetLockfile() string {
+	if x != nil {
+		return x.Lockfile
+	}
+	return ""
+}
+
+func (x *FindingContent) GetLockfileLine() int32 {
+	if x != nil {
+		return x.LockfileLine
+	}
+	return 0
+}
+
+func (x *FindingContent) GetManifest() string {
+	if x != nil {
+		return x.Manifest
+	}
+	return ""
+}
+
+func (x *FindingContent) GetFingerprints() []string {
+	if x != nil {
+		return x.Fingerprints
+	}
+	return nil
+}
+
+func (x *FindingContent) GetCommittedAt() int64 {
+	if x != nil {
+		return x.CommittedAt
+	}
+	return 0
+}
+
 // How a scan matched a result to a finding, or why it did not.
 type FindingMatch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Version of the ladder.
 	IdentityVersion int32 `protobuf:"varint,1,opt,name=identity_version,json=identityVersion,proto3" json:"identity_version,omitempty"`
-	// Name of the identity.
+	// Name of the identity. Unused: fingerprints have the same.
 	Identity string `protobuf:"bytes,2,opt,name=identity,proto3" json:"identity,omitempty"`
 	// Location of the finding before the scan; unset for a new finding.
 	Before *v1.FindingLocation `protobuf:"bytes,3,opt,name=before,proto3" json:"before,omitempty"`
@@ -642,21 +718,21 @@ type FindingBefore struct {
 	TriageComment *string `protobuf:"bytes,6,opt,name=triage_comment,json=triageComment,proto3,oneof" json:"triage_comment,omitempty"`
 	// When it was triaged, in microseconds since 1970.
 	TriagedAt *int64 `protobuf:"varint,7,opt,name=triaged_at,json=triagedAt,proto3,oneof" json:"triaged_at,omitempty"`
-	// Its evidence.
+	// Its evidence. Unused: an undo does not need it.
 	Evidence []byte `protobuf:"bytes,8,opt,name=evidence,proto3,oneof" json:"evidence,omitempty"`
-	// Its match key.
+	// Its match key. Unused: an undo does not need it.
 	MatchKey *int64 `protobuf:"varint,9,opt,name=match_key,json=matchKey,proto3,oneof" json:"match_key,omitempty"`
-	// Its content.
+	// Its content. Unused: an undo does not need it.
 	Content []byte `protobuf:"bytes,10,opt,name=content,proto3" json:"content,omitempty"`
-	// Hash of its content.
+	// Hash of its content. Unused: an undo does not need it.
 	ContentHash int64 `protobuf:"varint,11,opt,name=content_hash,json=contentHash,proto3" json:"content_hash,omitempty"`
 	// The finding that it was merged into.
 	MergedInto *int64 `protobuf:"varint,12,opt,name=merged_into,json=mergedInto,proto3,oneof" json:"merged_into,omitempty"`
-	// Its file.
+	// Its file. Unused: an undo does not need it.
 	FilePath *string `protobuf:"bytes,13,opt,name=file_path,json=filePath,proto3,oneof" json:"file_path,omitempty"`
-	// Its severity.
+	// Its severity. Unused: an undo does not need it.
 	Severity string `protobuf:"bytes,14,opt,name=severity,proto3" json:"severity,omitempty"`
-	// Its rule.
+	// Its rule. Unused: an undo does not need it.
 	RuleId        int64 `protobuf:"varint,15,opt,name=rule_id,json=ruleId,proto3" json:"rule_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -801,7 +877,7 @@ var File_palisade_store_v1_finding_proto protoreflect.FileDescriptor
 
 const file_palisade_store_v1_finding_proto_rawDesc = "" +
 	"\n" +
-	"\x1fpalisade/store/v1/finding.proto\x12\x11palisade.store.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#palisade/findings/v1/findings.proto\"\xb8\x0e\n" +
+	"\x1fpalisade/store/v1/finding.proto\x12\x11palisade.store.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#palisade/findings/v1/findings.proto\x1a&palisade/findings/v1/issue_parts.proto\"\xed\x10\n" +
 	"\x0eFindingContent\x12A\n" +
 	"\blocation\x18\x01 \x01(\v2%.palisade.findings.v1.FindingLocationR\blocation\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x18\n" +
@@ -844,7 +920,15 @@ const file_palisade_store_v1_finding_proto_rawDesc = "" +
 	"\x15packed_match_based_id\x18# \x01(\fR\x12packedMatchBasedId\x12#\n" +
 	"\rpacked_commit\x18$ \x01(\fR\fpackedCommit\x12.\n" +
 	"\x13packed_pattern_hash\x18% \x01(\fR\x11packedPatternHash\x12(\n" +
-	"\x10packed_code_hash\x18& \x01(\fR\x0epackedCodeHashJ\x04\b!\x10\"R\x05facts\"\x86\x03\n" +
+	"\x10packed_code_hash\x18& \x01(\fR\x0epackedCodeHash\x12)\n" +
+	"\x10logical_location\x18' \x01(\tR\x0flogicalLocation\x12\x18\n" +
+	"\acontext\x18( \x01(\fR\acontext\x12J\n" +
+	"\vsuppression\x18) \x01(\v2(.palisade.findings.v1.FindingSuppressionR\vsuppression\x12\x1a\n" +
+	"\blockfile\x18* \x01(\tR\blockfile\x12#\n" +
+	"\rlockfile_line\x18+ \x01(\x05R\flockfileLine\x12\x1a\n" +
+	"\bmanifest\x18, \x01(\tR\bmanifest\x12\"\n" +
+	"\ffingerprints\x180 \x03(\tR\ffingerprints\x12!\n" +
+	"\fcommitted_at\x181 \x01(\x10R\vcommittedAtJ\x04\b!\x10\"R\x05facts\"\x86\x03\n" +
 	"\fFindingMatch\x12)\n" +
 	"\x10identity_version\x18\x01 \x01(\x05R\x0fidentityVersion\x12\x1a\n" +
 	"\bidentity\x18\x02 \x01(\tR\bidentity\x12=\n" +
@@ -925,6 +1009,7 @@ var file_palisade_store_v1_finding_proto_goTypes = []any{
 	(*v1.FoundDependency)(nil),    // 13: palisade.findings.v1.FoundDependency
 	(*v1.Usage)(nil),              // 14: palisade.findings.v1.Usage
 	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
+	(*v1.FindingSuppression)(nil), // 16: palisade.findings.v1.FindingSuppression
 }
 var file_palisade_store_v1_finding_proto_depIdxs = []int32{
 	5,  // 0: palisade.store.v1.FindingContent.location:type_name -> palisade.findings.v1.FindingLocation
@@ -938,15 +1023,16 @@ var file_palisade_store_v1_finding_proto_depIdxs = []int32{
 	13, // 8: palisade.store.v1.FindingContent.found_dependency:type_name -> palisade.findings.v1.FoundDependency
 	14, // 9: palisade.store.v1.FindingContent.usage:type_name -> palisade.findings.v1.Usage
 	15, // 10: palisade.store.v1.FindingContent.historical_commit_at:type_name -> google.protobuf.Timestamp
-	5,  // 11: palisade.store.v1.FindingMatch.before:type_name -> palisade.findings.v1.FindingLocation
-	5,  // 12: palisade.store.v1.FindingMatch.after:type_name -> palisade.findings.v1.FindingLocation
-	2,  // 13: palisade.store.v1.FindingMatch.considered:type_name -> palisade.store.v1.FindingMatchCandidate
-	4,  // 14: palisade.store.v1.IdentityBefore.findings:type_name -> palisade.store.v1.FindingBefore
-	15, // [15:15] is the sub-list for method output_type
-	15, // [15:15] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	16, // 11: palisade.store.v1.FindingContent.suppression:type_name -> palisade.findings.v1.FindingSuppression
+	5,  // 12: palisade.store.v1.FindingMatch.before:type_name -> palisade.findings.v1.FindingLocation
+	5,  // 13: palisade.store.v1.FindingMatch.after:type_name -> palisade.findings.v1.FindingLocation
+	2,  // 14: palisade.store.v1.FindingMatch.considered:type_name -> palisade.store.v1.FindingMatchCandidate
+	4,  // 15: palisade.store.v1.IdentityBefore.findings:type_name -> palisade.store.v1.FindingBefore
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_palisade_store_v1_finding_proto_init() }

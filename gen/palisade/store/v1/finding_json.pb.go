@@ -102,6 +102,24 @@ func (x *FindingContent) AppendJSON(b []byte) []byte {
 	b = jsonappend.Bytes(b, x.PackedPatternHash)
 	b = append(b, `,"packedCodeHash":`...)
 	b = jsonappend.Bytes(b, x.PackedCodeHash)
+	b = append(b, `,"logicalLocation":`...)
+	b = jsonappend.String(b, x.LogicalLocation)
+	b = append(b, `,"context":`...)
+	b = jsonappend.Bytes(b, x.Context)
+	if x.Suppression != nil {
+		b = append(b, `,"suppression":`...)
+		b = x.Suppression.AppendJSON(b)
+	}
+	b = append(b, `,"lockfile":`...)
+	b = jsonappend.String(b, x.Lockfile)
+	b = append(b, `,"lockfileLine":`...)
+	b = jsonappend.Int32(b, x.LockfileLine)
+	b = append(b, `,"manifest":`...)
+	b = jsonappend.String(b, x.Manifest)
+	b = append(b, `,"fingerprints":`...)
+	b = jsonappend.List(b, x.Fingerprints, jsonappend.String)
+	b = append(b, `,"committedAt":`...)
+	b = jsonappend.QuotedInt64(b, x.CommittedAt)
 	return jsonappend.CloseObject(b, start)
 }
 

@@ -48,10 +48,14 @@ type ScannerScan struct {
 	Repository string `protobuf:"bytes,11,opt,name=repository,proto3" json:"repository,omitempty"`
 	// Tags of the project from its configuration file.
 	Tags []string `protobuf:"bytes,12,rep,name=tags,proto3" json:"tags,omitempty"`
-	// Rules that the scanner got: name to id of the document's version.
+	// Rules that the scanner got: name to id of the document's version. Unused: the document of a rule has it.
 	RuleVersions map[string]int64 `protobuf:"bytes,13,rep,name=rule_versions,json=ruleVersions,proto3" json:"rule_versions,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// Base commit of a diff scan.
-	MergeBase     string `protobuf:"bytes,14,opt,name=merge_base,json=mergeBase,proto3" json:"merge_base,omitempty"`
+	MergeBase string `protobuf:"bytes,14,opt,name=merge_base,json=mergeBase,proto3" json:"merge_base,omitempty"`
+	// Rules that were in quarantine when the scan began, so that it did not get them.
+	QuarantinedRules []string `protobuf:"bytes,15,rep,name=quarantined_rules,json=quarantinedRules,proto3" json:"quarantined_rules,omitempty"`
+	// Rules in mode block whose findings fail the scan by decision of the server, not of the scanner.
+	DecidedRules  []string `protobuf:"bytes,20,rep,name=decided_rules,json=decidedRules,proto3" json:"decided_rules,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -184,6 +188,20 @@ func (x *ScannerScan) GetMergeBase() string {
 	return ""
 }
 
+func (x *ScannerScan) GetQuarantinedRules() []string {
+	if x != nil {
+		return x.QuarantinedRules
+	}
+	return nil
+}
+
+func (x *ScannerScan) GetDecidedRules() []string {
+	if x != nil {
+		return x.DecidedRules
+	}
+	return nil
+}
+
 // One piece of a scanner's results.
 type ScannerFrame struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -307,7 +325,7 @@ type ScannerFinding struct {
 	Message string `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"`
 	// Severity: 3 critical, 2 error or high, 1 warning or medium, 0 and other values low.
 	Severity int32 `protobuf:"varint,8,opt,name=severity,proto3" json:"severity,omitempty"`
-	// Number of equal findings before it in the file.
+	// Number of equal findings before it in the file. Unused: kept as the scanner sent it.
 	Index int32 `protobuf:"varint,9,opt,name=index,proto3" json:"index,omitempty"`
 	// Identity that changes with every edit of the lines.
 	SyntacticId string `protobuf:"bytes,10,opt,name=syntactic_id,json=syntacticId,proto3" json:"syntactic_id,omitempty"`
@@ -343,9 +361,9 @@ type ScannerFinding struct {
 	Sca *ScannerDependencyMatch `protobuf:"bytes,25,opt,name=sca,proto3" json:"sca,omitempty"`
 	// True if a comment in the code suppresses it.
 	Ignored bool `protobuf:"varint,26,opt,name=ignored,proto3" json:"ignored,omitempty"`
-	// Date of the commit as the scanner writes it.
+	// Date of the commit as the scanner writes it. Unused: kept as the scanner sent it.
 	CommitDate string `protobuf:"bytes,27,opt,name=commit_date,json=commitDate,proto3" json:"commit_date,omitempty"`
-	// Matched lines, if the scanner sends them; redacted for secrets.
+	// Matched lines, if the scanner sends them; redacted for secrets. Unused: scanners do not send it.
 	Snippet       string `protobuf:"bytes,28,opt,name=snippet,proto3" json:"snippet,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -582,7 +600,7 @@ type ScannerDependencyMatch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// True if the vulnerable part is used.
 	Reachable bool `protobuf:"varint,1,opt,name=reachable,proto3" json:"reachable,omitempty"`
-	// True if the rule checks whether it is used.
+	// True if the rule checks whether it is used. Unused: kept as the scanner sent it.
 	ReachabilityRule bool `protobuf:"varint,2,opt,name=reachability_rule,json=reachabilityRule,proto3" json:"reachability_rule,omitempty"`
 	// Kind of match: LockfileOnlyMatch, DirectReachable and so on.
 	Kind string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
@@ -590,7 +608,7 @@ type ScannerDependencyMatch struct {
 	Dependency *ScannerDependency `protobuf:"bytes,4,opt,name=dependency,proto3" json:"dependency,omitempty"`
 	// Path of the lockfile.
 	Lockfile string `protobuf:"bytes,5,opt,name=lockfile,proto3" json:"lockfile,omitempty"`
-	// Vulnerable versions.
+	// Vulnerable versions. Unused: kept as the scanner sent it.
 	SemverRange   string `protobuf:"bytes,6,opt,name=semver_range,json=semverRange,proto3" json:"semver_range,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -863,8 +881,14 @@ type ScannerCoverage struct {
 	RuleIds []string `protobuf:"bytes,4,rep,name=rule_ids,json=ruleIds,proto3" json:"rule_ids,omitempty"`
 	// Subprojects without dependency information.
 	SkippedSubprojects []string `protobuf:"bytes,5,rep,name=skipped_subprojects,json=skippedSubprojects,proto3" json:"skipped_subprojects,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// Rules that failed.
+	FailedRules []string `protobuf:"bytes,6,rep,name=failed_rules,json=failedRules,proto3" json:"failed_rules,omitempty"`
+	// Why the whole scan says nothing about what is gone; empty if it does.
+	Failure string `protobuf:"bytes,7,opt,name=failure,proto3" json:"failure,omitempty"`
+	// Languages with files that the scanner could parse only in part.
+	PartlyParsed  []*PartlyParsed `protobuf:"bytes,8,rep,name=partly_parsed,json=partlyParsed,proto3" json:"partly_parsed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ScannerCoverage) Reset() {
@@ -932,6 +956,91 @@ func (x *ScannerCoverage) GetSkippedSubprojects() []string {
 	return nil
 }
 
+func (x *ScannerCoverage) GetFailedRules() []string {
+	if x != nil {
+		return x.FailedRules
+	}
+	return nil
+}
+
+func (x *ScannerCoverage) GetFailure() string {
+	if x != nil {
+		return x.Failure
+	}
+	return ""
+}
+
+func (x *ScannerCoverage) GetPartlyParsed() []*PartlyParsed {
+	if x != nil {
+		return x.PartlyParsed
+	}
+	return nil
+}
+
+// What a scanner could not parse of a language.
+type PartlyParsed struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Language in the scanner's terms.
+	Language string `protobuf:"bytes,1,opt,name=language,proto3" json:"language,omitempty"`
+	// Number of files that it did not parse completely.
+	Files int64 `protobuf:"varint,2,opt,name=files,proto3" json:"files,omitempty"`
+	// Number of bytes that it did not parse.
+	Bytes         int64 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PartlyParsed) Reset() {
+	*x = PartlyParsed{}
+	mi := &file_palisade_store_v1_scanner_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PartlyParsed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PartlyParsed) ProtoMessage() {}
+
+func (x *PartlyParsed) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_store_v1_scanner_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PartlyParsed.ProtoReflect.Descriptor instead.
+func (*PartlyParsed) Descriptor() ([]byte, []int) {
+	return file_palisade_store_v1_scanner_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *PartlyParsed) GetLanguage() string {
+	if x != nil {
+		return x.Language
+	}
+	return ""
+}
+
+func (x *PartlyParsed) GetFiles() int64 {
+	if x != nil {
+		return x.Files
+	}
+	return 0
+}
+
+func (x *PartlyParsed) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
 // Coverage of an analysis: which rules ran over which files.
 type ScanCoverage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -952,14 +1061,30 @@ type ScanCoverage struct {
 	// Content hashes of files by path, if the report has them.
 	Hashes map[string]string `protobuf:"bytes,8,rep,name=hashes,proto3" json:"hashes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The product.
-	Product       string `protobuf:"bytes,9,opt,name=product,proto3" json:"product,omitempty"`
+	Product string `protobuf:"bytes,9,opt,name=product,proto3" json:"product,omitempty"`
+	// Version of the tool; empty when unknown.
+	ToolVersion string `protobuf:"bytes,10,opt,name=tool_version,json=toolVersion,proto3" json:"tool_version,omitempty"`
+	// Rules that failed, sorted.
+	FailedRules []string `protobuf:"bytes,11,rep,name=failed_rules,json=failedRules,proto3" json:"failed_rules,omitempty"`
+	// Rules with results that name no file, sorted.
+	PlacelessRules []string `protobuf:"bytes,12,rep,name=placeless_rules,json=placelessRules,proto3" json:"placeless_rules,omitempty"`
+	// Rule of the results that name no rule; empty if there are none.
+	NamelessRule string `protobuf:"bytes,13,opt,name=nameless_rule,json=namelessRule,proto3" json:"nameless_rule,omitempty"`
+	// Files of dependency findings whose dependencies are unknown, sorted.
+	Unresolved []string `protobuf:"bytes,14,rep,name=unresolved,proto3" json:"unresolved,omitempty"`
+	// Languages that were parsed only in part.
+	PartlyParsed []*PartlyParsed `protobuf:"bytes,15,rep,name=partly_parsed,json=partlyParsed,proto3" json:"partly_parsed,omitempty"`
+	// Findings that stay open only because their language was parsed in part; sorted, as differences.
+	Kept []int64 `protobuf:"varint,16,rep,packed,name=kept,proto3" json:"kept,omitempty"`
+	// Files with open findings that the scan did not search although they may be there, by path.
+	Unsearched    map[string]*Unsearched `protobuf:"bytes,17,rep,name=unsearched,proto3" json:"unsearched,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ScanCoverage) Reset() {
 	*x = ScanCoverage{}
-	mi := &file_palisade_store_v1_scanner_proto_msgTypes[7]
+	mi := &file_palisade_store_v1_scanner_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -971,7 +1096,7 @@ func (x *ScanCoverage) String() string {
 func (*ScanCoverage) ProtoMessage() {}
 
 func (x *ScanCoverage) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_store_v1_scanner_proto_msgTypes[7]
+	mi := &file_palisade_store_v1_scanner_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -984,7 +1109,7 @@ func (x *ScanCoverage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScanCoverage.ProtoReflect.Descriptor instead.
 func (*ScanCoverage) Descriptor() ([]byte, []int) {
-	return file_palisade_store_v1_scanner_proto_rawDescGZIP(), []int{7}
+	return file_palisade_store_v1_scanner_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ScanCoverage) GetRulesKnown() bool {
@@ -1050,6 +1175,263 @@ func (x *ScanCoverage) GetProduct() string {
 	return ""
 }
 
+func (x *ScanCoverage) GetToolVersion() string {
+	if x != nil {
+		return x.ToolVersion
+	}
+	return ""
+}
+
+func (x *ScanCoverage) GetFailedRules() []string {
+	if x != nil {
+		return x.FailedRules
+	}
+	return nil
+}
+
+func (x *ScanCoverage) GetPlacelessRules() []string {
+	if x != nil {
+		return x.PlacelessRules
+	}
+	return nil
+}
+
+func (x *ScanCoverage) GetNamelessRule() string {
+	if x != nil {
+		return x.NamelessRule
+	}
+	return ""
+}
+
+func (x *ScanCoverage) GetUnresolved() []string {
+	if x != nil {
+		return x.Unresolved
+	}
+	return nil
+}
+
+func (x *ScanCoverage) GetPartlyParsed() []*PartlyParsed {
+	if x != nil {
+		return x.PartlyParsed
+	}
+	return nil
+}
+
+func (x *ScanCoverage) GetKept() []int64 {
+	if x != nil {
+		return x.Kept
+	}
+	return nil
+}
+
+func (x *ScanCoverage) GetUnsearched() map[string]*Unsearched {
+	if x != nil {
+		return x.Unsearched
+	}
+	return nil
+}
+
+// A file that was searched before, but not in this scan.
+type Unsearched struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Scan that searched it last; 0 when unknown.
+	ScanId int64 `protobuf:"varint,1,opt,name=scan_id,json=scanId,proto3" json:"scan_id,omitempty"`
+	// When a scan missed it for the first time, in microseconds.
+	Since         int64 `protobuf:"varint,2,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Unsearched) Reset() {
+	*x = Unsearched{}
+	mi := &file_palisade_store_v1_scanner_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Unsearched) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Unsearched) ProtoMessage() {}
+
+func (x *Unsearched) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_store_v1_scanner_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Unsearched.ProtoReflect.Descriptor instead.
+func (*Unsearched) Descriptor() ([]byte, []int) {
+	return file_palisade_store_v1_scanner_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Unsearched) GetScanId() int64 {
+	if x != nil {
+		return x.ScanId
+	}
+	return 0
+}
+
+func (x *Unsearched) GetSince() int64 {
+	if x != nil {
+		return x.Since
+	}
+	return 0
+}
+
+// Closes that are held.
+type HeldCloses struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the scan decided.
+	Decisions []*HeldDecision `protobuf:"bytes,1,rep,name=decisions,proto3" json:"decisions,omitempty"`
+	// Findings that no longer wait, because a later scan reported or closed them; sorted, as differences.
+	Left []int64 `protobuf:"varint,2,rep,packed,name=left,proto3" json:"left,omitempty"`
+	// Findings whose close a person rejected before; sorted, as differences.
+	Rejected      []int64 `protobuf:"varint,3,rep,packed,name=rejected,proto3" json:"rejected,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeldCloses) Reset() {
+	*x = HeldCloses{}
+	mi := &file_palisade_store_v1_scanner_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeldCloses) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeldCloses) ProtoMessage() {}
+
+func (x *HeldCloses) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_store_v1_scanner_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeldCloses.ProtoReflect.Descriptor instead.
+func (*HeldCloses) Descriptor() ([]byte, []int) {
+	return file_palisade_store_v1_scanner_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *HeldCloses) GetDecisions() []*HeldDecision {
+	if x != nil {
+		return x.Decisions
+	}
+	return nil
+}
+
+func (x *HeldCloses) GetLeft() []int64 {
+	if x != nil {
+		return x.Left
+	}
+	return nil
+}
+
+func (x *HeldCloses) GetRejected() []int64 {
+	if x != nil {
+		return x.Rejected
+	}
+	return nil
+}
+
+// The same decision about several findings.
+type HeldDecision struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// State that the findings would get.
+	State string `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
+	// Reason, as text; with about it is prefix, path and suffix.
+	Prefix string `protobuf:"bytes,2,opt,name=prefix,proto3" json:"prefix,omitempty"`
+	// Text after the path.
+	Suffix string `protobuf:"bytes,3,opt,name=suffix,proto3" json:"suffix,omitempty"`
+	// True if the reason has the path of the finding.
+	About bool `protobuf:"varint,4,opt,name=about,proto3" json:"about,omitempty"`
+	// The findings; sorted, as differences.
+	Findings      []int64 `protobuf:"varint,5,rep,packed,name=findings,proto3" json:"findings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeldDecision) Reset() {
+	*x = HeldDecision{}
+	mi := &file_palisade_store_v1_scanner_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeldDecision) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeldDecision) ProtoMessage() {}
+
+func (x *HeldDecision) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_store_v1_scanner_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeldDecision.ProtoReflect.Descriptor instead.
+func (*HeldDecision) Descriptor() ([]byte, []int) {
+	return file_palisade_store_v1_scanner_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *HeldDecision) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *HeldDecision) GetPrefix() string {
+	if x != nil {
+		return x.Prefix
+	}
+	return ""
+}
+
+func (x *HeldDecision) GetSuffix() string {
+	if x != nil {
+		return x.Suffix
+	}
+	return ""
+}
+
+func (x *HeldDecision) GetAbout() bool {
+	if x != nil {
+		return x.About
+	}
+	return false
+}
+
+func (x *HeldDecision) GetFindings() []int64 {
+	if x != nil {
+		return x.Findings
+	}
+	return nil
+}
+
 // The part of a dependency that no filter uses.
 type DependencyContent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1061,15 +1443,17 @@ type DependencyContent struct {
 	ResolvedUrl string `protobuf:"bytes,3,opt,name=resolved_url,json=resolvedUrl,proto3" json:"resolved_url,omitempty"`
 	// Licences.
 	Licenses []string `protobuf:"bytes,4,rep,name=licenses,proto3" json:"licenses,omitempty"`
-	// Packages that it requires.
-	Children      []string `protobuf:"bytes,5,rep,name=children,proto3" json:"children,omitempty"`
+	// Packages that it requires, each as package@version.
+	Children []string `protobuf:"bytes,5,rep,name=children,proto3" json:"children,omitempty"`
+	// The tool and category whose bill of materials has it; empty if a scanner of lockfiles found it.
+	Source        string `protobuf:"bytes,6,opt,name=source,proto3" json:"source,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DependencyContent) Reset() {
 	*x = DependencyContent{}
-	mi := &file_palisade_store_v1_scanner_proto_msgTypes[8]
+	mi := &file_palisade_store_v1_scanner_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1081,7 +1465,7 @@ func (x *DependencyContent) String() string {
 func (*DependencyContent) ProtoMessage() {}
 
 func (x *DependencyContent) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_store_v1_scanner_proto_msgTypes[8]
+	mi := &file_palisade_store_v1_scanner_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1094,7 +1478,7 @@ func (x *DependencyContent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DependencyContent.ProtoReflect.Descriptor instead.
 func (*DependencyContent) Descriptor() ([]byte, []int) {
-	return file_palisade_store_v1_scanner_proto_rawDescGZIP(), []int{8}
+	return file_palisade_store_v1_scanner_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DependencyContent) GetManifestPath() string {
@@ -1132,11 +1516,18 @@ func (x *DependencyContent) GetChildren() []string {
 	return nil
 }
 
+func (x *DependencyContent) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
 var File_palisade_store_v1_scanner_proto protoreflect.FileDescriptor
 
 const file_palisade_store_v1_scanner_proto_rawDesc = "" +
 	"\n" +
-	"\x1fpalisade/store/v1/scanner.proto\x12\x11palisade.store.v1\"\xb7\x04\n" +
+	"\x1fpalisade/store/v1/scanner.proto\x12\x11palisade.store.v1\"\x89\x05\n" +
 	"\vScannerScan\x12\x1f\n" +
 	"\vcli_version\x18\x01 \x01(\tR\n" +
 	"cliVersion\x12\x1a\n" +
@@ -1156,7 +1547,9 @@ const file_palisade_store_v1_scanner_proto_rawDesc = "" +
 	"\x04tags\x18\f \x03(\tR\x04tags\x12U\n" +
 	"\rrule_versions\x18\r \x03(\v20.palisade.store.v1.ScannerScan.RuleVersionsEntryR\fruleVersions\x12\x1d\n" +
 	"\n" +
-	"merge_base\x18\x0e \x01(\tR\tmergeBase\x1a?\n" +
+	"merge_base\x18\x0e \x01(\tR\tmergeBase\x12+\n" +
+	"\x11quarantined_rules\x18\x0f \x03(\tR\x10quarantinedRules\x12#\n" +
+	"\rdecided_rules\x18\x14 \x03(\tR\fdecidedRules\x1a?\n" +
 	"\x11RuleVersionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xd9\x01\n" +
@@ -1224,13 +1617,20 @@ const file_palisade_store_v1_scanner_proto_rawDesc = "" +
 	" \x03(\tR\blicenses\"o\n" +
 	"\x0fScannerLockfile\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12H\n" +
-	"\fdependencies\x18\x02 \x03(\v2$.palisade.store.v1.ScannerDependencyR\fdependencies\"\xce\x01\n" +
+	"\fdependencies\x18\x02 \x03(\v2$.palisade.store.v1.ScannerDependencyR\fdependencies\"\xd1\x02\n" +
 	"\x0fScannerCoverage\x12%\n" +
 	"\x0esearched_paths\x18\x01 \x03(\tR\rsearchedPaths\x12#\n" +
 	"\rrenamed_paths\x18\x02 \x03(\tR\frenamedPaths\x12#\n" +
 	"\rskipped_paths\x18\x03 \x03(\tR\fskippedPaths\x12\x19\n" +
 	"\brule_ids\x18\x04 \x03(\tR\aruleIds\x12/\n" +
-	"\x13skipped_subprojects\x18\x05 \x03(\tR\x12skippedSubprojects\"\xe4\x02\n" +
+	"\x13skipped_subprojects\x18\x05 \x03(\tR\x12skippedSubprojects\x12!\n" +
+	"\ffailed_rules\x18\x06 \x03(\tR\vfailedRules\x12\x18\n" +
+	"\afailure\x18\a \x01(\tR\afailure\x12D\n" +
+	"\rpartly_parsed\x18\b \x03(\v2\x1f.palisade.store.v1.PartlyParsedR\fpartlyParsed\"V\n" +
+	"\fPartlyParsed\x12\x1a\n" +
+	"\blanguage\x18\x01 \x01(\tR\blanguage\x12\x14\n" +
+	"\x05files\x18\x02 \x01(\x03R\x05files\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\"\xa1\x06\n" +
 	"\fScanCoverage\x12\x1f\n" +
 	"\vrules_known\x18\x01 \x01(\bR\n" +
 	"rulesKnown\x12\x14\n" +
@@ -1242,16 +1642,48 @@ const file_palisade_store_v1_scanner_proto_rawDesc = "" +
 	"\arenamed\x18\x06 \x03(\tR\arenamed\x12\x18\n" +
 	"\afailure\x18\a \x01(\tR\afailure\x12C\n" +
 	"\x06hashes\x18\b \x03(\v2+.palisade.store.v1.ScanCoverage.HashesEntryR\x06hashes\x12\x18\n" +
-	"\aproduct\x18\t \x01(\tR\aproduct\x1a9\n" +
+	"\aproduct\x18\t \x01(\tR\aproduct\x12!\n" +
+	"\ftool_version\x18\n" +
+	" \x01(\tR\vtoolVersion\x12!\n" +
+	"\ffailed_rules\x18\v \x03(\tR\vfailedRules\x12'\n" +
+	"\x0fplaceless_rules\x18\f \x03(\tR\x0eplacelessRules\x12#\n" +
+	"\rnameless_rule\x18\r \x01(\tR\fnamelessRule\x12\x1e\n" +
+	"\n" +
+	"unresolved\x18\x0e \x03(\tR\n" +
+	"unresolved\x12D\n" +
+	"\rpartly_parsed\x18\x0f \x03(\v2\x1f.palisade.store.v1.PartlyParsedR\fpartlyParsed\x12\x12\n" +
+	"\x04kept\x18\x10 \x03(\x03R\x04kept\x12O\n" +
+	"\n" +
+	"unsearched\x18\x11 \x03(\v2/.palisade.store.v1.ScanCoverage.UnsearchedEntryR\n" +
+	"unsearched\x1a9\n" +
 	"\vHashesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa7\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a\\\n" +
+	"\x0fUnsearchedEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x123\n" +
+	"\x05value\x18\x02 \x01(\v2\x1d.palisade.store.v1.UnsearchedR\x05value:\x028\x01\";\n" +
+	"\n" +
+	"Unsearched\x12\x17\n" +
+	"\ascan_id\x18\x01 \x01(\x03R\x06scanId\x12\x14\n" +
+	"\x05since\x18\x02 \x01(\x03R\x05since\"{\n" +
+	"\n" +
+	"HeldCloses\x12=\n" +
+	"\tdecisions\x18\x01 \x03(\v2\x1f.palisade.store.v1.HeldDecisionR\tdecisions\x12\x12\n" +
+	"\x04left\x18\x02 \x03(\x03R\x04left\x12\x1a\n" +
+	"\brejected\x18\x03 \x03(\x03R\brejected\"\x86\x01\n" +
+	"\fHeldDecision\x12\x14\n" +
+	"\x05state\x18\x01 \x01(\tR\x05state\x12\x16\n" +
+	"\x06prefix\x18\x02 \x01(\tR\x06prefix\x12\x16\n" +
+	"\x06suffix\x18\x03 \x01(\tR\x06suffix\x12\x14\n" +
+	"\x05about\x18\x04 \x01(\bR\x05about\x12\x1a\n" +
+	"\bfindings\x18\x05 \x03(\x03R\bfindings\"\xbf\x01\n" +
 	"\x11DependencyContent\x12#\n" +
 	"\rmanifest_path\x18\x01 \x01(\tR\fmanifestPath\x12\x12\n" +
 	"\x04line\x18\x02 \x01(\x05R\x04line\x12!\n" +
 	"\fresolved_url\x18\x03 \x01(\tR\vresolvedUrl\x12\x1a\n" +
 	"\blicenses\x18\x04 \x03(\tR\blicenses\x12\x1a\n" +
-	"\bchildren\x18\x05 \x03(\tR\bchildrenB\xc7\x01\n" +
+	"\bchildren\x18\x05 \x03(\tR\bchildren\x12\x16\n" +
+	"\x06source\x18\x06 \x01(\tR\x06sourceB\xc7\x01\n" +
 	"\x15com.palisade.store.v1B\fScannerProtoP\x01Z:github.com/palisade/palisade/gen/palisade/store/v1;storev1\xa2\x02\x03PSX\xaa\x02\x11Palisade.Store.V1\xca\x02\x11Palisade\\Store\\V1\xe2\x02\x1dPalisade\\Store\\V1\\GPBMetadata\xea\x02\x13Palisade::Store::V1b\x06proto3"
 
 var (
@@ -1266,7 +1698,7 @@ func file_palisade_store_v1_scanner_proto_rawDescGZIP() []byte {
 	return file_palisade_store_v1_scanner_proto_rawDescData
 }
 
-var file_palisade_store_v1_scanner_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_palisade_store_v1_scanner_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_palisade_store_v1_scanner_proto_goTypes = []any{
 	(*ScannerScan)(nil),            // 0: palisade.store.v1.ScannerScan
 	(*ScannerFrame)(nil),           // 1: palisade.store.v1.ScannerFrame
@@ -1275,25 +1707,35 @@ var file_palisade_store_v1_scanner_proto_goTypes = []any{
 	(*ScannerDependency)(nil),      // 4: palisade.store.v1.ScannerDependency
 	(*ScannerLockfile)(nil),        // 5: palisade.store.v1.ScannerLockfile
 	(*ScannerCoverage)(nil),        // 6: palisade.store.v1.ScannerCoverage
-	(*ScanCoverage)(nil),           // 7: palisade.store.v1.ScanCoverage
-	(*DependencyContent)(nil),      // 8: palisade.store.v1.DependencyContent
-	nil,                            // 9: palisade.store.v1.ScannerScan.RuleVersionsEntry
-	nil,                            // 10: palisade.store.v1.ScanCoverage.HashesEntry
+	(*PartlyParsed)(nil),           // 7: palisade.store.v1.PartlyParsed
+	(*ScanCoverage)(nil),           // 8: palisade.store.v1.ScanCoverage
+	(*Unsearched)(nil),             // 9: palisade.store.v1.Unsearched
+	(*HeldCloses)(nil),             // 10: palisade.store.v1.HeldCloses
+	(*HeldDecision)(nil),           // 11: palisade.store.v1.HeldDecision
+	(*DependencyContent)(nil),      // 12: palisade.store.v1.DependencyContent
+	nil,                            // 13: palisade.store.v1.ScannerScan.RuleVersionsEntry
+	nil,                            // 14: palisade.store.v1.ScanCoverage.HashesEntry
+	nil,                            // 15: palisade.store.v1.ScanCoverage.UnsearchedEntry
 }
 var file_palisade_store_v1_scanner_proto_depIdxs = []int32{
-	9,  // 0: palisade.store.v1.ScannerScan.rule_versions:type_name -> palisade.store.v1.ScannerScan.RuleVersionsEntry
+	13, // 0: palisade.store.v1.ScannerScan.rule_versions:type_name -> palisade.store.v1.ScannerScan.RuleVersionsEntry
 	2,  // 1: palisade.store.v1.ScannerFrame.finding:type_name -> palisade.store.v1.ScannerFinding
 	6,  // 2: palisade.store.v1.ScannerFrame.coverage:type_name -> palisade.store.v1.ScannerCoverage
 	5,  // 3: palisade.store.v1.ScannerFrame.lockfile:type_name -> palisade.store.v1.ScannerLockfile
 	3,  // 4: palisade.store.v1.ScannerFinding.sca:type_name -> palisade.store.v1.ScannerDependencyMatch
 	4,  // 5: palisade.store.v1.ScannerDependencyMatch.dependency:type_name -> palisade.store.v1.ScannerDependency
 	4,  // 6: palisade.store.v1.ScannerLockfile.dependencies:type_name -> palisade.store.v1.ScannerDependency
-	10, // 7: palisade.store.v1.ScanCoverage.hashes:type_name -> palisade.store.v1.ScanCoverage.HashesEntry
-	8,  // [8:8] is the sub-list for method output_type
-	8,  // [8:8] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	7,  // 7: palisade.store.v1.ScannerCoverage.partly_parsed:type_name -> palisade.store.v1.PartlyParsed
+	14, // 8: palisade.store.v1.ScanCoverage.hashes:type_name -> palisade.store.v1.ScanCoverage.HashesEntry
+	7,  // 9: palisade.store.v1.ScanCoverage.partly_parsed:type_name -> palisade.store.v1.PartlyParsed
+	15, // 10: palisade.store.v1.ScanCoverage.unsearched:type_name -> palisade.store.v1.ScanCoverage.UnsearchedEntry
+	11, // 11: palisade.store.v1.HeldCloses.decisions:type_name -> palisade.store.v1.HeldDecision
+	9,  // 12: palisade.store.v1.ScanCoverage.UnsearchedEntry.value:type_name -> palisade.store.v1.Unsearched
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_palisade_store_v1_scanner_proto_init() }
@@ -1312,7 +1754,7 @@ func file_palisade_store_v1_scanner_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_palisade_store_v1_scanner_proto_rawDesc), len(file_palisade_store_v1_scanner_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

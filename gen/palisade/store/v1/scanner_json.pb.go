@@ -41,6 +41,10 @@ func (x *ScannerScan) AppendJSON(b []byte) []byte {
 	b = jsonappend.StringMap(b, x.RuleVersions, jsonappend.QuotedInt64)
 	b = append(b, `,"mergeBase":`...)
 	b = jsonappend.String(b, x.MergeBase)
+	b = append(b, `,"quarantinedRules":`...)
+	b = jsonappend.List(b, x.QuarantinedRules, jsonappend.String)
+	b = append(b, `,"decidedRules":`...)
+	b = jsonappend.List(b, x.DecidedRules, jsonappend.String)
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -213,6 +217,27 @@ func (x *ScannerCoverage) AppendJSON(b []byte) []byte {
 	b = jsonappend.List(b, x.RuleIds, jsonappend.String)
 	b = append(b, `,"skippedSubprojects":`...)
 	b = jsonappend.List(b, x.SkippedSubprojects, jsonappend.String)
+	b = append(b, `,"failedRules":`...)
+	b = jsonappend.List(b, x.FailedRules, jsonappend.String)
+	b = append(b, `,"failure":`...)
+	b = jsonappend.String(b, x.Failure)
+	b = append(b, `,"partlyParsed":`...)
+	b = jsonappend.List(b, x.PartlyParsed, func(b []byte, v *PartlyParsed) []byte { return v.AppendJSON(b) })
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *PartlyParsed) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"language":`...)
+	b = jsonappend.String(b, x.Language)
+	b = append(b, `,"files":`...)
+	b = jsonappend.QuotedInt64(b, x.Files)
+	b = append(b, `,"bytes":`...)
+	b = jsonappend.QuotedInt64(b, x.Bytes)
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -240,6 +265,69 @@ func (x *ScanCoverage) AppendJSON(b []byte) []byte {
 	b = jsonappend.StringMap(b, x.Hashes, jsonappend.String)
 	b = append(b, `,"product":`...)
 	b = jsonappend.String(b, x.Product)
+	b = append(b, `,"toolVersion":`...)
+	b = jsonappend.String(b, x.ToolVersion)
+	b = append(b, `,"failedRules":`...)
+	b = jsonappend.List(b, x.FailedRules, jsonappend.String)
+	b = append(b, `,"placelessRules":`...)
+	b = jsonappend.List(b, x.PlacelessRules, jsonappend.String)
+	b = append(b, `,"namelessRule":`...)
+	b = jsonappend.String(b, x.NamelessRule)
+	b = append(b, `,"unresolved":`...)
+	b = jsonappend.List(b, x.Unresolved, jsonappend.String)
+	b = append(b, `,"partlyParsed":`...)
+	b = jsonappend.List(b, x.PartlyParsed, func(b []byte, v *PartlyParsed) []byte { return v.AppendJSON(b) })
+	b = append(b, `,"kept":`...)
+	b = jsonappend.List(b, x.Kept, jsonappend.QuotedInt64)
+	b = append(b, `,"unsearched":`...)
+	b = jsonappend.StringMap(b, x.Unsearched, func(b []byte, v *Unsearched) []byte { return v.AppendJSON(b) })
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *Unsearched) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"scanId":`...)
+	b = jsonappend.QuotedInt64(b, x.ScanId)
+	b = append(b, `,"since":`...)
+	b = jsonappend.QuotedInt64(b, x.Since)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *HeldCloses) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"decisions":`...)
+	b = jsonappend.List(b, x.Decisions, func(b []byte, v *HeldDecision) []byte { return v.AppendJSON(b) })
+	b = append(b, `,"left":`...)
+	b = jsonappend.List(b, x.Left, jsonappend.QuotedInt64)
+	b = append(b, `,"rejected":`...)
+	b = jsonappend.List(b, x.Rejected, jsonappend.QuotedInt64)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *HeldDecision) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"state":`...)
+	b = jsonappend.String(b, x.State)
+	b = append(b, `,"prefix":`...)
+	b = jsonappend.String(b, x.Prefix)
+	b = append(b, `,"suffix":`...)
+	b = jsonappend.String(b, x.Suffix)
+	b = append(b, `,"about":`...)
+	b = jsonappend.Bool(b, x.About)
+	b = append(b, `,"findings":`...)
+	b = jsonappend.List(b, x.Findings, jsonappend.QuotedInt64)
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -259,5 +347,7 @@ func (x *DependencyContent) AppendJSON(b []byte) []byte {
 	b = jsonappend.List(b, x.Licenses, jsonappend.String)
 	b = append(b, `,"children":`...)
 	b = jsonappend.List(b, x.Children, jsonappend.String)
+	b = append(b, `,"source":`...)
+	b = jsonappend.String(b, x.Source)
 	return jsonappend.CloseObject(b, start)
 }

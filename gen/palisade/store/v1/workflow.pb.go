@@ -264,9 +264,9 @@ type AgenticIssueDetails struct {
 	Cwes []string `protobuf:"bytes,10,rep,name=cwes,proto3" json:"cwes,omitempty"`
 	// Categories (OWASP).
 	Owasps []string `protobuf:"bytes,11,rep,name=owasps,proto3" json:"owasps,omitempty"`
-	// First line of the latest detection.
+	// First line of the latest detection. Unused: the contract's issue has no lines.
 	StartLine int64 `protobuf:"varint,12,opt,name=start_line,json=startLine,proto3" json:"start_line,omitempty"`
-	// Last line of the latest detection.
+	// Last line of the latest detection. Unused: the contract's issue has no lines.
 	EndLine       int64 `protobuf:"varint,13,opt,name=end_line,json=endLine,proto3" json:"end_line,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

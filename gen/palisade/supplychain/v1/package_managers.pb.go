@@ -254,8 +254,7 @@ func (x *PackageManagerConfig) GetRegistryType() RegistryType {
 	return RegistryType_REGISTRY_TYPE_UNSPECIFIED
 }
 
-// A package registry in a request: PackageManagerConfig without the fields that the server sets (id and deploymentId
-// are ignored). On update, absent fields stay unchanged.
+// A package registry in a request. On update, absent fields stay unchanged.
 type PackageManagerConfigInput struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name, unique within the deployment. Required on create.
@@ -276,7 +275,11 @@ type PackageManagerConfigInput struct {
 	// and the ecosystem changes, the stored settings are deleted.
 	AdditionalConfig *AdditionalConfig `protobuf:"bytes,6,opt,name=additional_config,json=additionalConfig,proto3" json:"additional_config,omitempty"`
 	// Purpose of the registry; REGISTRY_TYPE_PACKAGE_MANAGER_AUTH when absent on create.
-	RegistryType  RegistryType `protobuf:"varint,7,opt,name=registry_type,json=registryType,proto3,enum=palisade.supplychain.v1.RegistryType" json:"registry_type,omitempty"`
+	RegistryType RegistryType `protobuf:"varint,7,opt,name=registry_type,json=registryType,proto3,enum=palisade.supplychain.v1.RegistryType" json:"registry_type,omitempty"`
+	// No effect: the server sets it.
+	Id int64 `protobuf:"varint,30,opt,name=id,proto3" json:"id,omitempty"`
+	// No effect: the path names the deployment.
+	DeploymentId  int64 `protobuf:"varint,31,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -358,6 +361,20 @@ func (x *PackageManagerConfigInput) GetRegistryType() RegistryType {
 		return x.RegistryType
 	}
 	return RegistryType_REGISTRY_TYPE_UNSPECIFIED
+}
+
+func (x *PackageManagerConfigInput) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *PackageManagerConfigInput) GetDeploymentId() int64 {
+	if x != nil {
+		return x.DeploymentId
+	}
+	return 0
 }
 
 // Settings of a registry that depend on its ecosystem.
@@ -1368,7 +1385,7 @@ const file_palisade_supplychain_v1_package_managers_proto_rawDesc = "" +
 	"\rdeployment_id\x18\x06 \x01(\x03B\x06\x92\xb5\x18\x02\b\x01R\fdeploymentId\x12,\n" +
 	"\x12use_network_broker\x18\a \x01(\bR\x10useNetworkBroker\x12^\n" +
 	"\x11additional_config\x18\b \x01(\v2).palisade.supplychain.v1.AdditionalConfigB\x06\x92\xb5\x18\x02\x10\x03R\x10additionalConfig\x12J\n" +
-	"\rregistry_type\x18\t \x01(\x0e2%.palisade.supplychain.v1.RegistryTypeR\fregistryType\"\xd8\x04\n" +
+	"\rregistry_type\x18\t \x01(\x0e2%.palisade.supplychain.v1.RegistryTypeR\fregistryType\"\x8d\x05\n" +
 	"\x19PackageManagerConfigInput\x12#\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xff\x01H\x00R\x04name\x88\x01\x01\x12%\n" +
@@ -1377,7 +1394,9 @@ const file_palisade_supplychain_v1_package_managers_proto_rawDesc = "" +
 	"\tecosystem\x18\x04 \x01(\tBx\xbaHursR\x12no_package_managerR\x03npmR\x04pypiR\x05gomodR\x05cargoR\x05mavenR\x03gemR\bcomposerR\x05nugetR\x03pubR\aswiftpmR\x03hexR\tcocoapodsR\x03mixR\x04opamH\x03R\tecosystem\x88\x01\x01\x121\n" +
 	"\x12use_network_broker\x18\x05 \x01(\bH\x04R\x10useNetworkBroker\x88\x01\x01\x12V\n" +
 	"\x11additional_config\x18\x06 \x01(\v2).palisade.supplychain.v1.AdditionalConfigR\x10additionalConfig\x12T\n" +
-	"\rregistry_type\x18\a \x01(\x0e2%.palisade.supplychain.v1.RegistryTypeB\b\xbaH\x05\x82\x01\x02\x10\x01R\fregistryTypeB\a\n" +
+	"\rregistry_type\x18\a \x01(\x0e2%.palisade.supplychain.v1.RegistryTypeB\b\xbaH\x05\x82\x01\x02\x10\x01R\fregistryType\x12\x0e\n" +
+	"\x02id\x18\x1e \x01(\x03R\x02id\x12#\n" +
+	"\rdeployment_id\x18\x1f \x01(\x03R\fdeploymentIdB\a\n" +
 	"\x05_nameB\x06\n" +
 	"\x04_urlB\x10\n" +
 	"\x0e_requires_authB\f\n" +

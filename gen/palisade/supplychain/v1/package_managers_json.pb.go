@@ -76,6 +76,10 @@ func (x *PackageManagerConfigInput) AppendJSON(b []byte) []byte {
 		b = append(b, `,"registryType":`...)
 		b = jsonappend.Enum(b, x.RegistryType, RegistryType_name)
 	}
+	b = append(b, `,"id":`...)
+	b = jsonappend.QuotedInt64(b, x.Id)
+	b = append(b, `,"deploymentId":`...)
+	b = jsonappend.QuotedInt64(b, x.DeploymentId)
 	return jsonappend.CloseObject(b, start)
 }
 

@@ -100,6 +100,7 @@ type DependencyFilter struct {
 	// Action of the licence policy. There are no licence policies: any value is refused.
 	LicensePolicySettings []LicensePolicySetting `protobuf:"varint,7,rep,packed,name=license_policy_settings,json=licensePolicySettings,proto3,enum=palisade.supplychain.v1.LicensePolicySetting" json:"license_policy_settings,omitempty"`
 	// Licences as SPDX expressions, as scanners report them. Packages without a reported licence match none.
+	// A value with commas is a list, unless a package has such a licence.
 	License []string `protobuf:"bytes,8,rep,name=license,proto3" json:"license,omitempty"`
 	// Packages by name and version; at least one must match.
 	PackageFilters []*PackageFilter `protobuf:"bytes,9,rep,name=package_filters,json=packageFilters,proto3" json:"package_filters,omitempty"`
@@ -463,15 +464,15 @@ type CodeLocation struct {
 	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
 	// First line, from 1; 0 when unknown.
 	StartLine int64 `protobuf:"varint,2,opt,name=start_line,json=startLine,proto3" json:"start_line,omitempty"`
-	// Always 0: scanners report no columns.
+	// Never set: scanners report no columns.
 	StartCol int64 `protobuf:"varint,3,opt,name=start_col,json=startCol,proto3" json:"start_col,omitempty"`
 	// Last line, from 1; 0 when unknown.
 	EndLine int64 `protobuf:"varint,4,opt,name=end_line,json=endLine,proto3" json:"end_line,omitempty"`
-	// Always 0.
+	// Never set: scanners report no columns.
 	EndCol int64 `protobuf:"varint,5,opt,name=end_col,json=endCol,proto3" json:"end_col,omitempty"`
 	// Link to the line at the source-code host; empty when the host's address or the commit is unknown.
 	Url string `protobuf:"bytes,6,opt,name=url,proto3" json:"url,omitempty"`
-	// Time of the scan that first reported the package in this form.
+	// When the commit of the scan that first reported the package in this form was made; absent when unknown.
 	CommittedAt   *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=committed_at,json=committedAt,proto3" json:"committed_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -764,7 +765,7 @@ type ListDependenciesV1Response struct {
 	Dependencies []*FoundDependency `protobuf:"bytes,1,rep,name=dependencies,proto3" json:"dependencies,omitempty"`
 	// True if there are more.
 	HasMore bool `protobuf:"varint,2,opt,name=has_more,json=hasMore,proto3" json:"has_more,omitempty"`
-	// Cursor of the next page; has_more tells whether there is one.
+	// Cursor of the next page; empty or 0 after the last page.
 	Cursor        int64 `protobuf:"varint,3,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -901,7 +902,7 @@ type ListRepositoriesForDependenciesV1Response struct {
 	RepositorySummaries []*RepositoryDependencySummary `protobuf:"bytes,1,rep,name=repository_summaries,json=repositorySummaries,proto3" json:"repository_summaries,omitempty"`
 	// True if there are more.
 	HasMore bool `protobuf:"varint,2,opt,name=has_more,json=hasMore,proto3" json:"has_more,omitempty"`
-	// Cursor of the next page; has_more tells whether there is one.
+	// Cursor of the next page; empty or 0 after the last page.
 	Cursor        int64 `protobuf:"varint,3,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1047,7 +1048,7 @@ type ListLockfilesForDependenciesV1Response struct {
 	LockfileSummaries []*LockfileDependencySummary `protobuf:"bytes,1,rep,name=lockfile_summaries,json=lockfileSummaries,proto3" json:"lockfile_summaries,omitempty"`
 	// True if there are more.
 	HasMore bool `protobuf:"varint,2,opt,name=has_more,json=hasMore,proto3" json:"has_more,omitempty"`
-	// Cursor of the next page; has_more tells whether there is one.
+	// Cursor of the next page; empty or 0 after the last page.
 	Cursor        string `protobuf:"bytes,3,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1184,7 +1185,7 @@ type ListDependenciesResponse struct {
 	Dependencies []*FoundDependency `protobuf:"bytes,1,rep,name=dependencies,proto3" json:"dependencies,omitempty"`
 	// True if there are more.
 	HasMore bool `protobuf:"varint,2,opt,name=has_more,json=hasMore,proto3" json:"has_more,omitempty"`
-	// Cursor of the next page; has_more tells whether there is one.
+	// Cursor of the next page; empty or 0 after the last page.
 	Cursor        int64 `protobuf:"varint,3,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1321,7 +1322,7 @@ type ListRepositoriesForDependenciesResponse struct {
 	RepositorySummaries []*RepositoryDependencySummary `protobuf:"bytes,1,rep,name=repository_summaries,json=repositorySummaries,proto3" json:"repository_summaries,omitempty"`
 	// True if there are more.
 	HasMore bool `protobuf:"varint,2,opt,name=has_more,json=hasMore,proto3" json:"has_more,omitempty"`
-	// Cursor of the next page; has_more tells whether there is one.
+	// Cursor of the next page; empty or 0 after the last page.
 	Cursor        int64 `protobuf:"varint,3,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1467,7 +1468,7 @@ type ListLockfilesForDependenciesResponse struct {
 	LockfileSummaries []*LockfileDependencySummary `protobuf:"bytes,1,rep,name=lockfile_summaries,json=lockfileSummaries,proto3" json:"lockfile_summaries,omitempty"`
 	// True if there are more.
 	HasMore bool `protobuf:"varint,2,opt,name=has_more,json=hasMore,proto3" json:"has_more,omitempty"`
-	// Cursor of the next page; has_more tells whether there is one.
+	// Cursor of the next page; empty or 0 after the last page.
 	Cursor        string `protobuf:"bytes,3,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1528,7 +1529,7 @@ var File_palisade_supplychain_v1_supply_chain_proto protoreflect.FileDescriptor
 
 const file_palisade_supplychain_v1_supply_chain_proto_rawDesc = "" +
 	"\n" +
-	"*palisade/supplychain/v1/supply_chain.proto\x12\x17palisade.supplychain.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\"\xe0\x05\n" +
+	"*palisade/supplychain/v1/supply_chain.proto\x12\x17palisade.supplychain.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\"\xe4\x05\n" +
 	"\x10DependencyFilter\x12\x1c\n" +
 	"\x04name\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\xf4\x03R\x04name\x12\"\n" +
 	"\aversion\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xfa\x01R\aversion\x124\n" +
@@ -1537,8 +1538,8 @@ const file_palisade_supplychain_v1_supply_chain_proto_rawDesc = "" +
 	"TRANSITIVER\x06DIRECTR\ftransitivity\x12\x9d\x01\n" +
 	"\tecosystem\x18\x05 \x03(\tB\x7f\xbaH|\x92\x01y\x10d\"ursR\x12no_package_managerR\x03npmR\x04pypiR\x05gomodR\x05cargoR\x05mavenR\x03gemR\bcomposerR\x05nugetR\x03pubR\aswiftpmR\x03hexR\tcocoapodsR\x03mixR\x04opamR\tecosystem\x12-\n" +
 	"\rlockfile_path\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\xa0\x1fR\flockfilePath\x12v\n" +
-	"\x17license_policy_settings\x18\a \x03(\x0e2-.palisade.supplychain.v1.LicensePolicySettingB\x0f\xbaH\f\x92\x01\t\x10d\"\x05\x82\x01\x02\x10\x01R\x15licensePolicySettings\x12+\n" +
-	"\alicense\x18\b \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10d\"\ar\x05\x10\x01\x18\xf4\x03R\alicense\x12Y\n" +
+	"\x17license_policy_settings\x18\a \x03(\x0e2-.palisade.supplychain.v1.LicensePolicySettingB\x0f\xbaH\f\x92\x01\t\x10d\"\x05\x82\x01\x02\x10\x01R\x15licensePolicySettings\x12/\n" +
+	"\alicense\x18\b \x03(\tB\x15\xbaH\x0e\x92\x01\v\x10d\"\ar\x05\x10\x01\x18\xf4\x03\xb0\xb5\x18\x01R\alicense\x12Y\n" +
 	"\x0fpackage_filters\x18\t \x03(\v2&.palisade.supplychain.v1.PackageFilterB\b\xbaH\x05\x92\x01\x02\x10dR\x0epackageFilters\x12)\n" +
 	"\x10include_archived\x18\n" +
 	" \x01(\bR\x0fincludeArchived\"\xfc\x01\n" +

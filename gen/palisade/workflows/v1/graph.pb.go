@@ -405,14 +405,17 @@ type WorkflowCatalogEntry struct {
 	Version string `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
 	// Display name.
 	DisplayName string `protobuf:"bytes,5,opt,name=display_name,json=displayName,proto3" json:"display_name,omitempty"`
-	// False: no runs can be started.
+	// False: no runs can be started, because it is disabled, or for disabled_reason.
 	Enabled bool `protobuf:"varint,6,opt,name=enabled,proto3" json:"enabled,omitempty"`
 	// Its steps.
 	Graph *WorkflowGraph `protobuf:"bytes,7,opt,name=graph,proto3" json:"graph,omitempty"`
 	// The inputs of a run.
-	Inputs        *WorkflowInputs `protobuf:"bytes,8,opt,name=inputs,proto3" json:"inputs,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Inputs *WorkflowInputs `protobuf:"bytes,8,opt,name=inputs,proto3" json:"inputs,omitempty"`
+	// Why it cannot run: an administrator disabled it, and what the server lacks, for example a model. Absent if it can.
+	// Extension of the contract.
+	DisabledReason string `protobuf:"bytes,9,opt,name=disabled_reason,json=disabledReason,proto3" json:"disabled_reason,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *WorkflowCatalogEntry) Reset() {
@@ -499,6 +502,13 @@ func (x *WorkflowCatalogEntry) GetInputs() *WorkflowInputs {
 		return x.Inputs
 	}
 	return nil
+}
+
+func (x *WorkflowCatalogEntry) GetDisabledReason() string {
+	if x != nil {
+		return x.DisabledReason
+	}
+	return ""
 }
 
 // The static graph of a workflow.
@@ -1868,7 +1878,7 @@ var File_palisade_workflows_v1_graph_proto protoreflect.FileDescriptor
 
 const file_palisade_workflows_v1_graph_proto_rawDesc = "" +
 	"\n" +
-	"!palisade/workflows/v1/graph.proto\x12\x15palisade.workflows.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\"\xbf\x02\n" +
+	"!palisade/workflows/v1/graph.proto\x12\x15palisade.workflows.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\"\xf0\x02\n" +
 	"\x14WorkflowCatalogEntry\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x1f\n" +
@@ -1878,7 +1888,8 @@ const file_palisade_workflows_v1_graph_proto_rawDesc = "" +
 	"\fdisplay_name\x18\x05 \x01(\tR\vdisplayName\x12\x18\n" +
 	"\aenabled\x18\x06 \x01(\bR\aenabled\x12:\n" +
 	"\x05graph\x18\a \x01(\v2$.palisade.workflows.v1.WorkflowGraphR\x05graph\x12=\n" +
-	"\x06inputs\x18\b \x01(\v2%.palisade.workflows.v1.WorkflowInputsR\x06inputs\"\xb5\x01\n" +
+	"\x06inputs\x18\b \x01(\v2%.palisade.workflows.v1.WorkflowInputsR\x06inputs\x12/\n" +
+	"\x0fdisabled_reason\x18\t \x01(\tB\x06\x92\xb5\x18\x02\x10\x01R\x0edisabledReason\"\xb5\x01\n" +
 	"\rWorkflowGraph\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\x05R\rschemaVersion\x12\x1d\n" +
 	"\n" +

@@ -33,6 +33,10 @@ func (x *WorkflowCatalogEntry) AppendJSON(b []byte) []byte {
 		b = append(b, `,"inputs":`...)
 		b = x.Inputs.AppendJSON(b)
 	}
+	if x.DisabledReason != "" {
+		b = append(b, `,"disabledReason":`...)
+		b = jsonappend.String(b, x.DisabledReason)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 

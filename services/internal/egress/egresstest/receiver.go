@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -132,16 +133,25 @@ func Start(t testing.TB, mode Mode, o Options) *Receiver {
 	return r
 }
 
+func (r *Receiver) accepted() []*conn {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.conns)
+}
+
 // RequireClosed fails the test unless the caller made at least one connection and closes all of them soon.
 func (r *Receiver) RequireClosed(t testing.TB) {
 	t.Helper()
-	r.mu.Lock()
-	conns := append([]*conn(nil), r.conns...)
-	r.mu.Unlock()
-	if len(conns) == 0 {
-		t.Error("the receiver was not called")
-	}
 	late := time.After(closeTimeout)
+	conns := r.accepted()
+	for len(conns) == 0 { // the caller may have closed a connection that is not accepted yet
+		select {
+		case <-time.After(time.Millisecond):
+			conns = r.accepted()
+		case <-late:
+			t.Fatal("the receiver was not called")
+		}
+	}
 	for _, c := range conns {
 		c.once.Do(func() { close(c.checkClosed) })
 		select {

@@ -8,11 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
 )
 
@@ -21,8 +23,9 @@ import (
 // drops unknown names, empty pairs and empty values, and the top-level fields for which skip reports true (the path
 // sets them). Errors are apierr errors that name the parameter in the client's spelling.
 //
-// A list is repeated (a=1&a=2), comma-separated (a=1,2) or indexed (a[0]=1&a[]=2). An indexed value is not split at
-// commas. A singular parameter with two different values is refused.
+// A list is repeated (a=1&a=2), comma-separated (a=1,2) or indexed (a[0]=1&a[]=2). Indexed values and values of lists
+// of names (palisade.options.v1.names) are not split at commas. A singular parameter with two different values is
+// refused.
 func Query(raw string, message protoreflect.MessageDescriptor, skip func(protoreflect.FieldDescriptor) bool) (url.Values, error) {
 	values := url.Values{}
 	for pair := range strings.SplitSeq(raw, "&") {
@@ -48,6 +51,25 @@ func Query(raw string, message protoreflect.MessageDescriptor, skip func(protore
 		}
 	}
 	return values, nil
+}
+
+// Unknown returns the first name in a raw query string that Query drops because it is no parameter of the message.
+func Unknown(raw string, message protoreflect.MessageDescriptor, skip func(protoreflect.FieldDescriptor) bool) (string, bool) {
+	for pair := range strings.SplitSeq(raw, "&") {
+		rawName, _, _ := strings.Cut(pair, "=")
+		if rawName == "" {
+			continue
+		}
+		name, err := url.QueryUnescape(rawName)
+		if err != nil {
+			return rawName, true
+		}
+		bare, _ := cutIndex(name)
+		if target := lookUp(message, bare); target == nil || skip != nil && skip(target.top) {
+			return name, true
+		}
+	}
+	return "", false
 }
 
 // cutIndex removes the [0] or [] of an indexed name.
@@ -119,7 +141,7 @@ func (p *parameter) add(values url.Values, value string, indexed bool, name stri
 		return nil
 	}
 	items := []string{value}
-	if !indexed {
+	if !indexed && !isNames(p.field) {
 		items = strings.Split(value, ",")
 	}
 	for _, item := range items {
@@ -135,6 +157,10 @@ func (p *parameter) add(values url.Values, value string, indexed bool, name stri
 		}
 	}
 	return nil
+}
+
+func isNames(field protoreflect.FieldDescriptor) bool {
+	return proto.GetExtension(field.Options(), optionsv1.E_Names).(bool)
 }
 
 // canonical validates a value and formats it for grpc-gateway's parser. false means "not given".

@@ -82,7 +82,7 @@ func enum(field protoreflect.FieldDescriptor, value any, path string) (protorefl
 			}
 		}
 	}
-	return protoreflect.Value{}, wrongType(field, path, "one of "+apierr.EnumWords(field.Enum()), value)
+	return protoreflect.Value{}, wrongType(field, path, "one of "+apierr.FieldWords(field), value)
 }
 
 // enumPrefix is the prefix of every value by buf's naming rule: the enum's name, up to UNSPECIFIED.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -32,15 +33,20 @@ type GitHub struct {
 	// Files are the files that can be read and changed.
 	Files Files
 
-	hooks  []Hook
-	pulls  []Pull
-	nextID int64
+	// PullRequests are the states of pull requests by number.
+	PullRequests map[int64]Request
+
+	hooks   []Hook
+	pulls   []Pull
+	nextID  int64
+	secrets map[string]string
+	boxes   boxKeys
 }
 
 // NewGitHub starts a GitHub Enterprise server.
 func NewGitHub(t testing.TB) *GitHub {
 	scopes := "admin:org_hook, read:org, repo"
-	h := &GitHub{Scopes: &scopes, nextID: 9000}
+	h := &GitHub{Scopes: &scopes, nextID: 9000, secrets: map[string]string{}, boxes: newBoxKeys(t)}
 	mux := http.NewServeMux()
 	for pattern, handler := range map[string]http.HandlerFunc{
 		"GET /api/v3/users/{name}":                                        h.account,
@@ -55,6 +61,9 @@ func NewGitHub(t testing.TB) *GitHub {
 		"POST /api/v3/orgs/{org}/hooks":                                   h.createHook,
 		"PATCH /api/v3/orgs/{org}/hooks/{id}":                             h.editHook,
 		"DELETE /api/v3/orgs/{org}/hooks/{id}":                            h.deleteHook,
+		"GET /api/v3/repos/{owner}/{repo}":                                h.repo,
+		"GET /api/v3/repos/{owner}/{repo}/actions/secrets/public-key":     h.publicKey,
+		"PUT /api/v3/repos/{owner}/{repo}/actions/secrets/{name}":         h.putSecret,
 		"GET /api/v3/repos/{owner}/{repo}/pulls":                          h.listPulls,
 		"POST /api/v3/repos/{owner}/{repo}/pulls":                         h.createPull,
 		"GET /api/v3/repos/{owner}/{repo}/contents/{path...}":             h.getContents,
@@ -66,6 +75,7 @@ func NewGitHub(t testing.TB) *GitHub {
 		"GET /api/v3/repos/{owner}/{repo}/pulls/comments/{id}":            h.comment,
 		"POST /api/v3/repos/{owner}/{repo}/pulls/{number}/comments":       h.reply,
 		"GET /api/v3/repos/{owner}/{repo}/pulls/{number}":                 h.pull,
+		"GET /api/v3/repos/{owner}/{repo}/pulls/{number}/{files}":         h.pullFiles,
 	} {
 		mux.HandleFunc(pattern, handler)
 	}
@@ -146,6 +156,24 @@ func (h *GitHub) repos(w http.ResponseWriter, r *http.Request) {
 	}
 	h.mu.Unlock()
 	h.list(w, r, all)
+}
+
+// repo answers with one repository of the list.
+func (h *GitHub) repo(w http.ResponseWriter, r *http.Request) {
+	h.mu.Lock()
+	at := slices.IndexFunc(h.Repositories, func(one Repository) bool {
+		return strings.EqualFold(one.Name, r.PathValue("owner")+"/"+r.PathValue("repo"))
+	})
+	var found Repository
+	if at >= 0 {
+		found = h.Repositories[at]
+	}
+	h.mu.Unlock()
+	if at < 0 {
+		h.notFound(w)
+		return
+	}
+	write(w, http.StatusOK, h.repository(found))
 }
 
 func (h *GitHub) repository(r Repository) object {

@@ -11,7 +11,9 @@ import (
 
 // Pull is an opened pull (or merge) request.
 type Pull struct {
-	Number                  int64
+	Number int64
+	// Repository is its repository at GitHub ("acme/web").
+	Repository              string
 	Head, Base, Title, Body string
 }
 
@@ -90,13 +92,19 @@ func (h *GitHub) putContents(w http.ResponseWriter, r *http.Request) {
 	content, err := base64.StdEncoding.DecodeString(request.Content)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	key := request.Branch + ":" + r.PathValue("path")
-	if old, ok := h.Files[key]; !ok || err != nil || request.Message == "" || blob(old) != request.SHA {
+	key, status := request.Branch+":"+r.PathValue("path"), http.StatusOK
+	old, exists := h.Files[key]
+	if !exists && request.SHA == "" && h.Files.branch(request.Branch) {
+		exists, status = true, http.StatusCreated
+	} else if request.SHA != blob(old) && old != string(content) { // repositories share the files, and get the same ones at once
+		exists = false
+	}
+	if !exists || err != nil || request.Message == "" {
 		write(w, http.StatusConflict, object{"message": "does not match", "status": "409"})
 		return
 	}
 	h.Files[key] = string(content)
-	write(w, http.StatusOK, object{"content": object{"path": r.PathValue("path"), "sha": blob(string(content))}, "commit": object{"sha": "c0ffee"}})
+	write(w, status, object{"content": object{"path": r.PathValue("path"), "sha": blob(string(content))}, "commit": object{"sha": "c0ffee"}})
 }
 
 func (h *GitHub) getRef(w http.ResponseWriter, r *http.Request) {
@@ -134,10 +142,10 @@ func (h *GitHub) listPulls(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	_, head, _ := strings.Cut(r.URL.Query().Get("head"), ":")
-	out := []object{}
+	out, repository := []object{}, r.PathValue("owner")+"/"+r.PathValue("repo")
 	for _, p := range h.pulls {
-		if p.Head == head {
-			out = append(out, h.opened(p, r.PathValue("owner")+"/"+r.PathValue("repo")))
+		if p.Head == head && p.Repository == repository {
+			out = append(out, h.opened(p, repository))
 		}
 	}
 	write(w, http.StatusOK, out)
@@ -153,7 +161,8 @@ func (h *GitHub) createPull(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.nextID++
-	p := Pull{Number: h.nextID, Head: request.Head, Base: request.Base, Title: request.Title, Body: request.Body}
+	repository := r.PathValue("owner") + "/" + r.PathValue("repo")
+	p := Pull{Number: h.nextID, Repository: repository, Head: request.Head, Base: request.Base, Title: request.Title, Body: request.Body}
 	h.pulls = append(h.pulls, p)
-	write(w, http.StatusCreated, h.opened(p, r.PathValue("owner")+"/"+r.PathValue("repo")))
+	write(w, http.StatusCreated, h.opened(p, repository))
 }

@@ -68,9 +68,35 @@ func (h *GitHub) Replies(to int64) []Comment {
 }
 
 func (h *GitHub) pull(w http.ResponseWriter, r *http.Request) {
+	h.mu.Lock()
+	request := h.PullRequests[number(r.PathValue("number"))]
+	h.mu.Unlock()
+	state, merged, count := request.State, request.State == "" || request.State == "merged", len(request.Files)
+	if merged {
+		state = "closed"
+	}
+	if request.Uncounted {
+		count += 5000
+	}
 	write(w, http.StatusOK, object{
-		"number": number(r.PathValue("number")), "state": "closed", "merged": true, "title": "Fix it",
+		"number": number(r.PathValue("number")), "state": state, "merged": merged, "title": "Fix it", "changed_files": count,
 		"head": object{"ref": "fix/login", "sha": "3f2a"}, "base": object{"ref": "main", "sha": "77aa"},
 		"html_url": h.URL + "/" + r.PathValue("owner") + "/" + r.PathValue("repo") + "/pull/" + r.PathValue("number"),
 	})
+}
+
+func (h *GitHub) pullFiles(w http.ResponseWriter, r *http.Request) {
+	h.mu.Lock()
+	request := h.PullRequests[number(r.PathValue("number"))]
+	h.mu.Unlock()
+	all := []object{}
+	for _, file := range request.Files {
+		before, after := renamed(file)
+		one := object{"filename": after, "status": "modified", "additions": 1, "deletions": 1, "changes": 2, "sha": "3f2a"}
+		if before != after {
+			one["previous_filename"], one["status"] = before, "renamed"
+		}
+		all = append(all, one)
+	}
+	h.list(w, r, all)
 }

@@ -27,6 +27,9 @@ type GitLab struct {
 	// Files are the files that can be read and changed.
 	Files Files
 
+	// MergeRequests are the states of merge requests by number.
+	MergeRequests map[int64]Request
+
 	hooks  []Hook
 	pulls  []Pull
 	nextID int64
@@ -56,6 +59,7 @@ func NewGitLab(t testing.TB) *GitLab {
 		"GET /api/v4/projects/{project}/repository/files/{path}":              h.getFile,
 		"PUT /api/v4/projects/{project}/repository/files/{path}":              h.putFile,
 		"GET /api/v4/projects/{project}/merge_requests/{iid}":                 h.mergeRequest,
+		"GET /api/v4/projects/{project}/merge_requests/{iid}/diffs":           h.mergeRequestDiffs,
 		"GET /api/v4/projects/{project}/merge_requests/{iid}/discussions/{d}": h.discussion,
 		"POST /api/v4/projects/{p}/merge_requests/{i}/discussions/{d}/notes":  h.reply,
 	} {
@@ -226,10 +230,34 @@ func (h *GitLab) deleteHook(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *GitLab) mergeRequest(w http.ResponseWriter, r *http.Request) {
+	h.mu.Lock()
+	request := h.MergeRequests[number(r.PathValue("iid"))]
+	h.mu.Unlock()
+	state, count := "merged", number10(int64(len(request.Files)))
+	if request.State == "open" {
+		state = "opened"
+	} else if request.State != "" {
+		state = request.State
+	}
+	if request.Uncounted {
+		count += "+"
+	}
 	write(w, http.StatusOK, object{
-		"id": 88, "iid": number(r.PathValue("iid")), "project_id": 5, "state": "merged", "title": "Fix it", "source_branch": "fix/login", "target_branch": "main",
-		"web_url": h.URL + "/" + r.PathValue("project") + "/-/merge_requests/" + r.PathValue("iid"),
+		"id": 88, "iid": number(r.PathValue("iid")), "project_id": 5, "state": state, "title": "Fix it", "source_branch": "fix/login", "target_branch": "main",
+		"changes_count": count, "web_url": h.URL + "/" + r.PathValue("project") + "/-/merge_requests/" + r.PathValue("iid"),
 	})
+}
+
+func (h *GitLab) mergeRequestDiffs(w http.ResponseWriter, r *http.Request) {
+	h.mu.Lock()
+	request := h.MergeRequests[number(r.PathValue("iid"))]
+	h.mu.Unlock()
+	all := []object{}
+	for _, file := range request.Files {
+		before, after := renamed(file)
+		all = append(all, object{"old_path": before, "new_path": after, "a_mode": "100644", "b_mode": "100644", "diff": "", "renamed_file": before != after})
+	}
+	list(w, r, all)
 }
 
 func gitLabNote(c Comment) object {

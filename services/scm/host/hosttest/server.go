@@ -130,6 +130,25 @@ type Comment struct {
 	Line    int64
 }
 
+// Request is the state of a pull (or merge) request. The default is a merged one without files.
+type Request struct {
+	// State is "open", "closed" or "merged".
+	State string
+	// Files are the changed files, with "old => new" for renamed ones.
+	Files []string
+	// Uncounted says that the host lists only some of them.
+	Uncounted bool
+}
+
+// renamed splits a file of a request.
+func renamed(file string) (before, after string) {
+	before, after, ok := strings.Cut(file, " => ")
+	if !ok {
+		after = before
+	}
+	return before, after
+}
+
 // pages returns the page of a list that the query asks for, and the number of the next page, 0 after the last.
 func pages[T any](r *http.Request, all []T) (items []T, next int) {
 	number := func(name string, otherwise int) int {

@@ -1,0 +1,41 @@
+-- +goose Up
+ALTER TABLE `freshnesses` ADD COLUMN `scanner_version` text NOT NULL DEFAULT ('');
+ALTER TABLE `notification_rules` ADD COLUMN `send_findings` bool NOT NULL DEFAULT (true);
+ALTER TABLE `notification_rules` ADD COLUMN `send_report` blob NULL;
+ALTER TABLE `notification_rules` ADD COLUMN `next_report_at` integer NULL;
+ALTER TABLE `notification_rules` ADD COLUMN `last_report_at` integer NULL;
+ALTER TABLE `projects` ADD COLUMN `ignored_files` json NULL;
+ALTER TABLE `projects` ADD COLUMN `badge_key` text NULL;
+ALTER TABLE `scans` ADD COLUMN `pull_request` integer NULL;
+CREATE INDEX `notification_rules_reports` ON `notification_rules` (`next_report_at`, `id`) WHERE next_report_at IS NOT NULL;
+CREATE INDEX `projects_by_badge` ON `projects` (`badge_key`) WHERE badge_key IS NOT NULL;
+CREATE INDEX `scans_of_pull_request` ON `scans` (`deployment_id`, `project_id`, `pull_request`, `id`) WHERE pull_request IS NOT NULL;
+CREATE INDEX `scans_of_pull_requests` ON `scans` (`deployment_id`, `id`, `project_id`, `pull_request`) WHERE pull_request IS NOT NULL;
+CREATE TABLE `sessions` (`id` integer NOT NULL PRIMARY KEY AUTOINCREMENT, `hash` blob NOT NULL, `user_id` integer NOT NULL, `method` text NOT NULL, `address` text NOT NULL, `agent` text NOT NULL, `created_at` integer NOT NULL, `last_used_at` integer NOT NULL, `revoked_at` integer NULL);
+CREATE UNIQUE INDEX `sessions_by_hash` ON `sessions` (`hash`);
+CREATE INDEX `sessions_by_user` ON `sessions` (`user_id`, `id`);
+CREATE INDEX `sessions_by_age` ON `sessions` (`created_at`);
+CREATE INDEX `sessions_by_use` ON `sessions` (`last_used_at`);
+CREATE TABLE `console_links` (`id` integer NOT NULL PRIMARY KEY AUTOINCREMENT, `hash` blob NOT NULL, `user_id` integer NOT NULL, `created_at` integer NOT NULL, `expires_at` integer NOT NULL);
+CREATE UNIQUE INDEX `console_links_by_hash` ON `console_links` (`hash`);
+CREATE INDEX `console_links_by_time` ON `console_links` (`expires_at`);
+CREATE TABLE `scan_answers` (`id` integer NOT NULL PRIMARY KEY AUTOINCREMENT, `deployment_id` integer NOT NULL, `scan_id` integer NOT NULL, `project_id` integer NOT NULL, `content` blob NOT NULL, `at` integer NOT NULL);
+CREATE UNIQUE INDEX `scan_answers_of_scan` ON `scan_answers` (`deployment_id`, `project_id`, `scan_id`);
+CREATE INDEX `scan_answers_by_time` ON `scan_answers` (`deployment_id`, `at`);
+
+-- +goose Down
+DROP TABLE `scan_answers`;
+DROP TABLE `console_links`;
+DROP TABLE `sessions`;
+DROP INDEX `scans_of_pull_requests`;
+DROP INDEX `scans_of_pull_request`;
+DROP INDEX `projects_by_badge`;
+DROP INDEX `notification_rules_reports`;
+ALTER TABLE `scans` DROP COLUMN `pull_request`;
+ALTER TABLE `projects` DROP COLUMN `badge_key`;
+ALTER TABLE `projects` DROP COLUMN `ignored_files`;
+ALTER TABLE `notification_rules` DROP COLUMN `last_report_at`;
+ALTER TABLE `notification_rules` DROP COLUMN `next_report_at`;
+ALTER TABLE `notification_rules` DROP COLUMN `send_report`;
+ALTER TABLE `notification_rules` DROP COLUMN `send_findings`;
+ALTER TABLE `freshnesses` DROP COLUMN `scanner_version`;

@@ -1,0 +1,1 @@
+var e=e=>/^[1-9]\d{0,17}$/.test(e);export{e as t};

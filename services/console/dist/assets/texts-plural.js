@@ -1,0 +1,1 @@
+import{a as e}from"./format.js";var t=(t,n,r=`${n}s`)=>`${t} ${t===e(1)?n:r}`;export{t};

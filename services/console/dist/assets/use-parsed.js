@@ -1,0 +1,1 @@
+import{r as e}from"./rolldown-runtime.js";import{n as t}from"./jsx-runtime.js";var n=e(t(),1);function r(e,t){return(0,n.useMemo)(()=>e(t),[e,t])}export{r as t};

@@ -1,0 +1,1 @@
+import{i as e,t}from"./format.js";import{t as n}from"./jsx-runtime.js";var r=n();function i({at:n}){if(!n)return(0,r.jsx)(`span`,{children:`–`});let i=e(n);return(0,r.jsx)(`time`,{dateTime:new Date(n).toISOString(),title:i,className:`whitespace-nowrap`,children:t(n)})}export{i as t};

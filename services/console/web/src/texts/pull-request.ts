@@ -1,0 +1,47 @@
+import { counted } from "./plural";
+
+export const pullRequest = {
+  title: (project: string, number: string) => `${project} #${number}`,
+  refTitle: (project: string, ref: string) => `${project} ${ref}`,
+  back: "All pull requests",
+  host: "Open at the host",
+  author: (login: string) => `by ${login}`,
+  scanned: "scanned",
+  compared: (base: string) => `Compared with ${base}`,
+  comparedScan: (base: string, scan: string) => `Compared with ${base} as of scan ${scan}, its merge base`,
+  noBase: "Compared with nothing: the primary branch was never scanned, so everything is new",
+  blocks: {
+    title: (n: string) => counted(n, "finding blocks this pull request", "findings block this pull request"),
+    policy: (name: string) => `Policy “${name}”`,
+    rules: "Rules in mode block",
+    findings: (n: string) => counted(n, "finding"),
+    how: "Fix them, or decide about them here. Then run the job again: it gets the same decision as this page.",
+  },
+  unblocked: {
+    title: "Nothing blocks this pull request any more",
+    how: "The last scan failed its pipeline, but the decisions since then have cleared it. Run the job again.",
+  },
+  clear: {
+    title: "Nothing blocks this pull request",
+    nothing: "It adds no findings.",
+    added: (n: string) => `It adds ${counted(n, "finding")} that no policy blocks.`,
+  },
+  counts: {
+    added: (n: string) => `${n} added`,
+    ignored: (n: string) => `${n} ignored`,
+  },
+  notScanned: "No scan of this pull request yet",
+  notScannedHint: "It appears here when its first scan has ended, also without a reload. If it was scanned: you may not see its project.",
+  list: "Findings of this pull request",
+  blocking: "Blocks",
+  existing: "Also on the base",
+  omitted: (n: string) => `${counted(n, "more finding")} not listed here. Triage shows all of them.`,
+  all: "Show all in triage",
+  partial: "This ref has so many findings that only the first 50,000 of each scan were compared.",
+  scans: "Scans behind this page",
+  noScans: "The latest scan has stored nothing yet.",
+  scanBlocked: "Failed its pipeline",
+  scanPassed: "Passed",
+  keys: "Pull request",
+  blockedBy: "Blocked by",
+};

@@ -1,0 +1,88 @@
+package findings
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/palisade/palisade/ent/tenant"
+	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/secret"
+)
+
+// previewLife is how long a preview can be applied: long enough to read it.
+const previewLife = 15 * time.Minute
+
+// previewed is the content of a preview token: what the caller was shown.
+type previewed struct {
+	// Now is the time of the preview in microseconds. Relative times of the filter count from it.
+	Now      int64       `json:"n"`
+	Revision string      `json:"r"`
+	Numbers  bulkNumbers `json:"c"`
+}
+
+// previewTokens seals previews. A token belongs to one request of one caller in one deployment.
+type previewTokens struct{ keyring *secret.Keyring }
+
+// purpose binds a token to the caller, the deployment, the caller's teams and the request.
+func (previewTokens) purpose(ctx context.Context, r *findingsv1.PreviewBulkUpdateRequest) ([]byte, error) {
+	p, ok := access.FromContext(ctx)
+	deploymentID, in := tenant.FromContext(ctx)
+	if !ok || !in {
+		return nil, fmt.Errorf("a preview without a caller or a deployment")
+	}
+	request, err := proto.MarshalOptions{Deterministic: true}.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(nil, "bulk update preview %d %s %d %s %x", deploymentID, p.Kind, p.ID, tenant.Visibility(ctx), sha256.Sum256(request)), nil
+}
+
+func (t previewTokens) seal(ctx context.Context, r *findingsv1.PreviewBulkUpdateRequest, shown previewed) (string, error) {
+	purpose, err := t.purpose(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	plain, err := json.Marshal(shown)
+	if err != nil {
+		return "", err
+	}
+	sealed, err := t.keyring.Seal(plain, purpose)
+	return base64.RawURLEncoding.EncodeToString(sealed), err
+}
+
+// open returns what was shown. It refuses the token of another request or caller, and one that has expired.
+func (t previewTokens) open(ctx context.Context, r *findingsv1.PreviewBulkUpdateRequest, token string, now time.Time) (*previewed, error) {
+	purpose, err := t.purpose(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	sealed, err := base64.RawURLEncoding.Strict().DecodeString(token)
+	if err != nil {
+		return nil, foreignPreview()
+	}
+	plain, err := t.keyring.Unseal(sealed, purpose)
+	if err != nil {
+		return nil, foreignPreview()
+	}
+	shown := &previewed{}
+	if err := json.Unmarshal(plain, shown); err != nil {
+		return nil, err
+	}
+	if age := now.Sub(time.UnixMicro(shown.Now)); age > previewLife {
+		return nil, apierr.Conflict("the preview has expired after %s: preview the update again", previewLife)
+	}
+	return shown, nil
+}
+
+func foreignPreview() error {
+	return apierr.InvalidArgument("previewToken",
+		"previewToken is not valid for this request: send the filter, the products and the parameters of the preview, as the same caller, or preview again")
+}

@@ -1,0 +1,85 @@
+package remediation
+
+import (
+	"slices"
+
+	policiesv1 "github.com/palisade/palisade/gen/palisade/policies/v1"
+)
+
+// Slug returns the slug of the policy.
+func (p *Policy) Slug() string { return p.slug }
+
+// Name returns the name of the policy.
+func (p *Policy) Name() string { return p.name }
+
+// Actions returns the types of the policy's actions.
+func (p *Policy) Actions() []string { return p.actions }
+
+// CompileActive compiles the active policies of a bundle, whose policies have slugs, in their order.
+func CompileActive(bundle []*policiesv1.RemediationPolicy) ([]Policy, error) {
+	var active []Policy
+	for _, from := range bundle {
+		if !from.GetActive() {
+			continue
+		}
+		policy, err := Compile(Canonical(from))
+		if err != nil {
+			return nil, err
+		}
+		policy.slug = from.GetSlug()
+		active = append(active, policy)
+	}
+	return active, nil
+}
+
+// Applying returns the positions of the policies that apply to a finding: none if it needs no action.
+func Applying(policies []Policy, finding Facts) []int {
+	f := finding.Canonical()
+	return applying(policies, &f)
+}
+
+// applying is Applying for a finding in canonical words.
+func applying(policies []Policy, f *Facts) (list []int) {
+	for i := range policies {
+		if policies[i].Applies(f) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// NeedsAction reports whether a finding of a status needs action.
+func NeedsAction(status string) bool { return !resolved[status] }
+
+// Applies reports whether the policy applies to a finding in canonical words.
+func (p *Policy) Applies(f *Facts) bool { return !resolved[f.Status] && p.filter.Matches(f) }
+
+// everyFindingHas are the types of conditions that have fixed values, one of which each finding has.
+var everyFindingHas = []string{"severity", "confidence", "product", "finding_state"}
+
+// BlocksEverything reports whether an active policy blocks each scan with a finding: it has no condition, or none that
+// leaves a finding out.
+func BlocksEverything(from *policiesv1.RemediationPolicy) bool {
+	policy := Canonical(from)
+	blocks := slices.ContainsFunc(policy.GetActions(), func(a *policiesv1.RemediationPolicyAction) bool { return a.GetType() == ActionBlock })
+	if !policy.GetActive() || !blocks {
+		return false
+	}
+	conditions := policy.GetFilters().GetConditions()
+	if policy.GetFilters().GetMode() == ModeAny {
+		return slices.ContainsFunc(everyFindingHas, func(kind string) bool { return coverAll(kind, conditions) })
+	}
+	return !slices.ContainsFunc(conditions, func(c *policiesv1.RemediationPolicyCondition) bool {
+		return !coverAll(c.GetType(), []*policiesv1.RemediationPolicyCondition{c})
+	})
+}
+
+// coverAll reports whether each finding meets at least one of the conditions of a type.
+func coverAll(word string, conditions []*policiesv1.RemediationPolicyCondition) bool {
+	kind, _ := ConditionTypeOf(word)
+	return slices.Contains(everyFindingHas, word) && !slices.ContainsFunc(kind.Values, func(value string) bool {
+		return !slices.ContainsFunc(conditions, func(c *policiesv1.RemediationPolicyCondition) bool {
+			return c.GetType() == word && slices.Contains(c.GetValues(), value) != (c.GetMode() == ModeExclude)
+		})
+	})
+}

@@ -1,0 +1,71 @@
+package gitref
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// DetachedPrefix begins the refs of checkouts without a branch.
+const DetachedPrefix = "refs/detached/"
+
+// UnknownCommit is the ref of a checkout without a branch whose commit is unknown.
+const UnknownCommit = DetachedPrefix + "HEAD"
+
+// head is what "git rev-parse --abbrev-ref HEAD" says of a checkout without a branch, as a full ref. It is no branch.
+const head = "refs/heads/HEAD"
+
+// commitHash is a commit that can name a ref.
+var commitHash = regexp.MustCompile(`^[0-9A-Fa-f]{7,64}$`)
+
+// Scanned returns the full ref that was scanned. A checkout without a branch, which tools call HEAD, has a ref for its
+// commit: it is not a branch, so it is never the default branch of a project.
+func Scanned(ref, commit string) string {
+	switch full := Full(ref); {
+	case full != "" && full != head:
+		return full
+	case commitHash.MatchString(commit):
+		return DetachedPrefix + strings.ToLower(commit)
+	}
+	return UnknownCommit
+}
+
+// IsHead reports whether a ref in either form is the name of a checkout without a branch.
+func IsHead(ref string) bool { return Full(ref) == head }
+
+// Misnamed are the refs under which earlier versions stored checkouts without a branch.
+func Misnamed() []string { return []string{head, UnknownCommit} }
+
+// pullRequest matches the refs under which scanners report pull (or merge) requests.
+var pullRequest = regexp.MustCompile(`^refs/(?:pull|pull-requests|merge-requests)/([1-9][0-9]{0,17})/(?:head|merge|from)$`)
+
+// PullRequestRefs returns the refs under which scanners report a pull (or merge) request.
+func PullRequestRefs(number int64) (refs []string) {
+	for _, kind := range []string{"pull", "pull-requests", "merge-requests"} {
+		for _, end := range []string{"merge", "head", "from"} {
+			refs = append(refs, fmt.Sprintf("refs/%s/%d/%s", kind, number, end))
+		}
+	}
+	return refs
+}
+
+// PullRequest returns the number of the pull (or merge) request that a full ref belongs to; 0 if it belongs to none.
+func PullRequest(full string) int64 {
+	match := pullRequest.FindStringSubmatch(full)
+	if match == nil {
+		return 0
+	}
+	number, err := strconv.ParseInt(match[1], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return number
+}
+
+// BetterDefault guesses the default branch of a project that no source-code host describes: the first scanned branch,
+// or main or master once it is scanned.
+func BetterDefault(known, scanned string) bool {
+	usual := func(ref string) bool { return ref == "refs/heads/main" || ref == "refs/heads/master" }
+	return known == "" || usual(scanned) && !usual(known)
+}

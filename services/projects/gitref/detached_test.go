@@ -1,0 +1,36 @@
+package gitref
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestScanned(t *testing.T) {
+	sha := strings.Repeat("3F", 20)
+	for _, one := range []struct{ ref, commit, want string }{
+		{"main", sha, "refs/heads/main"}, {"refs/pull/7/merge", sha, "refs/pull/7/merge"}, {"refs/heads/HEAD2", sha, "refs/heads/HEAD2"},
+		{"HEAD", sha, "refs/detached/" + strings.Repeat("3f", 20)}, {"refs/heads/HEAD", "3f2a9c1", "refs/detached/3f2a9c1"}, {"", sha, "refs/detached/" + strings.Repeat("3f", 20)},
+		{"HEAD", "", UnknownCommit}, {"HEAD", "v1.2 of yesterday", UnknownCommit}, {"", "../..", UnknownCommit}, {"head", sha, "refs/heads/head"},
+	} {
+		got := Scanned(one.ref, one.commit)
+		if got != one.want || Check(got) != "" || strings.HasPrefix(got, DetachedPrefix) && IsBranch(got) {
+			t.Errorf("%s at %s: %s, want %s", one.ref, one.commit, got, one.want)
+		}
+	}
+}
+
+func TestPullRequest(t *testing.T) {
+	for ref, want := range map[string]int64{
+		"refs/pull/7/merge": 7, "refs/pull/120/head": 120, "refs/merge-requests/3/head": 3, "refs/pull-requests/9/from": 9,
+		"refs/pull/0/merge": 0, "refs/pull/x/merge": 0, "refs/heads/refs/pull/7/merge": 0, "refs/pull/7": 0, "refs/pull/99999999999999999999/merge": 0, "refs/heads/main": 0,
+	} {
+		if got := PullRequest(ref); got != want {
+			t.Errorf("%s: %d, want %d", ref, got, want)
+		}
+	}
+	for _, ref := range PullRequestRefs(42) {
+		if got := PullRequest(ref); got != 42 {
+			t.Errorf("%s: %d, want 42", ref, got)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package formats
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/palisade/palisade/services/scans/jsonstream"
+)
+
+// osvVulnerability is a record in the OSV format.
+type osvVulnerability struct {
+	ID       string                          `json:"id"`
+	Summary  string                          `json:"summary"`
+	Details  string                          `json:"details"`
+	Aliases  jsonstream.Texts                `json:"aliases"`
+	Upstream jsonstream.Texts                `json:"upstream"`
+	Severity jsonstream.List[jsontext.Value] `json:"severity"`
+	Affected jsonstream.List[osvAffected]    `json:"affected"`
+	Database struct {
+		Severity string           `json:"severity"`
+		CWE      jsonstream.Texts `json:"cwe_ids"`
+	} `json:"database_specific"`
+	Withdrawn string `json:"withdrawn"`
+}
+
+type osvAffected struct {
+	Package struct {
+		Name      string `json:"name"`
+		Ecosystem string `json:"ecosystem"`
+	} `json:"package"`
+	Ranges jsonstream.List[struct {
+		Type   string `json:"type"`
+		Events jsonstream.List[struct {
+			Fixed string `json:"fixed"`
+		}] `json:"events"`
+	}] `json:"ranges"`
+}
+
+// severity returns a word, and a CVSS vector. Some databases have a word instead of a list of vectors.
+func (v *osvVulnerability) severity() (word, score string) {
+	for _, value := range v.Severity {
+		if value.Kind() == '"' {
+			var text string
+			if jsonstream.Unmarshal(value, &text, nil) == nil {
+				return text, ""
+			}
+		}
+		var s struct {
+			Type  string `json:"type"`
+			Score string `json:"score"`
+		}
+		if jsonstream.Unmarshal(value, &s, nil) == nil && strings.HasPrefix(s.Type, "CVSS") && s.Type > "CVSS_V2" {
+			score = s.Score
+		}
+	}
+	return v.Database.Severity, score
+}
+
+// fixed returns the versions of a package that have a fix.
+func (v *osvVulnerability) fixed(name string) (versions []string) {
+	for _, a := range v.Affected {
+		if a.Package.Name != name {
+			continue
+		}
+		for _, ranges := range a.Ranges {
+			for _, event := range ranges.Events {
+				if ranges.Type != "GIT" && event.Fixed != "" && len(versions) < maxVersions && !slices.Contains(versions, event.Fixed) {
+					versions = append(versions, event.Fixed)
+				}
+			}
+		}
+	}
+	return versions
+}

@@ -1,0 +1,212 @@
+package formats
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/palisade/palisade/services/scans/jsonstream"
+	"github.com/palisade/palisade/services/scans/sarif"
+)
+
+// osvScanner is the report of `osv-scanner --format json`, versions 1 and 2.
+var osvScanner = Format{Name: "osv-scanner-json", Title: "OSV-Scanner JSON", Convert: convertOSV, Recognises: func(o *Outline) bool {
+	return o.Has("results[].packages") || o.Has("results") && o.Has("experimental_config")
+}}
+
+// osvPackage is the head of an element of packages, which may follow its vulnerabilities.
+type osvPackage struct {
+	Name      string `json:"name"`
+	Version   string `json:"version"`
+	Ecosystem string `json:"ecosystem"`
+	Commit    string `json:"commit"`
+
+	source string
+	// groups has the groups by the vulnerability that is written for all of the group.
+	groups map[string]osvGroup
+	// others are the other vulnerabilities of the groups.
+	others map[string]bool
+}
+
+// osvGroup is one vulnerability under several ids. ids has all, the best first.
+type osvGroup struct {
+	ids    []string
+	score  string
+	called bool
+}
+
+type osvReport struct {
+	in       *Input
+	w        *Writer
+	packages []osvPackage
+	read     int
+	image    string
+}
+
+func convertOSV(in *Input, w *Writer) error {
+	r := &osvReport{in: in, w: w}
+	tool := Tool{Name: "osv-scanner", Product: ProductSCA}
+	err := in.Walk(func(s *jsonstream.Stream) error {
+		return object(s, members{"results": func(s *jsonstream.Stream) error {
+			_, err := s.ArrayOf(func(int) error { return r.source(s) })
+			return err
+		}})
+	})
+	if err != nil {
+		return err
+	}
+	if r.image != "" {
+		tool.Category = sarif.ImageName(r.image)
+	}
+	w.Run(tool)
+	packages := list(w, func(s *jsonstream.Stream, _ int) error {
+		p := &r.packages[r.read]
+		r.read++
+		return fields(s, w, members{
+			"vulnerabilities":    items(w, func(v *osvVulnerability) error { return r.vulnerability(p, v) }),
+			"license_violations": items(w, func(name *string) error { return r.license(p, *name) }),
+		})
+	})
+	return in.Walk(func(s *jsonstream.Stream) error {
+		return object(s, members{"results": list(w, func(s *jsonstream.Stream, _ int) error {
+			return fields(s, w, members{"packages": packages})
+		})})
+	})
+}
+
+// source reads the heads of the packages of one source.
+func (r *osvReport) source(s *jsonstream.Stream) error {
+	first := len(r.packages)
+	var source struct {
+		Path string `json:"path"`
+		Type string `json:"type"`
+	}
+	err := object(s, members{"source": into(&source), "packages": func(s *jsonstream.Stream) error {
+		_, err := s.ArrayOf(func(int) error { return r.head(s) })
+		return err
+	}})
+	for i := first; i < len(r.packages); i++ {
+		r.packages[i].source = source.Path
+	}
+	if source.Type == "docker" {
+		r.image = source.Path
+	}
+	return errors.Join(err, r.in.keep(len(source.Path)))
+}
+
+// head reads the head of a package.
+func (r *osvReport) head(s *jsonstream.Stream) error {
+	p := osvPackage{groups: map[string]osvGroup{}, others: map[string]bool{}}
+	err := object(s, members{
+		"package": into(&p),
+		"groups": func(s *jsonstream.Stream) error {
+			_, err := s.ArrayOf(func(int) error { return r.group(s, &p) })
+			return err
+		},
+	})
+	r.packages = append(r.packages, p)
+	return errors.Join(err, r.in.keep(len(p.Name)+len(p.Version)+len(p.Ecosystem)+100))
+}
+
+func (r *osvReport) group(s *jsonstream.Stream, p *osvPackage) error {
+	var g struct {
+		IDs      jsonstream.Texts `json:"ids"`
+		Aliases  jsonstream.Texts `json:"aliases"`
+		Severity string           `json:"max_severity"`
+		Analysis jsonstream.Map[struct {
+			Called bool `json:"called"`
+		}] `json:"experimentalAnalysis"`
+	}
+	if err := into(&g)(s); err != nil || len(g.IDs) == 0 {
+		return err
+	}
+	called := len(g.Analysis) == 0
+	for _, analysis := range g.Analysis {
+		called = called || analysis.Called
+	}
+	all := append(slices.Clone(g.IDs), g.Aliases...)
+	slices.SortFunc(all, compareOSV)
+	all = slices.Compact(all)
+	slices.SortFunc(g.IDs, compareOSV)
+	p.groups[g.IDs[0]] = osvGroup{ids: all, score: g.Severity, called: called}
+	size := 200
+	for _, id := range all {
+		size += len(id) + 16
+	}
+	for _, id := range g.IDs[1:] {
+		p.others[id] = true
+		size += 50
+	}
+	return r.in.keep(size)
+}
+
+// compareOSV orders ids as OSV-Scanner does to choose the one that it shows: an advisory of Debian, a CVE, an id of the
+// ecosystem, GHSA.
+func compareOSV(a, b string) int {
+	return cmp.Or(cmp.Compare(rankOSV(a), rankOSV(b)), strings.Compare(a, b))
+}
+
+func rankOSV(id string) int {
+	prefix, _, _ := strings.Cut(id, "-")
+	rank, known := map[string]int{"DSA": 0, "CVE": 1, "GHSA": 3}[prefix]
+	if !known {
+		return 2
+	}
+	return rank
+}
+
+// vulnerability writes one result for each group. Rule and message are the ones of OSV-Scanner's SARIF report.
+func (r *osvReport) vulnerability(p *osvPackage, v *osvVulnerability) error {
+	g, known := p.groups[v.ID]
+	if !known {
+		if p.others[v.ID] {
+			return nil
+		}
+		g = osvGroup{ids: append([]string{v.ID}, v.Aliases...), called: true}
+		slices.SortFunc(g.ids, compareOSV)
+	}
+	word, score := v.severity()
+	id, also := g.ids[0], ""
+	if len(g.ids) > 1 {
+		also = " (also known as '" + strings.Join(g.ids[1:], "', '") + "')"
+	}
+	out := &Result{
+		Rule: Rule{
+			ID: id, Name: id, Message: strings.TrimSuffix(id+": "+v.Summary, ": "), Description: cmp.Or(v.Details, v.Summary),
+			HelpURI: optionalText("https://osv.dev/", v.ID, ""), CWE: v.Database.CWE,
+		},
+		Message:  fmt.Sprintf("Package '%s' is vulnerable to '%s'%s.", strings.TrimSuffix(p.Name+"@"+p.version(), "@"), id, also),
+		Severity: word, Score: cmp.Or(g.score, score), Path: r.path(p), Logical: p.Name,
+		Package: &Package{
+			Name: p.Name, Version: p.version(), Fixed: v.fixed(p.Name), Ecosystem: p.Ecosystem, Advisory: cveOf(id, append(g.ids, v.Upstream...)),
+		},
+	}
+	if !g.called {
+		out.Suppressed = &Suppression{Reason: "the code does not call the vulnerable function, according to OSV-Scanner"}
+	}
+	if id == "" {
+		out.Rule, out.Message, out.Path = Rule{}, "", ""
+	}
+	return r.w.Result(out)
+}
+
+// license writes a license that the user does not allow.
+func (r *osvReport) license(p *osvPackage, name string) error {
+	return r.w.Result(&Result{
+		Rule:    Rule{ID: "license/" + name, Message: "License " + name + " is not allowed", Tags: []string{"license"}},
+		Message: fmt.Sprintf("Package '%s@%s' has the license %s, which is not allowed.", p.Name, p.version(), name), Path: r.path(p),
+		Logical: p.Name, Package: &Package{Name: p.Name, Version: p.version(), Ecosystem: p.Ecosystem},
+	})
+}
+
+func (p *osvPackage) version() string { return cmp.Or(p.Version, p.Commit) }
+
+// path is the lockfile. The source of the packages of an image is the image.
+func (r *osvReport) path(p *osvPackage) string {
+	if p.source == r.image {
+		return ""
+	}
+	return p.source
+}

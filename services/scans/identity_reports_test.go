@@ -1,0 +1,140 @@
+package scans_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/services/findings/blob"
+	"github.com/palisade/palisade/services/internal/apitest"
+)
+
+// dismiss triages one finding as false positive.
+func dismiss(t *testing.T, s *apitest.Server, id int64) {
+	t.Helper()
+	answer := s.Do(t, s.Token, http.MethodPost, "/api/v1/deployments/acme/triage", fmt.Sprintf(
+		`{"issue_type":"sast","issue_ids":[%d],"new_triage_state":"ignored","new_triage_reason":"false_positive","new_note":"checked"}`, id))
+	if answer.Status != 200 {
+		t.Fatalf("triage: %d %s", answer.Status, answer.Body)
+	}
+}
+
+// told describes the findings of main in the order of their ids: path, line, logical location, fingerprint, state,
+// status.
+func told(t *testing.T, s *apitest.Server) (list []string) {
+	t.Helper()
+	for _, row := range rows(t, s, "refs/heads/main") {
+		list = append(list, strings.Join(append(placeOf(t, row), row.State, row.Status), " "))
+	}
+	return list
+}
+
+func placeOf(t *testing.T, row *ent.Finding) []string {
+	t.Helper()
+	content, err := blob.Decode(row.Content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	place := []string{fmt.Sprintf("%s:%d", content.GetLocation().GetFilePath(), content.GetLocation().GetLine())}
+	for _, part := range []string{content.GetLogicalLocation(), content.GetToolFingerprint(), row.AnalysisCategory} {
+		if part != "" {
+			place = append(place, part)
+		}
+	}
+	return place
+}
+
+// Between the uploads of each case, the first finding is triaged. Its decision stays with what it was made on.
+func TestDecisionStaysWithItsProblem(t *testing.T) {
+	t.Parallel()
+	kube := func(names ...string) string {
+		var results []string
+		for _, name := range names {
+			results = append(results, fmt.Sprintf(`{"ruleId":"C-0016","message":{"text":"Allow privilege escalation"},"locations":[{"physicalLocation":
+				{"artifactLocation":{"uri":"deploy.yaml"},"region":{"startLine":1}},"logicalLocations":[{"fullyQualifiedName":%q}]}]}`, name))
+		}
+		return `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"kubescape"}},"results":[` + strings.Join(results, ",") + `]}]}`
+	}
+	fortify := func(properties string, values ...string) string {
+		var results []string
+		for _, value := range values {
+			results = append(results, fmt.Sprintf(`{"ruleId":"npd","message":{"text":"can crash"},%s,"locations":[{"physicalLocation":
+				{"artifactLocation":{"uri":"a.m"},"region":{"startLine":172}}}]}`, fmt.Sprintf(properties, value)))
+		}
+		return `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"Fortify"}},"results":[` + strings.Join(results, ",") + `]}]}`
+	}
+	const identified = `"fingerprints":{"issue/v1":%q}`
+	image := func(name, file string) string {
+		return fmt.Sprintf(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"Trivy"}},"properties":{"imageName":%q},"results":[{"ruleId":"CVE-1",
+			"message":{"text":"zlib is vulnerable"},"locations":[{"physicalLocation":{"artifactLocation":{"uri":%q}}}]}]}]}`, name, file)
+	}
+	file := func(name string) string { return string(testdata(t, "reports/"+name+".sarif")) }
+	for name, c := range map[string]struct {
+		reports []string
+		want    []string
+	}{
+		"a resource is fixed": {
+			[]string{file("06c-kubescape-form-two-resources"), file("06d-kubescape-form-web-fixed")},
+			[]string{"deploy.yaml:1 Deployment/web fixed fixed", "deploy.yaml:1 Deployment/db unresolved open"},
+		},
+		"a resource is replaced, and returns": {
+			[]string{kube("Deployment/web", "Deployment/db"), kube("Deployment/db", "Deployment/cache"), kube("Deployment/web", "Deployment/cache")},
+			[]string{"deploy.yaml:1 Deployment/web unresolved ignored", "deploy.yaml:1 Deployment/db fixed fixed", "deploy.yaml:1 Deployment/cache unresolved open"},
+		},
+		"another Dockerfile": {
+			[]string{file("14a-hadolint-web-Dockerfile"), file("14b-hadolint-db-Dockerfile"), file("14a-hadolint-web-Dockerfile")},
+			[]string{"web/Dockerfile:3 unresolved ignored", "db/Dockerfile:9 fixed fixed"},
+		},
+		"an instance is fixed": {
+			[]string{file("14e-fortify-two-instances"), file("14f-fortify-first-fixed")},
+			[]string{"bannedAPIs.m:172 InstanceId:30C5553B fixed fixed", "bannedAPIs.m:172 InstanceId:7FFA1C22 unresolved open"},
+		},
+		"all instances are others": {
+			[]string{fortify(identified, "a"), fortify(identified, "b"), fortify(identified, "b", "a")},
+			[]string{"a.m:172 issue/v1:a unresolved ignored", "a.m:172 issue/v1:b unresolved open"},
+		},
+		"a partial fingerprint that is not an id": {
+			[]string{fortify(`"partialFingerprints":{"resultHash":%q}`, "a", "b"), fortify(`"partialFingerprints":{"resultHash":%q}`, "b")},
+			[]string{"a.m:172 fixed fixed", "a.m:172 unresolved open"},
+		},
+		"two images": {
+			[]string{image("acme/web:1", "lib/apk"), image("acme/db:1", "lib/apk"), image("acme/web:2", "lib/apk")},
+			[]string{"lib/apk:1 acme/web unresolved ignored", "lib/apk:1 acme/db unresolved open"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+				upload(t, s, "main", []byte(c.reports[0]), "product", "sast")
+				dismiss(t, s, rows(t, s, "refs/heads/main")[0].ID)
+				for _, report := range c.reports[1:] {
+					upload(t, s, "main", []byte(report), "product", "sast")
+				}
+				if got := told(t, s); !slices.Equal(got, c.want) {
+					t.Errorf("got  %q\nwant %q", got, c.want)
+				}
+				if n := s.Store.Reader.Finding.Query().CountX(s.System(t)); n != len(c.want) {
+					t.Errorf("%d findings", n)
+				}
+			})
+		})
+	}
+}
+
+// The same holds between the refs of a project.
+func TestContradictionsOnOtherRefs(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		both, second := testdata(t, "reports/14e-fortify-two-instances.sarif"), testdata(t, "reports/14f-fortify-first-fixed.sarif")
+		upload(t, s, "main", both)
+		dismiss(t, s, rows(t, s, "refs/heads/main")[0].ID)
+		upload(t, s, "dev", second)
+		on := func(ref string) *ent.Finding { return rows(t, s, ref)[0] }
+		if dev := on("refs/heads/dev"); dev.Status != "open" || dev.Fingerprint != rows(t, s, "refs/heads/main")[1].Fingerprint {
+			t.Errorf("on dev it is %s and of the identity %s", dev.Status, dev.Fingerprint)
+		}
+	})
+}
