@@ -36,7 +36,7 @@ GENERATED := gen ent proto/third_party docs/configuration.md go.mod go.sum servi
 
 # Steps of check must not run concurrently: one generates files that the next one reads.
 .NOTPARALLEL:
-.PHONY: help run demo build size console console-dev console-test console-bench screenshots test test-race test-large check release-check outdated lint fields generate generate-check error-reasons tools tidy baseline \
+.PHONY: help run demo build size console console-dev console-test console-bench screenshots test quick test-race test-race-all test-deep check check-deep outdated lint lint-texts lint-protos lint-go lint-deep fields generate generate-check error-reasons tools tidy baseline \
 	migration migration-sums fuzz hostile bench bench-check bench-postgres bench-peers bench-identity clean
 
 help: ## list the targets
@@ -76,23 +76,36 @@ console-bench: build ## measure the console in Chromium with a million findings 
 screenshots: build ## take the pictures of the README
 	PALISADE_BINARY=$(CURDIR)/bin/palisade .ci/console screenshots
 
-test: ## run all tests, on SQLite and on a temporary PostgreSQL and in Chromium, and list the slowest
+test: ## run the tests, on SQLite and a temporary PostgreSQL, and one in Chromium; the deep ones are in test-deep
 	.ci/test $(TESTFLAGS)
 
-test-race: ## run all tests on SQLite with the race detector, which takes half an hour
+quick: ## test some packages and the ones that import them, on SQLite: make quick PKG=./services/scans/...
+	@[[ -n "$(PKG)" ]] || { echo 'usage: make quick PKG=./services/scans/...' >&2; exit 2; }
+	.ci/test --quick $(PKG)
+
+test-race: ## run the tests of the packages with much concurrency with the race detector, on both databases
 	.ci/test --race $(TESTFLAGS)
 
-test-large: ## run the tests that take minutes, and the ones with a large size at that size
-	.ci/test --large $(TESTFLAGS)
+test-race-all: ## run all tests on SQLite with the race detector
+	.ci/test --race-all $(TESTFLAGS)
 
-check: generate-check lint size test bench-check hostile outdated ## everything the pipeline checks
+test-deep: ## run the tests that kill, wait, measure and fill, and the ones with a size at full size
+	.ci/test --deep $(TESTFLAGS)
 
-release-check: check fuzz test-race test-large console-test ## what takes hours; always before a release, and every night
+check: ## what the pipeline checks: generated files are current, lint, size, test; a quarter of an hour
+	@MAKE='$(MAKE)' .ci/check
+
+check-deep: lint-deep test-race test-race-all test-deep fuzz bench-check hostile console-test outdated ## everything else, before an issue is done and before a release
 
 outdated: ## list direct modules that have a newer version; never fails
 	@.ci/outdated
 
-lint: tools ## buf lint, format and breaking; go vet; gofmt; staticcheck; unparam; deadcode; plain English; fields without effect
+lint-texts: ## gofmt, and plain English; needs no tools
+	@unformatted=$$(gofmt -l cmd services ent/schema .ci/tools); \
+		if [[ -n $$unformatted ]]; then echo "gofmt these files:"; echo "$$unformatted"; exit 1; fi
+	$(GO) -C .ci/tools run ./plain $(CURDIR)
+
+lint-protos: tools ## buf lint, format and breaking
 	$(BUF) lint
 	$(BUF) format --diff --exit-code --path proto/palisade
 	@if [[ -e $(BASELINE) ]]; then \
@@ -103,15 +116,18 @@ lint: tools ## buf lint, format and breaking; go vet; gofmt; staticcheck; unpara
 	else \
 		echo 'no release yet, hence no $(BASELINE) to break'; \
 	fi
-	@unformatted=$$(gofmt -l cmd services ent/schema); \
-		if [[ -n $$unformatted ]]; then echo "gofmt these files:"; echo "$$unformatted"; exit 1; fi
-	@for module in $(MODULES); do echo "go -C $$module mod tidy -diff"; $(GO) -C $$module mod tidy -diff; done
-	$(GO) -C .ci/tools test ./plain ./fields
-	$(GO) -C .ci/tools run ./plain $(CURDIR)
-	$(GO) -C .ci/tools run ./fields $(CURDIR)
+
+lint: lint-texts lint-protos lint-go ## formats, plain English, protos, go vet, staticcheck, spelling, fields without effect
+
+lint-go: tools ## go vet, staticcheck, spelling, fields without effect
 	git ls-files -z -- $(WRITTEN) | xargs -0 $(TOOLS)/misspell -error -i noteable,descripton
+	$(GO) -C .ci/tools test ./plain ./fields ./verdict
+	$(GO) -C .ci/tools run ./fields $(CURDIR)
 	$(GO) vet ./...
 	$(TOOLS)/staticcheck ./...
+
+lint-deep: tools ## what takes long and rarely finds something: go mod tidy, unused parameters, functions that nothing calls
+	@for module in $(MODULES); do echo "go -C $$module mod tidy -diff"; $(GO) -C $$module mod tidy -diff; done
 	$(TOOLS)/unparam -tests=false ./cmd/... ./services/...
 	@# From there the workspace shows both modules; what only tests call counts as called.
 	@dead=$$(cd cmd/palisade-bench && $(TOOLS)/deadcode -test -filter '$(CALLED)' ./... ../../...); \

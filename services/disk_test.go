@@ -26,6 +26,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/storetest"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 const mebi = 1 << 20
@@ -195,6 +196,7 @@ func refusedForRoom(t *testing.T, s *apitest.Server) int {
 // On a disk that is completely full nothing returns 500 and reads continue. When there is space again, everything works
 // and the audit trail has the refused calls.
 func TestFullDisk(t *testing.T) {
+	testrun.Deep(t) // fills a disk
 	dir := storetest.SmallDisk(t, 96*mebi)
 	s := apitest.Start(t, func(c *config.Config) {
 		c.Data, c.DiskReserve, c.LogLevel = dir, 16*mebi, "error"
@@ -273,6 +275,7 @@ func TestFullDisk(t *testing.T) {
 
 // Slow uploads of one token fill the queue of its deployment only as long as the minimum rate permits.
 func TestTricklingUploadsAreEnded(t *testing.T) {
+	testrun.Deep(t) // waits for deadlines
 	s := apitest.Start(t, func(c *config.Config) {
 		c.Uploads, c.UploadsPerDeployment, c.UploadQueue = 2, 1, 32
 		c.UploadMinRate, c.UploadMinRateWindow = 1<<20, 5*time.Second

@@ -8,11 +8,13 @@ import (
 
 	"github.com/palisade/palisade/services/internal/egress"
 	"github.com/palisade/palisade/services/internal/egress/egresstest"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 // A job sends the anchors of the audit trail, and no receiver may block it. Over HTTP the status decides, over syslog
 // that everything was sent.
 func TestAuditAnchorsAgainstHostileReceivers(t *testing.T) {
+	testrun.Deep(t) // waits for deadlines
 	const budget = 3 * time.Second
 	egresstest.Shorten(t, budget)
 	guard, err := egress.New(egress.Config{Allow: "127.0.0.1"})

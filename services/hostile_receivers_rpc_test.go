@@ -12,6 +12,7 @@ import (
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/egress/egresstest"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 // outboundRPC is an RPC that calls a host of the tenant's choice.
@@ -81,6 +82,7 @@ var hanging = []egresstest.Mode{egresstest.Upgrade, egresstest.SlowHeader, egres
 
 // Requests that call a host end in time with a response, even if the host is hostile.
 func TestRPCsAgainstHostileReceivers(t *testing.T) {
+	testrun.Deep(t) // waits for deadlines
 	egresstest.Shorten(t, outboundBudget)
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		s := apitest.Start(t, func(c *config.Config) { on(c); c.EgressAllow = "127.0.0.1" })
@@ -109,6 +111,7 @@ func TestRPCsAgainstHostileReceivers(t *testing.T) {
 
 // Sign-in fails in time with an error while the issuer hangs.
 func TestSignInAtAHostileIssuer(t *testing.T) {
+	testrun.Deep(t) // waits for deadlines
 	egresstest.Shorten(t, outboundBudget)
 	for _, mode := range hanging {
 		t.Run(string(mode), func(t *testing.T) {
@@ -129,6 +132,7 @@ func TestSignInAtAHostileIssuer(t *testing.T) {
 
 // A server with notifications to hostile receivers stops in time.
 func TestStopBesideHostileReceivers(t *testing.T) {
+	testrun.Deep(t) // waits for deadlines
 	for _, mode := range []egresstest.Mode{egresstest.Upgrade, egresstest.Silent, egresstest.Unread, egresstest.SlowBody} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()

@@ -18,6 +18,7 @@ import (
 	"github.com/palisade/palisade/services/internal/egress/egresstest"
 	"github.com/palisade/palisade/services/internal/llm"
 	"github.com/palisade/palisade/services/internal/mailserver"
+	"github.com/palisade/palisade/services/internal/testrun"
 	"github.com/palisade/palisade/services/notifications/channel"
 	"github.com/palisade/palisade/services/scm/clone"
 	"github.com/palisade/palisade/services/scm/host"
@@ -129,6 +130,7 @@ func issuerKeys(ctx context.Context, guard *egress.Guard, r *egresstest.Receiver
 
 // Each outbound call to any hostile host ends in time, reports the reason, and leaves no connection.
 func TestEveryCallerAgainstHostileReceivers(t *testing.T) {
+	testrun.Deep(t) // waits for deadlines
 	egresstest.Shorten(t, outboundBudget)
 	for name, caller := range outboundCalls {
 		for _, mode := range egresstest.Modes {

@@ -30,8 +30,8 @@ var sharedQueues = map[string]struct{ kind, args string }{
 
 // TestQueuesBesideManyJobs: while one deployment has many jobs in a queue, another deployment's job starts within 2 s.
 func TestQueuesBesideManyJobs(t *testing.T) {
+	testrun.Deep(t) // measures the latency of a neighbour
 	t.Parallel()
-	testrun.OnlyLarge(t)
 	for queue, job := range sharedQueues {
 		t.Run(queue, func(t *testing.T) {
 			apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -15,12 +15,14 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 // TestPlans calls every RPC except streams: reads without and with each filter, the lists of findings with each pair of
 // filters, and writes once. Tables are large enough for the planner to choose as in a large installation. No statement
 // scans a whole table or sorts rows that grow with every scan, and each names the deployment.
 func TestPlans(t *testing.T) {
+	testrun.Deep(t) // walks all plans
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		s, seen := apitest.StartRecorded(t, on)
 		ours := newFilling(t, s, "ours", 1, 500)

@@ -49,7 +49,7 @@ var mayReadMore = []struct{ pattern, why string }{
 // for which PostgreSQL has no statistics. Regardless of its estimates, no statement reads many more rows than it is
 // about. The test checks the executed plans, including generic ones.
 func TestWritesOfTablesNeverAnalysed(t *testing.T) {
-	testrun.OnlyLarge(t)
+	testrun.Deep(t) // walks all plans
 	if testrun.On(testrun.Postgres) {
 		t.Run(testrun.Postgres, writesOfTablesNeverAnalysed)
 	}
@@ -82,7 +82,7 @@ func writesOfTablesNeverAnalysed(t *testing.T) {
 // TestWritesWithoutStatistics does the same on SQLite, which does not count rows. It explains each statement as a
 // database without statistics would. None reads all findings, or all findings of a deployment or type.
 func TestWritesWithoutStatistics(t *testing.T) {
-	testrun.OnlyLarge(t)
+	testrun.Deep(t) // walks all plans
 	data := t.TempDir()
 	on := func(c *config.Config) { c.Data, c.EgressAllow = data, "127.0.0.1" }
 	ours := fillProjects(t, on)

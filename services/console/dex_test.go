@@ -18,6 +18,7 @@ import (
 
 	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 // builtDex is the program of the provider. Go's cache has it unless its version has changed.
@@ -117,6 +118,7 @@ func read(t *testing.T, response *http.Response) string {
 
 // A real provider: people sign in with a password there, and their groups decide what they are here.
 func TestSignInWithDex(t *testing.T) {
+	testrun.Deep(t) // builds another program
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) { checkDex(t, on, rand.Text()) })
 	t.Run("a public client", func(t *testing.T) { checkDex(t, func(*config.Config) {}, "") })
 }

@@ -171,6 +171,7 @@ func TestTriageStatusEqualsLifecycle(t *testing.T) {
 
 // One request triages very many findings: by their ids, or as siblings of a few.
 func TestTriageOfManyFindings(t *testing.T) {
+	testrun.Deep(t) // has very many rows
 	t.Parallel()
 	const refs = 50
 	n := testrun.Size(10_000, 100_000)

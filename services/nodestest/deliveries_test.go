@@ -35,8 +35,8 @@ func silentReceiver(t testing.TB) (address string, calls *atomic.Int64) {
 // TestMessagesBesideSilentReceivers: on two nodes, one deployment has very many messages to 100 receivers that
 // never answer. The messages of another deployment are not delayed, and nodes can stop.
 func TestMessagesBesideSilentReceivers(t *testing.T) {
+	testrun.Deep(t) // runs several processes and installs programs
 	t.Parallel()
-	testrun.OnlyLarge(t)
 	const rules, soon = 100, 2 * time.Second
 	backlog := testrun.Size(20_000, 100_000)
 	binary, database, key := binary(t), pgtest.NewDatabase(t), filepath.Join(t.TempDir(), "palisade.key")

@@ -60,8 +60,8 @@ func post(t testing.TB, base, token, path string, body []byte) {
 // TestHostileReceiverOfAnotherDeployment: a receiver answers 101 and keeps its sockets open. On two nodes it does
 // not delay the messages of another deployment, and nodes can stop.
 func TestHostileReceiverOfAnotherDeployment(t *testing.T) {
+	testrun.Deep(t) // runs several processes and installs programs
 	t.Parallel()
-	testrun.OnlyLarge(t)
 	binary, database, key := binary(t), pgtest.NewDatabase(t), filepath.Join(t.TempDir(), "palisade.key")
 	nodes := make([]*node, 2)
 	for i := range nodes {

@@ -36,8 +36,8 @@ const outOfRotation = 2 * time.Second
 // TestKilledNode: one of three nodes behind a load balancer is killed and restarted under load. Only its in-flight
 // requests fail, and nothing that was accepted is lost. A watcher of the change feed gets every change.
 func TestKilledNode(t *testing.T) {
+	testrun.Deep(t) // runs several processes and installs programs
 	t.Parallel()
-	testrun.OnlyLarge(t)
 	path, binary, url := program(t, "haproxy"), binary(t), pgtest.NewDatabase(t)
 	nodes := startNodes(t, binary, url)
 	proxy := startHAProxy(t, path, nodes)
@@ -91,8 +91,8 @@ func TestKilledNode(t *testing.T) {
 
 // TestRollingRestart: nodes are restarted one after the other under load, as in an upgrade. No request fails.
 func TestRollingRestart(t *testing.T) {
+	testrun.Deep(t) // runs several processes and installs programs
 	t.Parallel()
-	testrun.OnlyLarge(t)
 	path, binary, url := program(t, "haproxy"), binary(t), pgtest.NewDatabase(t)
 	nodes := startNodes(t, binary, url)
 	proxy := startHAProxy(t, path, nodes)

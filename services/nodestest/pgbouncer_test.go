@@ -137,8 +137,8 @@ func answers(t testing.TB, url string) bool {
 // TestNodesBehindPgBouncer: three nodes use a pooler in transaction mode with fewer server connections than they
 // need. When one node is killed, another becomes the queue's leader and continues.
 func TestNodesBehindPgBouncer(t *testing.T) {
+	testrun.Deep(t) // runs several processes and installs programs
 	t.Parallel()
-	testrun.OnlyLarge(t)
 	path, proxyPath, binary, direct := program(t, "pgbouncer"), program(t, "haproxy"), binary(t), pgtest.NewDatabase(t)
 	pooled := startPgBouncer(t, path, direct, 6)
 	withoutMode := strings.Replace(pooled, "&default_query_exec_mode=cache_describe", "", 1)
@@ -198,6 +198,7 @@ func TestNodesBehindPgBouncer(t *testing.T) {
 // TestSessionBehindPgBouncer: an idle server has a visible PostgreSQL session, also through a pooler that has
 // closed all its connections.
 func TestSessionBehindPgBouncer(t *testing.T) {
+	testrun.Deep(t) // runs several processes and installs programs
 	t.Parallel()
 	direct := pgtest.NewDatabase(t)
 	st, err := store.Open(t.Context(), store.Options{Database: startPgBouncer(t, program(t, "pgbouncer"), direct, 2)})
@@ -231,8 +232,8 @@ func TestSessionBehindPgBouncer(t *testing.T) {
 // TestKilledPgBouncer: the pooler is killed under load, and later the database closes all its connections. Failed
 // requests get 503, and nothing that was accepted is lost.
 func TestKilledPgBouncer(t *testing.T) {
+	testrun.Deep(t) // runs several processes and installs programs
 	t.Parallel()
-	testrun.OnlyLarge(t)
 	binary, direct := binary(t), pgtest.NewDatabase(t)
 	pool := startPooler(t, program(t, "pgbouncer"), direct, 6)
 	n := newNode(t, "node1", binary, pool.url, filepath.Join(t.TempDir(), "palisade.key"))

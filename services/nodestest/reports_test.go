@@ -13,6 +13,7 @@ import (
 
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/pgtest"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 // relay is a TCP proxy to a database that can be turned off.
@@ -157,6 +158,7 @@ func lastWeek() string {
 // TestReportsWithoutReplica: while the replica is down, only reports fail, whether it was down at the start or went
 // down later. When it answers again, reports work.
 func TestReportsWithoutReplica(t *testing.T) {
+	testrun.Deep(t) // runs several processes and installs programs
 	t.Parallel()
 	database := pgtest.NewDatabase(t)
 	replica, through := newRelay(t, database) // the relay leads to the primary, which has no replication lag
@@ -186,6 +188,7 @@ func TestReportsWithoutReplica(t *testing.T) {
 // TestReportsOfAnotherInstallation: a replica that was down at the start is validated when it answers, so that no
 // caller gets reports of another installation.
 func TestReportsOfAnotherInstallation(t *testing.T) {
+	testrun.Deep(t) // runs several processes and installs programs
 	t.Parallel()
 	database, other := pgtest.NewDatabase(t), pgtest.NewDatabase(t)
 	foreign, through := newRelay(t, other)

@@ -91,8 +91,8 @@ func earlierBinary(t testing.TB) string {
 // TestRollingUpgrade: three nodes are upgraded one after the other under load, across the migrations between the
 // two versions. Old and new nodes serve together on the new schema, and no request fails.
 func TestRollingUpgrade(t *testing.T) {
+	testrun.Deep(t) // runs several processes and installs programs
 	t.Parallel()
-	testrun.OnlyLarge(t)
 	path, before, now, url := program(t, "haproxy"), earlierBinary(t), binary(t), pgtest.NewDatabase(t)
 	nodes := startNodes(t, before, url)
 	d := openDatabase(t, url)

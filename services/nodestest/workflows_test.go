@@ -12,6 +12,7 @@ import (
 	"github.com/palisade/palisade/services/internal/pgtest"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/storetest"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 // workflowsOf calls the workflow API of a deployment on a node.
@@ -47,6 +48,7 @@ func (w workflowsOf) start(name, steps string) (job string) {
 // TestLargeRunOnTwoNodes: two nodes work on a large run of one deployment. The run never exceeds its concurrency
 // limit. A run of another deployment finishes before most of it. Cancelling it on one node stops it on both.
 func TestLargeRunOnTwoNodes(t *testing.T) {
+	testrun.Deep(t) // runs several processes and installs programs
 	t.Parallel()
 	binary, url := binary(t), pgtest.NewDatabase(t)
 	key := filepath.Join(t.TempDir(), "palisade.key")

@@ -52,6 +52,7 @@ func claimed(t *testing.T, d *dispatch) map[int64]int {
 // and no receiver exceeds its limit. No plan scans the ledger, neither with the statistics of an empty table nor
 // without any.
 func TestClaimTakesTurns(t *testing.T) {
+	testrun.Deep(t) // measures the latency of a neighbour
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
 		if err := st.RefreshStatistics(t.Context()); err != nil {

@@ -130,6 +130,7 @@ func (p *process) eventIDs(state string) []string {
 
 // Each message arrives, whenever the server is killed; duplicates have the same id.
 func TestKilledServerLosesNothing(t *testing.T) {
+	testrun.Deep(t) // kills processes
 	binary, err := testrun.Program(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 // change sets columns of all deliveries, to simulate the passing of time.
@@ -208,6 +209,7 @@ func TestGivenUpAfterADay(t *testing.T) {
 
 // The circuit of a failing receiver opens; messages wait without using attempts, and arrive when it recovers.
 func TestCircuit(t *testing.T) {
+	testrun.Deep(t) // waits for deadlines
 	each(t, func(t *testing.T, s caller) {
 		down := atomic.Bool{}
 		down.Store(true)

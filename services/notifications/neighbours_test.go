@@ -116,6 +116,7 @@ func silent(t testing.TB) (url string, calls func() int) {
 
 // A message arrives at once despite a large backlog of another deployment.
 func TestMessageBesideABacklog(t *testing.T) {
+	testrun.Deep(t) // measures the latency of a neighbour
 	each(t, func(t *testing.T, s caller) {
 		other := s.neighbour(t, s.AddTenant(t, "globex"))
 		busy := newReceiver(t, func(message) int {
@@ -136,6 +137,7 @@ func TestMessageBesideABacklog(t *testing.T) {
 // While one deployment has 100 silent receivers, messages of another deployment arrive at once, and so do messages of a
 // rule with another receiver of the same deployment.
 func TestMessageBesideSilentReceivers(t *testing.T) {
+	testrun.Deep(t) // measures the latency of a neighbour
 	each(t, func(t *testing.T, s caller) {
 		other := s.neighbour(t, s.AddTenant(t, "globex"))
 		url, calls := silent(t)
@@ -149,6 +151,7 @@ func TestMessageBesideSilentReceivers(t *testing.T) {
 
 // A slow rule does not delay the other rules of its deployment.
 func TestMessageBesideASlowRule(t *testing.T) {
+	testrun.Deep(t) // measures the latency of a neighbour
 	each(t, func(t *testing.T, s caller) {
 		quick := s.neighbour(t, s.Tenant)
 		url, calls := silent(t)
@@ -162,6 +165,7 @@ func TestMessageBesideASlowRule(t *testing.T) {
 
 // A server with silent receivers stops in time; delivered messages are recorded, and interrupted ones are retried.
 func TestStopBesideSilentReceivers(t *testing.T) {
+	testrun.Deep(t) // waits for deadlines
 	t.Parallel()
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		const grace = 2 * time.Second

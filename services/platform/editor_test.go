@@ -17,6 +17,7 @@ import (
 	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 // engine returns the path of a copy of the test's engine, and installs the sandbox where that is possible.
@@ -53,6 +54,7 @@ const noEval = `rules:
 `
 
 func TestEditor(t *testing.T) {
+	testrun.Deep(t) // installs programs
 	t.Parallel()
 	path := engine(t)
 	var cfg config.Config

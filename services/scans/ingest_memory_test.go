@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 // generated is a SARIF report of about size bytes, written while it is read. It has results of 50 rules in 20,000
@@ -49,6 +50,7 @@ func generated(size int64) io.ReadCloser {
 // which takes minutes and several times the space on disk. Neither the first nor the second import may exceed the
 // memory limit.
 func TestUploadMemory(t *testing.T) {
+	testrun.Deep(t) // measures memory
 	megabytes := 48
 	if text := os.Getenv("PALISADE_TEST_SARIF"); text != "" {
 		var err error

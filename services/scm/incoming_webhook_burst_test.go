@@ -99,6 +99,7 @@ func (a *attackers) attack(ctx context.Context, r receiver, body string) {
 // same key and has exhausted the address's limit. All valid events are accepted and processed, and the attempts are
 // throttled.
 func TestBurst(t *testing.T) {
+	testrun.Deep(t) // has very many rows
 	eachLimited(t, func(t *testing.T, s configCaller) {
 		_, r := s.hooked(t)
 		const requests = 20
@@ -173,6 +174,7 @@ func TestFullInbox(t *testing.T) {
 
 // TestManyEventsOfOneRequest: events are processed one after the other, without reading all of them for each.
 func TestManyEventsOfOneRequest(t *testing.T) {
+	testrun.Deep(t) // has very many rows
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		_, r := s.hooked(t)
 		bodies := make([]string, testrun.Size(400, 2000))
@@ -191,6 +193,7 @@ func TestManyEventsOfOneRequest(t *testing.T) {
 
 // TestTurnsOfDeployments: an event of one deployment is processed long before the backlog of another.
 func TestTurnsOfDeployments(t *testing.T) {
+	testrun.Deep(t) // measures the latency of a neighbour
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		h, _ := s.hooked(t)
 		other := s.AddTenant(t, "umbrella")
@@ -234,6 +237,7 @@ func TestTurnsOfDeployments(t *testing.T) {
 
 // TestTwoNodes: two nodes receive the same events concurrently and process each once.
 func TestTwoNodes(t *testing.T) {
+	testrun.Deep(t) // waits for leases
 	const events, requests = 300, 30
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 		server := apitest.Start(t, func(c *config.Config) { on(c); c.EgressAllow = "127.0.0.1" })

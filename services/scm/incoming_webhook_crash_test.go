@@ -55,6 +55,7 @@ func startProcess(t testing.TB, binary string, o store.Options) (url string, kil
 // TestKilledReceiver kills a server while it receives and processes events. Acknowledged events are processed after the
 // next start, once.
 func TestKilledReceiver(t *testing.T) {
+	testrun.Deep(t) // kills processes
 	binary, err := testrun.Program(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)

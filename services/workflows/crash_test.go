@@ -116,6 +116,7 @@ func (k *killable) kill(t *testing.T) {
 
 // A run ends with the same graph whenever its server is killed, and no attempt runs twice.
 func TestKilledServerFinishesRuns(t *testing.T) {
+	testrun.Deep(t) // kills processes
 	binary, err := testrun.Program(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)

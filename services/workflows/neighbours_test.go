@@ -59,7 +59,7 @@ func (f flow) waitingJobs(t testing.TB, run int64) (n int) {
 
 // A large run of one deployment does not delay other deployments, and leaves nothing behind when it is canceled.
 func TestLargeRunBesideAnotherDeployment(t *testing.T) {
-	testrun.OnlyLarge(t)
+	testrun.Deep(t) // measures the latency of a neighbour
 	onEachServer(t, func(t *testing.T, f flow) {
 		const others = 150 // maximum attempts of the large run (of 40,000) while both steps of the small run wait and run
 		f.publish(t, grid)
@@ -105,6 +105,7 @@ func TestLargeRunBesideAnotherDeployment(t *testing.T) {
 
 // A run of 27 million steps fails as soon as its size is known, gives the reason, and is quick to read.
 func TestRunThatIsTooLarge(t *testing.T) {
+	testrun.Deep(t) // has very many rows
 	onEachServer(t, func(t *testing.T, f flow) {
 		f.publish(t, cube)
 		job := f.trigger(t, `{"workflowType":"cube"}`)

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/palisade/palisade/services/findings/identity"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 var base = identity.Text{Rule: "G401", Path: "tools/crypto.go", Snippet: "h := md5.New()", Message: "weak hash"}
@@ -202,6 +203,7 @@ func TestOtherResultsDoNotCount(t *testing.T) {
 }
 
 func TestManyResultsStaySmall(t *testing.T) {
+	testrun.Deep(t) // measures memory
 	if testing.Short() {
 		t.Skip("takes a second")
 	}

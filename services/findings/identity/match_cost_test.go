@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/palisade/palisade/services/findings/identity"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 // BenchmarkMatch matches reports of 300,000 results: unchanged, all shifted, and all on equal lines.
@@ -40,6 +41,7 @@ func BenchmarkMatch(b *testing.B) {
 // No report is expensive to match. The limit is far above the usual time, and far below the time of a quadratic
 // algorithm. It limits processor time, because wall time depends on how busy the machine is.
 func TestNoReportIsExpensive(t *testing.T) {
+	testrun.Deep(t) // measures processor time
 	const n = 50_000
 	report := func(one func(i int) identity.Text) []identity.Text { return reportOf(n, one) }
 	equal := func(every int) []identity.Text {
@@ -98,6 +100,7 @@ func reportOf(n int, one func(i int) identity.Text) []identity.Text {
 
 // Matching an unchanged report takes at most 100 bytes per result in addition to the arguments.
 func TestSameReportTakesLittleMemory(t *testing.T) {
+	testrun.Deep(t) // measures memory
 	const n = 100_000
 	all := reportOf(n, func(i int) identity.Text { return at("a", fmt.Sprint("f", i%999), i, fmt.Sprintf("call%d()", i)) })
 	known, results := knownOf(all), evidenceOf(all)

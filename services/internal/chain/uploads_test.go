@@ -21,6 +21,7 @@ import (
 	"github.com/palisade/palisade/services/internal/chain"
 	"github.com/palisade/palisade/services/internal/pace"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 // uploadTest is a server with uploads that wait inside their handler until the test ends them.
@@ -183,6 +184,7 @@ func TestUploadWaitsNoLongerThanItsCaller(t *testing.T) {
 // A slow upload over gRPC is ended and its slot is free. The same holds at the upload timeout for one that sends
 // nothing, even if its connection stays open.
 func TestSlowUploadsAreEnded(t *testing.T) {
+	testrun.Deep(t) // waits for deadlines
 	mebi := make([]byte, 1<<20)
 	for name, test := range map[string]struct {
 		change func(*chain.Deps)

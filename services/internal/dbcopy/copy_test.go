@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 func mustRun(t *testing.T, o Options) Result {
@@ -92,6 +93,7 @@ func wantNextID(t *testing.T, e Endpoint, path string) {
 
 // TestResume: a copy that is interrupted repeatedly, anywhere, ends like an uninterrupted one.
 func TestResume(t *testing.T) {
+	testrun.Deep(t) // kills processes
 	t.Parallel()
 	f := newFixture(t, 40)
 	whole := mustRun(t, f.options(newPostgres(t)))

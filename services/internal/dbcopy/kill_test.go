@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 // copyEnv makes this test program a copy that can be killed. It has the source, the key file and the target.
@@ -38,6 +39,7 @@ func TestCopyProcess(t *testing.T) {
 // TestKilled: a copy whose process is killed between or inside batches is resumed and ends like an uninterrupted
 // one.
 func TestKilled(t *testing.T) {
+	testrun.Deep(t) // kills processes
 	t.Parallel()
 	f := newFixture(t, 40)
 	there := newPostgres(t)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/palisade/palisade/services/internal/egress"
 	"github.com/palisade/palisade/services/internal/egress/egresstest"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 // budget is the timeout of one call in these tests.
@@ -64,6 +65,7 @@ func wanted(mode egresstest.Mode, sending bool, err error) bool {
 }
 
 func TestHostileReceivers(t *testing.T) {
+	testrun.Deep(t) // waits for deadlines
 	secure, roots := certificate(t)
 	egresstest.Shorten(t, budget)
 	for _, mode := range egresstest.Modes {
@@ -104,6 +106,7 @@ func exchange(ctx context.Context, client *http.Client, method, url string) erro
 
 // Libraries that only take a transport follow redirects themselves, each with its own round trip.
 func TestTransportAloneIsBounded(t *testing.T) {
+	testrun.Deep(t) // waits for deadlines
 	const short = 300 * time.Millisecond
 	for _, mode := range []egresstest.Mode{egresstest.Silent, egresstest.SlowBody, egresstest.Redirects} {
 		t.Run(string(mode), func(t *testing.T) {
@@ -132,6 +135,7 @@ func TestForgottenBodyIsClosed(t *testing.T) {
 
 // Over HTTP/2 calls share a connection: a call that times out must end its own stream and not block the next one.
 func TestHostileOverHTTP2(t *testing.T) {
+	testrun.Deep(t) // waits for deadlines
 	ended := make(chan string, 10)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/good" {
@@ -173,6 +177,7 @@ func TestHostileOverHTTP2(t *testing.T) {
 }
 
 func TestConversationsAreBounded(t *testing.T) {
+	testrun.Deep(t) // waits for deadlines
 	t.Run("time", func(t *testing.T) {
 		r := egresstest.Start(t, egresstest.Silent, egresstest.Options{})
 		conn, err := newGuard(t, nil).Connect(t.Context(), "tcp", r.Address, 200*time.Millisecond)

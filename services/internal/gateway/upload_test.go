@@ -23,6 +23,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/gateway"
 	"github.com/palisade/palisade/services/internal/pace"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 type uploadStream = grpc.ClientStreamingServer[scansv1.UploadReportRequest, scansv1.UploadReportResponse]
@@ -323,6 +324,7 @@ func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 // TestUploadMemory sends 256 MiB and checks the live heap during the upload.
 func TestUploadMemory(t *testing.T) {
+	testrun.Deep(t) // measures memory
 	if testing.Short() {
 		t.Skip("moves 256 MiB")
 	}

@@ -286,6 +286,7 @@ func TestLockedJobsAreLeft(t *testing.T) {
 // waiting. A job of another deployment starts within 2 s, whether the running jobs are short or never end.
 // (services/job_queues_test.go tests the real queues and kinds.)
 func TestStartBesideManyJobs(t *testing.T) {
+	testrun.Deep(t) // measures the latency of a neighbour
 	t.Parallel()
 	queues := []Queue{{Name: "workflows", Workers: 16, Poll: 200 * time.Millisecond}, {Name: "ai", Workers: 8}, {Name: "scans", Workers: 4}}
 	for name, slow := range map[string]bool{"quick": false, "slow": true} {

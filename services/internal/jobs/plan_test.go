@@ -18,6 +18,7 @@ import (
 
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/storetest"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 // explained runs a fetch's statements with EXPLAIN and keeps the plans.
@@ -61,6 +62,7 @@ func pages(plan string) (n int) {
 
 // TestPlans: with any statistics of PostgreSQL about the queue, a fetch reads few pages of the index of turns.
 func TestPlans(t *testing.T) {
+	testrun.Deep(t) // walks all plans
 	t.Parallel()
 	for name, statistics := range map[string]string{"never analysed": "", "analysed when empty": "ANALYZE river_job"} {
 		t.Run(name, func(t *testing.T) {

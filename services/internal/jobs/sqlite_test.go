@@ -13,6 +13,7 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/storetest"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 // longWrite is how long an import holds the writer in this test. It is long enough for an election (every 5 s) to
@@ -22,6 +23,7 @@ const longWrite = 11 * time.Second
 // TestLongWriteTransaction: a transaction that holds the SQLite writer for long causes no error, and jobs run after
 // it.
 func TestLongWriteTransaction(t *testing.T) {
+	testrun.Deep(t) // waits for deadlines
 	t.Parallel()
 	st := storetest.Open(t, store.Options{DataDir: storetest.SQLite(t)})
 	log, out := newLogger(t)

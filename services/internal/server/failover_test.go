@@ -17,6 +17,7 @@ import (
 	"github.com/palisade/palisade/services/internal/pgtest"
 	"github.com/palisade/palisade/services/internal/server"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 func init() { *server.ReportsCheckInterval = 200 * time.Millisecond }
@@ -24,6 +25,7 @@ func init() { *server.ReportsCheckInterval = 200 * time.Millisecond }
 // A PostgreSQL backend is killed, and all others with it. Failing requests get 503, and every acknowledged change is
 // stored.
 func TestKilledBackend(t *testing.T) {
+	testrun.Deep(t) // fails databases over
 	database := pgtest.NewCluster(t)
 	o := newOutage(t, database)
 	end := o.load()
@@ -63,6 +65,7 @@ func oneOf(t *testing.T, urls ...string) string {
 // The primary stops, its standby is promoted, and the old primary returns as a standby. A node that knows both
 // continues with the new primary.
 func TestFailover(t *testing.T) {
+	testrun.Deep(t) // fails databases over
 	primary := pgtest.NewCluster(t)
 	standby := pgtest.NewStandby(t, primary)
 	o := newOutage(t, oneOf(t, primary, standby.URL))
@@ -88,6 +91,7 @@ func TestFailover(t *testing.T) {
 // When a node's only address leads to the demoted primary, the node refuses writes and is not ready. When the address
 // leads to the new primary, no connection to the old one is used any more.
 func TestConnectionsToADemotedServerAreReplaced(t *testing.T) {
+	testrun.Deep(t) // fails databases over
 	primary := pgtest.NewCluster(t)
 	standby := pgtest.NewStandby(t, primary)
 	through, to := newSwitch(t, primary)
@@ -117,6 +121,7 @@ func TestConnectionsToADemotedServerAreReplaced(t *testing.T) {
 
 // A promoted replica falls behind: reports are refused, and only reports.
 func TestPromotedReportsReplica(t *testing.T) {
+	testrun.Deep(t) // fails databases over
 	primary := pgtest.NewCluster(t)
 	standby := pgtest.NewStandby(t, primary)
 	cfg := apitest.EmptyConfig(t)
@@ -154,6 +159,7 @@ func TestPromotedReportsReplica(t *testing.T) {
 
 // An independent copy that something else keeps up to date serves reports when its role is read-only.
 func TestReportsFromACopy(t *testing.T) {
+	testrun.Deep(t) // fails databases over
 	database, elsewhere := pgtest.NewDatabase(t), pgtest.NewCluster(t)
 	cfg := apitest.EmptyConfig(t)
 	cfg.Database, cfg.BootstrapToken, cfg.KeyFile = database, outageToken, filepath.Join(t.TempDir(), "palisade.key")

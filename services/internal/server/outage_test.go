@@ -29,6 +29,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/pgtest"
 	"github.com/palisade/palisade/services/internal/server"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 func init() {
@@ -231,6 +232,7 @@ func (o *outage) writes(of map[string]*atomic.Int64) int {
 // While a database refuses writes, changes get 503, reads are answered, and the node is not ready. Afterwards the node
 // is ready again and the entries of refused changes are written.
 func TestReadOnlyDatabase(t *testing.T) {
+	testrun.Deep(t) // fails databases over
 	for _, kind := range []string{"sqlite", "postgres"} {
 		t.Run(kind, func(t *testing.T) {
 			var o *outage
@@ -293,6 +295,7 @@ const endSessions = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHER
 // An administrator ends all sessions repeatedly, in the middle of requests. Failing requests get 503, and every
 // acknowledged change is stored.
 func TestEndedSessions(t *testing.T) {
+	testrun.Deep(t) // fails databases over
 	database := pgtest.NewDatabase(t)
 	o := newOutage(t, database)
 	end := o.load()

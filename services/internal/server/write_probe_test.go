@@ -11,11 +11,13 @@ import (
 	"github.com/palisade/palisade/ent/setting"
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services/internal/server"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 // A busy database still accepts writes: the node stays ready during a long import, and while another process locks the
 // file.
 func TestBusyIsNotFailing(t *testing.T) {
+	testrun.Deep(t) // waits for deadlines
 	o := newOutage(t, "")
 	long := *server.WriteProbeInterval + server.WriteProbeTimeout + time.Second
 	stays := func(what string, until <-chan error) {

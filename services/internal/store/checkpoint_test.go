@@ -5,12 +5,15 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 // TestCheckpointAside commits long transactions back to back. Background checkpoints move the log into the file,
 // and the log restarts now and then. Without further writes all of the log is moved, and the next short transaction
 // truncates it.
 func TestCheckpointAside(t *testing.T) {
+	testrun.Deep(t) // waits for checkpoints of the disk
 	t.Parallel()
 	o := Options{DataDir: t.TempDir()}
 	st := openMigrated(t, o)

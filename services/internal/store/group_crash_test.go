@@ -13,6 +13,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/setting"
 	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 // writersVariable passes the data directory to the process that TestKilledWriters starts.
@@ -65,6 +66,7 @@ func insertPair(ctx context.Context, st *Store, tx *ent.Tx, name string, fail bo
 // TestKilledWriters: after a process with many writers was killed, every acknowledged Write is stored, and no other
 // Write is stored in part.
 func TestKilledWriters(t *testing.T) {
+	testrun.Deep(t) // kills processes
 	t.Parallel()
 	dir := t.TempDir()
 	st := openMigrated(t, Options{DataDir: dir})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 func TestReleaseMemory(t *testing.T) {
@@ -43,6 +44,7 @@ func TestReleaseMemory(t *testing.T) {
 }
 
 func TestWaitsForOtherProcesses(t *testing.T) {
+	testrun.Deep(t) // waits for deadlines
 	t.Parallel()
 	o := Options{DataDir: t.TempDir()}
 	server, command := openMigrated(t, o), openMigrated(t, o)

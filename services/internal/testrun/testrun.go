@@ -6,23 +6,25 @@ import (
 	"testing"
 )
 
-// large is set by `make test-large`, for sizes that take minutes. Every other run tests the same with smaller sizes.
-var large = os.Getenv("TESTRUN_LARGE") != ""
+// deep is set by `make test-deep`, which is part of `make check-deep`.
+var deep = os.Getenv("TESTRUN_DEEP") == "yes"
 
-// Size returns full when the large tests run, otherwise ordinary. A test must call it in its own body, where `make
-// test-large` looks for it.
+// Deep skips a test that depends on the machine or takes minutes, unless the deep tests run. Such a test kills
+// processes, fails databases over, waits for leases or deadlines, measures memory or a neighbour's latency, fills a
+// disk, installs programs, builds earlier versions, or walks all plans. It calls Deep in the first line of its own
+// body, where `make test-deep` looks for it, with the reason in a comment.
+func Deep(t testing.TB) {
+	t.Helper()
+	if !deep {
+		t.Skip("deep: make test-deep runs it, or TESTRUN_DEEP=yes")
+	}
+}
+
+// Size returns full when the deep tests run, otherwise ordinary. A test must call it in its own body, where `make
+// test-deep` looks for it.
 func Size(ordinary, full int) int {
-	if large {
+	if deep {
 		return full
 	}
 	return ordinary
-}
-
-// OnlyLarge skips a test that takes minutes, such as one of several processes or of very many rows, unless the large
-// tests run. A test must call it in its own body, where `make test-large` looks for it.
-func OnlyLarge(t testing.TB) {
-	t.Helper()
-	if !large {
-		t.Skip("takes minutes: make test-large runs it")
-	}
 }

@@ -213,6 +213,7 @@ func (r *repeated) Read(p []byte) (done int, err error) {
 }
 
 func TestLargeReportsTakeFlatMemory(t *testing.T) {
+	testrun.Deep(t) // measures memory
 	if testing.Short() {
 		t.Skip("reads megabytes")
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/palisade/palisade/services/internal/testrun"
 	"github.com/palisade/palisade/services/scans/jsonstream"
 )
 
@@ -136,6 +137,7 @@ func TestXMLOutline(t *testing.T) {
 
 // A few bytes of XML must not become large structs, and nothing is buffered beyond the limits.
 func TestCraftedXMLTakesBoundedMemory(t *testing.T) {
+	testrun.Deep(t) // measures memory
 	limits := jsonstream.Limits{MaxBytes: 1 << 30, MaxDepth: 256, MaxValues: 20_000_000, MaxValueBytes: 16 << 20, MaxTokenBytes: 16 << 20}
 	attributes := strings.Repeat(` a=""`, 10_000)
 	for name, doc := range map[string]string{

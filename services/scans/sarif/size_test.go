@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/palisade/palisade/services/internal/testrun"
 	"github.com/palisade/palisade/services/scans/sarif"
 )
 
@@ -94,6 +95,7 @@ func peak(f func(sample func())) uint64 {
 }
 
 func TestLargeReportsTakeFlatMemory(t *testing.T) {
+	testrun.Deep(t) // measures memory
 	if testing.Short() {
 		t.Skip("reads 64 MiB")
 	}
@@ -128,6 +130,7 @@ func TestLargeReportsTakeFlatMemory(t *testing.T) {
 
 // Small JSON must not become large structs. Each of these is a single result of 8 MiB.
 func TestCraftedResultsTakeBoundedMemory(t *testing.T) {
+	testrun.Deep(t) // measures memory
 	for name, field := range map[string][2]string{
 		"locations":    {`"locations":[`, `{},`},
 		"related":      {`"relatedLocations":[`, `{},`},
@@ -161,6 +164,7 @@ func TestCraftedResultsTakeBoundedMemory(t *testing.T) {
 
 // The same for a crafted description of a run.
 func TestCraftedRunsTakeBoundedMemory(t *testing.T) {
+	testrun.Deep(t) // measures memory
 	many := strings.Repeat("{},", 999) + "{}"
 	for name, src := range map[string]*repeated{
 		"parts of runs": {

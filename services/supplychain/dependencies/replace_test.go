@@ -218,6 +218,7 @@ func TestReplaceProperty(t *testing.T) {
 
 // A large monorepo takes seconds the first time, and less if nothing changed.
 func TestReplaceMany(t *testing.T) {
+	testrun.Deep(t) // has very many rows
 	t.Parallel()
 	many := testrun.Size(10_000, 50_000)
 	onEachStore(t, func(t *testing.T, st *store.Store) {

@@ -72,6 +72,7 @@ func (f *fixture) cancel(run *ent.WorkflowRun) {
 
 // With nested forks of any depth, a run has a bounded number of open attempts, and completes.
 func TestActiveAttemptsAreBounded(t *testing.T) {
+	testrun.Deep(t) // has very many rows
 	onEachStore(t, func(t *testing.T, f *fixture) {
 		run := f.run(nested(testrun.Size(20, 60), 40, "external"), 0)
 		f.eventually("only external steps are left", func() bool { return f.queued(run) == 0 && f.active(run) == schedule.MaxActive })

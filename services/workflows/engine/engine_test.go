@@ -68,6 +68,7 @@ func TestEveryTypeOfStep(t *testing.T) {
 
 // A list longer than MaxActive, an empty list, and a join that reads all branches.
 func TestWideAndEmptyForeach(t *testing.T) {
+	testrun.Deep(t) // has very many rows
 	onEachStore(t, func(t *testing.T, f *fixture) {
 		n := testrun.Size(300, 1500)
 		items := make([]string, n)
@@ -293,6 +294,7 @@ func TestForget(t *testing.T) {
 
 // Two servers share the runs of one database: each attempt runs once.
 func TestTwoNodes(t *testing.T) {
+	testrun.Deep(t) // waits for leases
 	t.Parallel()
 	f := newFixture(t, store.Options{Database: storetest.Postgres(t), MaxOpen: 12})
 	f.start(f.open())

@@ -14,6 +14,7 @@ import (
 	"github.com/palisade/palisade/ent/workflowattempt"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/storetest"
+	"github.com/palisade/palisade/services/internal/testrun"
 	"github.com/palisade/palisade/services/workflows/schedule"
 )
 
@@ -105,6 +106,7 @@ func (f *fixture) fill(run *ent.WorkflowRun, n int, status, finished string) {
 // Statements of a running run, of its cancellation and of claims read only open attempts and tasks, and skip all that
 // have ended. The tables have no statistics.
 func TestPlansOfRuns(t *testing.T) {
+	testrun.Deep(t) // walks all plans
 	onEachStore(t, func(t *testing.T, f *fixture) {
 		if err := f.stop(testTimeout); err != nil {
 			t.Fatal(err)

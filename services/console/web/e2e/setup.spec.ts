@@ -5,7 +5,7 @@ import { expect, test } from "./test";
 
 test.use({ store: "empty" });
 
-test("the first start prints a link, and a dropped report leads to the first finding", async ({ page, server }) => {
+test("the first start prints a link, and a dropped report leads to the first finding", { tag: "@smoke" }, async ({ page, server }) => {
   expect(server.printed, "the one-time link of the first start").toMatch(/\/auth\/link\?code=\S+/);
   await page.goto("/console/");
   await expect(page.getByRole("heading", { level: 1 })).toHaveText("Set-up");
