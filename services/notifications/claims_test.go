@@ -12,6 +12,7 @@ import (
 	"github.com/palisade/palisade/ent/notificationevent"
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/storetest"
 	"github.com/palisade/palisade/services/internal/testrun"
 )
 
@@ -140,6 +141,10 @@ func TestWaitingScansDoNotBlock(t *testing.T) {
 func TestClaimPlans(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {
+		if st.Postgres() {
+			_, db := st.DB()
+			storetest.StopAutovacuum(t, db)
+		}
 		for _, name := range []string{"never analysed", "large", "large and analysed"} {
 			switch name {
 			case "large":
