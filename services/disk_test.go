@@ -71,16 +71,6 @@ func spooled(t testing.TB, s *apitest.Server) string {
 	return string(found[1])
 }
 
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("not in 30 s: %s", what)
-}
-
 // Compressed reports count with their size on disk. Uploads of one deployment cannot exceed its quota, and do not
 // affect others. When they have ended, nothing of them is left.
 func TestUploadsHaveAQuotaOfDisk(t *testing.T) {
@@ -105,7 +95,7 @@ func TestUploadsHaveAQuotaOfDisk(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		eventually(t, "14 MiB are on disk", func() bool { return spooled(t, s) == "1.4680064e+07" })
+		apitest.Eventually(t, "14 MiB are on disk", func() bool { return spooled(t, s) == "1.4680064e+07" })
 		for range 6 {
 			answer := s.Send(t, s.Token, http.MethodPost, reportsOf(s.Slug), bytes.NewReader(blanks(t, 7*mebi)))
 			if answer.Status != http.StatusTooManyRequests || answer.Header.Get("Retry-After") != "10" || !strings.Contains(answer.Body, "16 MiB") ||
@@ -270,7 +260,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("a write when there is room again: %d %s", answer.Status, answer.Body)
 	}
 	s.Upload(t, "acme/web", "main", []byte(emptyReport))
-	eventually(t, "the audit trail has what was refused", func() bool { return refusedForRoom(t, s) == before+21 })
+	apitest.Eventually(t, "the audit trail has what was refused", func() bool { return refusedForRoom(t, s) == before+21 })
 }
 
 // Slow uploads of one token fill the queue of its deployment only as long as the minimum rate permits.
@@ -278,47 +268,70 @@ func TestTricklingUploadsAreEnded(t *testing.T) {
 	testrun.Deep(t) // waits for deadlines
 	s := apitest.Start(t, func(c *config.Config) {
 		c.Uploads, c.UploadsPerDeployment, c.UploadQueue = 2, 1, 32
-		c.UploadMinRate, c.UploadMinRateWindow = 1<<20, 5*time.Second
+		c.UploadMinRate, c.UploadMinRateWindow = 1<<10, 5*time.Second
 	})
-	const senders = 40 // the last of them find the queue full
-	ended := make(chan apitest.Answer, senders)
-	stop := make(chan struct{})
+	const senders, places = 40, 33 // the last senders find the queue full
+	ended := make(chan endedUpload, senders)
+	trickle, stop := make(chan struct{}), make(chan struct{})
 	defer close(stop)
 	for range senders {
 		r, w := io.Pipe()
-		go func() { ended <- s.Send(t, s.Token, http.MethodPost, reportsOf(s.Slug), r) }()
 		go func() {
-			for _, err := io.WriteString(w, " "); err == nil; _, err = io.WriteString(w, " ") {
-				select {
-				case <-time.After(50 * time.Millisecond):
-				case <-stop:
-					_ = w.CloseWithError(io.ErrUnexpectedEOF)
-				}
-			}
+			answer, err := s.Exchange(t.Context(), s.Token, http.MethodPost, reportsOf(s.Slug), r)
+			ended <- endedUpload{answer, err}
 		}()
+		go sendSlowly(w, trickle, stop)
 	}
 	whole := func() apitest.Answer {
 		return s.Send(t, s.Token, http.MethodPost, reportsOf(s.Slug), strings.NewReader(emptyReport))
 	}
-	for range senders - 33 { // the others hold all slots
-		if answer := <-ended; answer.Status != http.StatusTooManyRequests {
-			t.Fatalf("an upload beyond the queue: %d %s", answer.Status, answer.Body)
+	for range senders - places { // the others hold all places
+		if one := apitest.Receive(t, "an upload beyond the queue ends", ended); one.err == nil && one.Status != http.StatusTooManyRequests {
+			t.Fatalf("an upload beyond the queue: %d %s", one.Status, one.Body)
 		}
 	}
 	if answer := whole(); answer.Status != http.StatusTooManyRequests {
 		t.Errorf("while the queue is full: %d %s", answer.Status, answer.Body)
 	}
-	slow := 0
-	for range 33 {
-		switch answer := <-ended; {
-		case answer.Status == http.StatusRequestTimeout && strings.Contains(answer.Body, "upload-min-rate"):
-			slow++
+	close(trickle)
+	told := 0
+	for range places {
+		switch one := apitest.Receive(t, "an upload that trickles is ended", ended); {
+		case one.err != nil:
+			t.Logf("ended without an answer: %v", one.err)
+		case one.Status == http.StatusRequestTimeout && strings.Contains(one.Body, "upload-min-rate"):
+			told++
 		default:
-			t.Errorf("a trickling upload: %d %s", answer.Status, answer.Body)
+			t.Errorf("a trickling upload: %d %s", one.Status, one.Body)
 		}
 	}
-	if slow != 33 {
-		t.Errorf("%d of 33 uploads that trickled were ended for it", slow)
+	if told == 0 {
+		t.Errorf("none of %d uploads was told why it was ended", places)
 	}
-	eventually(t, "their places are free", func() bool { return whole().Status == http.StatusOK })
+	apitest.Eventually(t, "their places are free", func() bool { return whole().Status == http.StatusOK })
+}
+
+// endedUpload is the end of an upload. An error is one, too: a server that answers before it has read everything
+// closes the connection, which may hide the answer from a client that still sends.
+type endedUpload struct {
+	apitest.Answer
+	err error
+}
+
+// sendSlowly sends an upload that never ends: much faster than the minimum rate of a test, until trickle is closed, and
+// then much slower.
+func sendSlowly(w *io.PipeWriter, trickle, stop <-chan struct{}) {
+	part := strings.Repeat(" ", 4<<10)
+	for _, err := io.WriteString(w, part); err == nil; _, err = io.WriteString(w, part) {
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-stop:
+			_ = w.CloseWithError(io.ErrUnexpectedEOF)
+		}
+		select {
+		case <-trickle:
+			part = " "
+		default:
+		}
+	}
 }

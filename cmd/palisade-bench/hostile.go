@@ -24,12 +24,14 @@ import (
 )
 
 const (
-	// hostileMemory is Go's memory limit for a process with 512 MB in total; hostileSpace is where the kernel kills the
-	// process.
+	// hostileMemory is Go's memory limit for a process with hostileBar MiB in total; hostileSpace is where the kernel
+	// kills the process.
 	hostileMemory = "GOMEMLIMIT=400MiB"
 	hostileSpace  = 6 << 30
-	// hostileBar limits the additional memory of an attacked server over an idle one, in MB.
-	hostileBar = 400
+	// hostileBar limits the memory of an attacked server in total, in MiB like the limit of a container, as
+	// docs/limits.md promises it. What is above Go's limit is for the program itself, for SQLite, and for what Go
+	// allocates before it collects garbage.
+	hostileBar = 512
 	// healthBar limits the response time of the health check, in milliseconds.
 	healthBar = 1000
 	// hostileAtOnce is the number of concurrent requests, hostileBurst of the first attack.
@@ -73,13 +75,6 @@ func (b *bench) hostileRound(ctx context.Context, figures *hostileFigures) (err 
 		return err
 	}
 	defer a.close()
-	idle, err := server.pid().memory("VmRSS")
-	if err != nil {
-		return err
-	}
-	if err := server.pid().forgetPeak(); err != nil {
-		return err
-	}
 	watching, stop := context.WithCancel(ctx)
 	var slowest time.Duration
 	var unwell error
@@ -95,7 +90,7 @@ func (b *bench) hostileRound(ctx context.Context, figures *hostileFigures) (err 
 	if err != nil {
 		return err
 	}
-	figures.megabytes = append(figures.megabytes, (peak-idle)/1e6)
+	figures.megabytes = append(figures.megabytes, peak/(1<<20))
 	figures.slowest = append(figures.slowest, float64(slowest.Milliseconds()))
 	a.add(figures)
 	return nil
@@ -270,7 +265,7 @@ func (f *hostileFigures) rows() []row {
 	return []row{
 		{what: "hostile requests", value: f.requests, unit: plain},
 		{what: "of them refused", value: f.refused, unit: plain},
-		{what: "memory above idle, at its highest", value: f.megabytes, unit: unit("MB"), bar: within(hostileBar, "MB")},
+		{what: "memory in total, at its highest", value: f.megabytes, unit: unit("MiB"), bar: within(hostileBar, "MiB")},
 		{what: "slowest answer of /healthz", value: f.slowest, unit: unit("ms"), bar: within(healthBar, "ms")},
 		{what: "failures of the server", value: f.failures, unit: plain, note: strings.Join(f.broken, "; "), bar: always(0, " ")},
 	}

@@ -114,7 +114,14 @@ func TestChangesByLongPoll(t *testing.T) {
 			t.Errorf("without the finding: %s", body)
 		}
 		waiting := make(chan message, 1)
-		go func() { waiting <- poll(t, s, s.Token, "wait=20&since="+got.Token) }()
+		go func() {
+			var m message
+			answer := s.Try(t, s.Token, http.MethodGet, changesPath(s.DeploymentID, "wait=20&since="+got.Token), "")
+			if err := json.Unmarshal([]byte(answer.Body), &m); err != nil {
+				t.Errorf("%v: %d %s", err, answer.Status, answer.Body)
+			}
+			waiting <- m
+		}()
 		l.decide(t, s, "a", "reviewing")
 		if late := <-waiting; l.text(late) != "a=reviewing" {
 			t.Errorf("while waiting: %s", l.text(late))

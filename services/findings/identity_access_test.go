@@ -112,7 +112,7 @@ func TestIdentityChangesAtOnce(t *testing.T) {
 		for range cap(results) {
 			go func() {
 				path := fmt.Sprintf("/api/v1/deployments/%d/findings/%d/merge", s.DeploymentID, l.findings["new"])
-				results <- s.Do(t, s.Token, http.MethodPost, path, fmt.Sprintf(`{"into":%d}`, l.findings["old"])).Status
+				results <- s.Try(t, s.Token, http.MethodPost, path, fmt.Sprintf(`{"into":%d}`, l.findings["old"])).Status
 			}()
 		}
 		codes := map[int]int{}

@@ -3,7 +3,7 @@ package findings_test
 import (
 	"context"
 	"net/http"
-	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/palisade/palisade/ent"
@@ -20,6 +20,8 @@ func TestTriageEvaluatesTheFilterAfterTheLock(t *testing.T) {
 		l := seedTriage(t, s)
 		first, decided, answered := make(chan struct{}), make(chan error, 1), make(chan apitest.Answer, 1)
 		release := make(chan struct{})
+		letGo := sync.OnceFunc(func() { close(release) })
+		defer letGo() // otherwise a test that ends before would wait for the transaction
 		go func() {
 			decided <- s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
 				lock := tx.Project.Query().Where(project.ID(l.projects["acme/web"]))
@@ -35,14 +37,18 @@ func TestTriageEvaluatesTheFilterAfterTheLock(t *testing.T) {
 				return err
 			})
 		}()
-		<-first
+		select {
+		case <-first:
+		case err := <-decided:
+			t.Fatalf("the first decision ended early: %v", err)
+		}
 		go func() {
-			answered <- s.Do(t, s.Token, http.MethodPost, triagePath, `{"issue_type":"sast","status":"open","new_triage_state":"fixing"}`)
+			answered <- s.Try(t, s.Token, http.MethodPost, triagePath, `{"issue_type":"sast","status":"open","new_triage_state":"fixing"}`)
 		}()
 		if s.Store.Postgres() { // on SQLite, the second writer waits before its first query
-			waitForLock(t, s)
+			apitest.WaitForLock(t, s.Store)
 		}
-		close(release)
+		letGo()
 		if err := <-decided; err != nil {
 			t.Fatal(err)
 		}
@@ -56,16 +62,4 @@ func TestTriageEvaluatesTheFilterAfterTheLock(t *testing.T) {
 			t.Errorf("the other finding is %s", row.TriageState)
 		}
 	})
-}
-
-// waitForLock returns when a connection waits for a lock in the server's database.
-func waitForLock(t *testing.T, s *apitest.Server) {
-	t.Helper()
-	for waiting := 0; waiting == 0; runtime.Gosched() {
-		err := s.Store.Pools()["main"].QueryRowContext(t.Context(),
-			"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waiting)
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 }

@@ -54,11 +54,24 @@ const nextEventSQL = `WITH RECURSIVE head (deployment_id, not_before) AS (
 		SELECT id FROM notification_events WHERE deployment_id > head.deployment_id ORDER BY deployment_id, not_before, id LIMIT 1)
 ) SELECT deployment_id FROM head WHERE not_before <= ? LIMIT 1`
 
+// nextEventPostgresSQL is nextEventSQL for PostgreSQL; see headsPostgresSQL.
+const nextEventPostgresSQL = `WITH RECURSIVE head (deployment_id, not_before) AS (
+	(SELECT deployment_id, not_before FROM notification_events WHERE deployment_id > CAST(? AS BIGINT) ORDER BY deployment_id, not_before, id LIMIT 1)
+	UNION ALL
+	SELECT next.deployment_id, next.not_before FROM head CROSS JOIN LATERAL (
+		SELECT deployment_id, not_before FROM notification_events WHERE deployment_id > head.deployment_id
+		ORDER BY deployment_id, not_before, id LIMIT 1) AS next
+) SELECT deployment_id FROM head WHERE not_before <= ? LIMIT 1`
+
 // nextEvents returns the deployment with the next turn; ok is false if no event waits.
 func (e *engine) nextEvents(ctx context.Context) (deploymentID int64, ok bool, err error) {
+	query := nextEventSQL
+	if e.store.Postgres() {
+		query = nextEventPostgresSQL
+	}
 	err = e.read(ctx, func(q querier) error {
 		for _, after := range []int64{e.eventsOf, 0} {
-			rows, err := q.QueryContext(ctx, e.store.Placeholders(nextEventSQL), after, store.Now())
+			rows, err := q.QueryContext(ctx, e.store.Placeholders(query), after, store.Now())
 			if err != nil {
 				return err
 			}

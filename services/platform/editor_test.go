@@ -59,18 +59,23 @@ func TestEditor(t *testing.T) {
 	path := engine(t)
 	var cfg config.Config
 	s := apitest.Start(t, func(c *config.Config) {
-		c.EditorEngine, c.EditorTimeout = path, 5*time.Second
+		c.EditorEngine = path
 		cfg = *c
 	})
 	token := s.AddUser(t, s.Tenant, "rae@acme.test", access.RoleReadOnly)
 	client := platformv1.NewEditorServiceClient(s.Conn)
-	run := func(t *testing.T, pattern, target string) *platformv1.RunPatternResponse {
+	runOn := func(t *testing.T, s *apitest.Server, token, pattern, target string) *platformv1.RunPatternResponse {
 		t.Helper()
-		answer, err := client.RunPattern(s.Context(t, token), &platformv1.RunPatternRequest{Pattern: pattern, Target: target, Language: "python"})
+		answer, err := platformv1.NewEditorServiceClient(s.Conn).RunPattern(s.Context(t, token),
+			&platformv1.RunPatternRequest{Pattern: pattern, Target: target, Language: "python"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return answer
+	}
+	run := func(t *testing.T, pattern, target string) *platformv1.RunPatternResponse {
+		t.Helper()
+		return runOn(t, s, token, pattern, target)
 	}
 
 	t.Run("results and expectations", func(t *testing.T) {
@@ -100,7 +105,6 @@ func TestEditor(t *testing.T) {
 	for name, c := range map[string]struct{ code, kind, text string }{
 		"no network":           {"# network\nhttp://" + strings.TrimPrefix(s.URL, "http://"), "", ""},
 		"no data of Palisade":  {"# secrets\n" + cfg.Data + " /etc/passwd /root /home", "", ""},
-		"ends in time":         {"# sleep", "timeout", "editor-timeout"},
 		"bounded output":       {"# output", "output_too_large", "too much"},
 		"bounded memory":       {"# memory", "engine", "memory"},
 		"an engine that fails": {"# crash", "engine", "engine failed: Fatal: it broke"},
@@ -115,6 +119,13 @@ func TestEditor(t *testing.T) {
 			}
 		})
 	}
+	t.Run("ends in time", func(t *testing.T) { // only here the timeout is so short that a busy machine may exceed it
+		s := apitest.Start(t, func(c *config.Config) { c.EditorEngine, c.EditorTimeout = path, 2*time.Second })
+		failed := runOn(t, s, s.AddUser(t, s.Tenant, "rae@acme.test", access.RoleReadOnly), noEval, "# sleep").GetSemgrepResult().GetRunError()
+		if failed.GetType() != "timeout" || !strings.Contains(failed.GetMessage(), "editor-timeout") || failed.GetUid() == "" {
+			t.Errorf("got %v", failed)
+		}
+	})
 	t.Run("refusals", func(t *testing.T) {
 		invalid := run(t, "rules: [{id: a b, languages: [python], message: m, severity: ERROR}]", "x").GetSemgrepResult()
 		if e := invalid.GetRunError(); invalid.GetStatusCode() != 2 || e.GetType() != "invalid_rule" || len(e.GetExtra().GetFields()["problems"].GetListValue().GetValues()) == 0 {

@@ -208,8 +208,9 @@ func TestRevocationUnderLoad(t *testing.T) {
 			row, value := s.createToken(t, s.spec())
 			var revoked, stop atomic.Bool
 			var after atomic.Int64
-			users := make(chan struct{})
-			for range 16 {
+			users := make(chan struct{}, 16)
+			defer stop.Store(true)
+			for range cap(users) {
 				go func() {
 					defer func() { users <- struct{}{} }()
 					for !stop.Load() {
@@ -227,7 +228,7 @@ func TestRevocationUnderLoad(t *testing.T) {
 				t.Fatal(err)
 			}
 			revoked.Store(true)
-			for after.Load() < 100 {
+			for after.Load() < 100 && !t.Failed() {
 				time.Sleep(time.Millisecond)
 			}
 			stop.Store(true)

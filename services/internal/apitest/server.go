@@ -228,9 +228,14 @@ func (s *Server) AddUser(t testing.TB, of Tenant, email string, role access.Role
 	return value
 }
 
-// RefreshStatistics refreshes the planner statistics, after the server has finished its own refresh.
+// RefreshStatistics refreshes the planner statistics, after the server has finished its own refresh. On PostgreSQL it
+// stops autovacuum before, which would change them again at any time.
 func (s *Server) RefreshStatistics(t testing.TB) {
 	t.Helper()
+	if s.Store.Postgres() {
+		_, db := s.Store.DB()
+		storetest.StopAutovacuum(t, db)
+	}
 	Eventually(t, "planner statistics are refreshed", func() bool {
 		err := s.Store.RefreshStatistics(t.Context())
 		if err != nil && !errors.Is(err, store.ErrBusy) {
@@ -267,9 +272,31 @@ func (s *Server) Do(t testing.TB, token, method, path, body string, header ...st
 // Send is Do with a body of any size. header alternates names and values.
 func (s *Server) Send(t testing.TB, token, method, path string, body io.Reader, header ...string) Answer {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, body)
+	answer, err := s.Exchange(t.Context(), token, method, path, body, header...)
 	if err != nil {
 		t.Fatal(err)
+	}
+	requireRoute(t, method, path, answer)
+	return answer
+}
+
+// Try is Do for other goroutines than the test's, which must not end the test: what waits for the goroutine would wait
+// forever. It reports an error and returns an empty answer.
+func (s *Server) Try(t testing.TB, token, method, path, body string, header ...string) Answer {
+	t.Helper()
+	answer, err := s.Exchange(t.Context(), token, method, path, strings.NewReader(body), header...)
+	if err != nil {
+		t.Error(err)
+	}
+	requireRoute(t, method, path, answer)
+	return answer
+}
+
+// Exchange is Send that returns errors, for requests whose connection the server may reset.
+func (s *Server) Exchange(ctx context.Context, token, method, path string, body io.Reader, header ...string) (Answer, error) {
+	request, err := http.NewRequestWithContext(ctx, method, s.URL+path, body)
+	if err != nil {
+		return Answer{}, err
 	}
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
@@ -279,17 +306,22 @@ func (s *Server) Send(t testing.TB, token, method, path string, body io.Reader, 
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		t.Fatal(err)
+		return Answer{}, err
 	}
 	defer response.Body.Close()
 	raw, err := io.ReadAll(response.Body)
 	if err != nil {
-		t.Fatal(err)
+		return Answer{}, err
 	}
-	if response.StatusCode == http.StatusNotFound && !strings.HasSuffix(path, "/") && bytes.Contains(raw, []byte(`"code":"ROUTE_NOT_FOUND"`)) {
+	return Answer{Status: response.StatusCode, Header: response.Header, Body: string(raw)}, nil
+}
+
+// requireRoute reports a request that no domain serves.
+func requireRoute(t testing.TB, method, path string, answer Answer) {
+	t.Helper()
+	if answer.Status == http.StatusNotFound && !strings.HasSuffix(path, "/") && strings.Contains(answer.Body, `"code":"ROUTE_NOT_FOUND"`) {
 		t.Errorf("%s %s: no domain of TestMain serves it", method, path)
 	}
-	return Answer{Status: response.StatusCode, Header: response.Header, Body: string(raw)}
 }
 
 // requestID matches the request id in the body of an error.

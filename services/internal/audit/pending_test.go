@@ -88,7 +88,7 @@ func TestPendingEntries(t *testing.T) {
 // wantEntries waits until the trail has this number of entries.
 func (n *node) wantEntries(want int) {
 	n.t.Helper()
-	for range 500 {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); {
 		if len(n.entries(acme)) == want {
 			return
 		}

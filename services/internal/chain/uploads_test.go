@@ -3,7 +3,6 @@ package chain_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -18,6 +17,7 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/chain"
 	"github.com/palisade/palisade/services/internal/pace"
 	"github.com/palisade/palisade/services/internal/store"
@@ -31,11 +31,13 @@ type uploadTest struct {
 	begun   chan struct{}     // receives each upload that reaches its handler
 	running chan string       // receives the slug of each upload that is being processed
 	end     chan struct{}     // ends one upload
+	group   sync.WaitGroup    // of the callers that wait for answers
 }
 
 func newUploadTest(t *testing.T, limits chain.UploadLimits) *uploadTest {
 	f := newFixture(t, func(d *chain.Deps) { d.Uploads = limits })
 	u := &uploadTest{fixture: f, tokens: map[string]string{}, begun: make(chan struct{}, 100), running: make(chan string, 100), end: make(chan struct{})}
+	t.Cleanup(u.group.Wait) // at the end of the test, the context of the callers ends
 	u.tokens["acme"] = f.token(access.RoleMember, access.ScopeWebAPI)
 	_, u.tokens["globex"] = u.member(f.globex)
 	f.handlers.begun = func() { u.begun <- struct{}{} }
@@ -76,6 +78,35 @@ func (u *uploadTest) begin(conn grpc.ClientConnInterface, slug string) scansv1.R
 	return stream
 }
 
+// succeed waits for the answer of an upload in the background.
+func (u *uploadTest) succeed(stream scansv1.ReportUploadsService_UploadReportClient) {
+	u.group.Go(func() {
+		if _, err := stream.CloseAndRecv(); err != nil && u.t.Context().Err() == nil {
+			u.t.Error(err)
+		}
+	})
+}
+
+// arrives waits until one more upload has reached its handler.
+func (u *uploadTest) arrives() { apitest.Receive(u.t, "an upload arrives", u.begun) }
+
+// runs waits until one more upload is being processed, and returns its deployment.
+func (u *uploadTest) runs() (slug string) {
+	return apitest.Receive(u.t, "an upload is being processed", u.running)
+}
+
+// finish ends n uploads that are being processed.
+func (u *uploadTest) finish(n int) {
+	u.t.Helper()
+	for range n {
+		select {
+		case u.end <- struct{}{}:
+		case <-time.After(2 * time.Minute):
+			u.t.Fatal("no upload is being processed")
+		}
+	}
+}
+
 // Uploads of a deployment are processed one after the other. An upload that is still arriving does not block
 // others, and deployments do not block each other.
 func TestUploadsTakeTurns(t *testing.T) {
@@ -84,38 +115,22 @@ func TestUploadsTakeTurns(t *testing.T) {
 			u := newUploadTest(t, chain.UploadLimits{AtOnce: 2, PerDeployment: 1, Queue: 8})
 			conn := u.conns[transport]
 			slow := u.begin(conn, "acme")
-			<-u.begun
-			var group sync.WaitGroup
-			errs := make(chan error, 10)
-			whole := func(slug string) {
-				stream := u.begin(conn, slug)
-				group.Go(func() {
-					_, err := stream.CloseAndRecv()
-					errs <- err
-				})
-			}
+			u.arrives()
 			for range 3 {
-				whole("acme")
+				u.succeed(u.begin(conn, "acme"))
 			}
-			if got := <-u.running; got != "acme" {
+			if got := u.runs(); got != "acme" {
 				t.Fatalf("%s first", got)
 			}
-			whole("globex")
-			if got := <-u.running; got != "globex" {
+			u.succeed(u.begin(conn, "globex"))
+			if got := u.runs(); got != "globex" {
 				t.Fatalf("%s runs beside the one of acme that may", got)
 			}
-			for range 3 {
-				u.end <- struct{}{} // one of the two running uploads
-			}
-			u.end <- struct{}{}
-			group.Wait()
-			close(errs)
-			for err := range errs {
-				must(t, err)
-			}
-			group.Go(func() { _, err := slow.CloseAndRecv(); must(t, err) })
-			u.end <- struct{}{}
-			group.Wait()
+			u.finish(4)
+			u.group.Wait()
+			u.succeed(slow)
+			u.finish(1)
+			u.group.Wait()
 			if left := len(u.running); left != 3 {
 				t.Errorf("%d more uploads ran, want 3", left)
 			}
@@ -130,28 +145,24 @@ func TestUploadQueueIsBounded(t *testing.T) {
 		t.Run(transport, func(t *testing.T) {
 			u := newUploadTest(t, chain.UploadLimits{AtOnce: 2, PerDeployment: 1, Queue: 1})
 			conn := u.conns[transport]
-			running := u.begin(conn, "acme")
-			var group sync.WaitGroup
-			group.Go(func() { _, err := running.CloseAndRecv(); must(t, err) })
-			<-u.running
+			u.succeed(u.begin(conn, "acme"))
+			u.runs()
 			second := u.begin(conn, "acme")
-			<-u.begun
-			<-u.begun
+			u.arrives()
+			u.arrives()
 			_, err := u.begin(conn, "acme").CloseAndRecv()
 			wantCode(t, err, codes.ResourceExhausted)
 			info, _ := detail[*errdetails.RetryInfo](err)
 			if info.GetRetryDelay().AsDuration() != 10*time.Second || !strings.Contains(err.Error(), "2 uploads of this deployment") {
 				t.Errorf("%v %v", err, info)
 			}
-			other := u.begin(conn, "globex")
-			group.Go(func() { _, err := other.CloseAndRecv(); must(t, err) })
-			<-u.running
-			u.end <- struct{}{}
-			u.end <- struct{}{}
-			group.Wait()
-			group.Go(func() { _, err := second.CloseAndRecv(); must(t, err) })
-			u.end <- struct{}{}
-			group.Wait()
+			u.succeed(u.begin(conn, "globex"))
+			u.runs()
+			u.finish(2)
+			u.group.Wait()
+			u.succeed(second)
+			u.finish(1)
+			u.group.Wait()
 		})
 	}
 }
@@ -160,10 +171,8 @@ func TestUploadQueueIsBounded(t *testing.T) {
 func TestUploadWaitsNoLongerThanItsCaller(t *testing.T) {
 	u := newUploadTest(t, chain.UploadLimits{AtOnce: 1, PerDeployment: 1, Queue: 8})
 	conn := u.conns["grpc"]
-	var group sync.WaitGroup
-	running := u.begin(conn, "acme")
-	group.Go(func() { _, err := running.CloseAndRecv(); must(t, err) })
-	<-u.running
+	u.succeed(u.begin(conn, "acme"))
+	u.runs()
 	ctx, cancel := context.WithCancel(as(t.Context(), u.tokens["acme"]))
 	waiting, err := scansv1.NewReportUploadsServiceClient(conn).UploadReport(ctx)
 	must(t, err)
@@ -171,14 +180,13 @@ func TestUploadWaitsNoLongerThanItsCaller(t *testing.T) {
 	must(t, waiting.CloseSend())
 	cancel()
 	wantCode(t, waiting.RecvMsg(new(scansv1.UploadReportResponse)), codes.Canceled)
-	u.end <- struct{}{}
-	last := u.begin(conn, "acme")
-	group.Go(func() { _, err := last.CloseAndRecv(); must(t, err) })
-	if got := fmt.Sprint(<-u.running); got != "acme" {
+	u.finish(1)
+	u.succeed(u.begin(conn, "acme"))
+	if got := u.runs(); got != "acme" {
 		t.Error(got)
 	}
-	u.end <- struct{}{}
-	group.Wait()
+	u.finish(1)
+	u.group.Wait()
 }
 
 // A slow upload over gRPC is ended and its slot is free. The same holds at the upload timeout for one that sends
@@ -218,11 +226,17 @@ func TestSlowUploadsAreEnded(t *testing.T) {
 					t.Errorf("%d messages: %v", sends, err)
 				}
 			}
-			stream, err := client.UploadReport(as(t.Context(), f.admin))
-			must(t, err)
-			must(t, stream.Send(first("acme")))
-			_, err = stream.CloseAndRecv()
-			must(t, err)
+			// On a busy machine this upload may itself be too slow. Without a free slot, none would ever succeed.
+			apitest.Eventually(t, "the slot is free", func() bool {
+				stream, err := client.UploadReport(as(t.Context(), f.admin))
+				must(t, err)
+				_ = stream.Send(first("acme")) // receiving returns its error, too
+				_, err = stream.CloseAndRecv()
+				if err != nil {
+					wantCode(t, err, codes.DeadlineExceeded)
+				}
+				return err == nil
+			})
 		})
 	}
 }

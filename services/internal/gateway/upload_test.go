@@ -264,9 +264,9 @@ func TestUploadTrickle(t *testing.T) {
 		return stream.SendAndClose(&scansv1.UploadReportResponse{})
 	}}
 	server := start(t, s, func(config *gateway.Config) {
-		config.UploadPace = pace.Rule{Rate: 1000, Window: time.Second}
+		config.UploadPace = pace.Rule{Rate: 1000, Window: 3 * time.Second}
 	})
-	const parts = 150 // takes longer than the window; one large part in it is fast enough even on a busy machine
+	const parts = 400 // takes longer than the window; three large parts in it are fast enough even on a busy machine
 	for _, test := range []struct{ size, status int }{{1, 408}, {1000, 200}} {
 		conn := announce(t, server.URL, parts*test.size, "")
 		go func() {

@@ -60,8 +60,13 @@ func (p *slowPing) callBoth(t *testing.T, s *server.Server) (results chan error)
 		}
 		results <- err
 	}()
-	<-p.began
-	<-p.began
+	for range 2 {
+		select {
+		case <-p.began:
+		case err := <-results:
+			t.Fatalf("a call ended before its handler began: %v", err)
+		}
+	}
 	return results
 }
 
@@ -109,7 +114,7 @@ func TestDrain(t *testing.T) {
 // TestStopWithUnusedConnections: idle connections that clients opened in advance do not delay a stop.
 func TestStopWithUnusedConnections(t *testing.T) {
 	cfg := apitest.EmptyConfig(t)
-	cfg.ShutdownGrace = 5 * time.Second
+	cfg.ShutdownGrace = time.Minute
 	s, _ := apitest.StartConfigured(t, cfg)
 	for range 3 {
 		conn, err := net.Dial("tcp", s.Addresses().HTTP)

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/palisade/palisade/services"
 	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apitest"
@@ -119,6 +121,26 @@ func TestConnectionsToADemotedServerAreReplaced(t *testing.T) {
 	}
 }
 
+// follows waits until a standby has everything that is committed on its primary.
+func follows(t *testing.T, primary, standby string) {
+	t.Helper()
+	ask := func(url, query string) (answer string) {
+		conn, err := pgx.Connect(t.Context(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close(t.Context()) }()
+		if err := conn.QueryRow(t.Context(), query).Scan(&answer); err != nil {
+			t.Fatal(err)
+		}
+		return answer
+	}
+	position := ask(primary, "SELECT CAST(pg_current_wal_lsn() AS text)")
+	apitest.Eventually(t, "the standby follows", func() bool {
+		return ask(standby, "SELECT CAST(COALESCE(pg_last_wal_replay_lsn() >= '"+position+"', false) AS text)") == "true"
+	})
+}
+
 // A promoted replica falls behind: reports are refused, and only reports.
 func TestPromotedReportsReplica(t *testing.T) {
 	testrun.Deep(t) // fails databases over
@@ -128,7 +150,7 @@ func TestPromotedReportsReplica(t *testing.T) {
 	cfg.Database, cfg.BootstrapToken, cfg.KeyFile = primary, outageToken, filepath.Join(t.TempDir(), "palisade.key")
 	first, _ := apitest.StartConfigured(t, cfg)
 	uploadTo(t, first, outageToken, "a.go")
-	time.Sleep(time.Second) // the standby follows
+	follows(t, primary, standby.URL)
 	cfg.ReportsDatabase = standby.URL
 	s, out := apitest.StartConfigured(t, cfg)
 	o := &outage{t: t, s: s, out: out}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
@@ -90,18 +90,20 @@ func TestImportDuringApply(t *testing.T) {
 		})
 		applied := make(chan error, 1)
 		go func() { applied <- ignores.Apply(t.Context(), st, s.DeploymentID) }()
-		<-inside // it holds the project and has written, and has not committed
+		select {
+		case <-inside: // it holds the project and has written, and has not committed
+		case err := <-applied:
+			t.Fatalf("the job ended early: %v", err)
+		}
+		letGo := sync.OnceFunc(func() { close(release) })
+		defer letGo() // otherwise a test that ends before would wait for the transaction
 		imported := make(chan apitest.Answer, 1)
 		go func() {
-			imported <- s.Do(t, s.Token, http.MethodPost, "/api/v1/deployments/"+s.Slug+"/reports?project=acme/web&ref=main",
+			imported <- s.Try(t, s.Token, http.MethodPost, "/api/v1/deployments/"+s.Slug+"/reports?project=acme/web&ref=main",
 				string(report("app/a.go", "vendor/b.go", "vendor/new.go")))
 		}()
-		select {
-		case answer := <-imported:
-			t.Errorf("the import did not wait for the job: %d %s", answer.Status, answer.Body)
-		case <-time.After(500 * time.Millisecond):
-		}
-		close(release)
+		apitest.WaitForLock(t, s.Store) // the import waits for the job
+		letGo()
 		if err := <-applied; err != nil {
 			t.Fatal(err)
 		}
