@@ -145,6 +145,7 @@ func TestStatementsOfTeams(t *testing.T) {
 
 // TestBillOfMaterialsMemory stores the packages of a large document twice.
 func TestBillOfMaterialsMemory(t *testing.T) {
+	testrun.Deep(t) // measures memory
 	if testing.Short() {
 		t.Skip("imports a large bill of materials twice")
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/palisade/palisade/ent/webhookreceipt"
 	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
 	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/testrun"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -134,6 +135,7 @@ func TestRefusedWebhooks(t *testing.T) {
 
 // TestTooManyWebhooks: the limit is per key, whether the key exists or not.
 func TestTooManyWebhooks(t *testing.T) {
+	testrun.Deep(t) // needs a fast machine
 	s := apitest.Start(t, nil)
 	var callers sync.WaitGroup
 	var calls atomic.Int64

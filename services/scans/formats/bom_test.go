@@ -143,6 +143,7 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 // TestLargeBillsOfMaterials: a large document takes bounded memory. One with more packages than a project may have is
 // refused, before it takes more.
 func TestLargeBillsOfMaterials(t *testing.T) {
+	testrun.Deep(t) // measures memory
 	most := testrun.Size(20_000, maxDependencies)
 	head := `{"bomFormat":"CycloneDX","metadata":{"component":{"name":"web","bom-ref":"web"}},"components":[{"type":"file","name":"x"}`
 	for _, c := range []struct {

@@ -68,6 +68,7 @@ func (r *sampled) Read(p []byte) (int, error) {
 }
 
 func TestListsOfProblemsTakeFlatMemory(t *testing.T) {
+	testrun.Deep(t) // measures memory
 	if testing.Short() {
 		t.Skip("reads large reports")
 	}
@@ -117,6 +118,7 @@ func TestListsOfProblemsTakeFlatMemory(t *testing.T) {
 
 // TestHeadsAreBounded has reports of nothing but heads, which readers keep in memory.
 func TestHeadsAreBounded(t *testing.T) {
+	testrun.Deep(t) // measures memory
 	for name, src := range map[string]*repeated{
 		"trivy targets":        {head: `{"SchemaVersion":2,"ArtifactName":"a","Results":[`, unit: `{"Target":"a"},`, tail: `{}]}`},
 		"osv-scanner groups":   {head: `{"results":[{"packages":[`, unit: `{"groups":[{"ids":["a"]}]},`, tail: `{}]}]}`},
