@@ -21,8 +21,8 @@ import (
 	"github.com/palisade/palisade/ent/webhookreceipt"
 	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
 	"github.com/palisade/palisade/services/internal/apitest"
-	"github.com/palisade/palisade/services/internal/testrun"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/testrun"
 )
 
 // TestClosedPullRequest: closing a pull request removes its findings only.
