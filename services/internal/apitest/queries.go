@@ -102,7 +102,7 @@ func Explain(t testing.TB, st *store.Store, in Querier, statement Statement, opt
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer conn.Close()
+			defer func() { _ = conn.Close() }()
 			in = conn
 		}
 		readSchemaAgain(t, in)
