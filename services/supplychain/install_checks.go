@@ -119,7 +119,9 @@ func normalised(field, ecosystem, name, version string) (wanted, error) {
 // hits holds advisories by package.
 type hits map[[2]string][]hit
 
-// hits reads the advisories about any of the packages in one query, by id.
+// hits reads the advisories about any of the packages in one query, by their OSV id. The query itself does not sort:
+// without statistics, SQLite would read all advisories of the deployment in the order of their index, to avoid sorting
+// the few of the packages.
 func (s *MalwareFirewall) hits(ctx context.Context, db *ent.Client, packages []wanted) (hits, error) {
 	var ecosystems, names []string
 	for _, p := range packages {
@@ -142,8 +144,8 @@ func (s *MalwareFirewall) hits(ctx context.Context, db *ent.Client, packages []w
 			p.Select(a.C(advisory.FieldID), entsql.As(a.C(advisory.FieldOsvID), "osv_id"), a.C(advisory.FieldTitle), a.C(advisory.FieldMalicious),
 				p.C(advisorypackage.FieldEcosystem), p.C(advisorypackage.FieldPackage), p.C(advisorypackage.FieldAffected)).
 				AppendSelectExprAs(entsql.P(func(b *entsql.Builder) { b.Ident(a.C(advisory.FieldWithdrawnAt)).WriteString(" IS NOT NULL") }), "withdrawn")
-			p.OrderBy(a.C(advisory.FieldOsvID))
 		}).Scan(ctx, &rows)
+	slices.SortFunc(rows, func(a, b hit) int { return strings.Compare(a.OsvID, b.OsvID) })
 	found := hits{}
 	for _, row := range rows {
 		key := [2]string{row.Ecosystem, row.Package}

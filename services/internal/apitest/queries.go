@@ -3,6 +3,7 @@ package apitest
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -91,9 +92,21 @@ type Querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// Explain returns the plan of a statement as text. options, such as "ANALYZE, TIMING OFF", apply to PostgreSQL.
+// Explain returns the plan of a statement as text, with the current statistics. options, such as "ANALYZE, TIMING OFF",
+// apply to PostgreSQL.
 func Explain(t testing.TB, st *store.Store, in Querier, statement Statement, options ...string) string {
 	t.Helper()
+	if !st.Postgres() {
+		if pool, is := in.(*sql.DB); is { // the next statements need the same connection
+			conn, err := pool.Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			in = conn
+		}
+		readSchemaAgain(t, in)
+	}
 	explain := "EXPLAIN QUERY PLAN "
 	if st.Postgres() {
 		explain = "EXPLAIN "
@@ -125,4 +138,19 @@ func Explain(t testing.TB, st *store.Store, in Querier, statement Statement, opt
 		t.Fatal(err)
 	}
 	return plan.String()
+}
+
+// readSchemaAgain makes a connection to SQLite read schema and statistics again if they have changed. A statement does
+// that when it runs. EXPLAIN QUERY PLAN runs nothing, so it would show the plan for statistics that the connection read
+// at some time before, or for none.
+func readSchemaAgain(t testing.TB, in Querier) {
+	t.Helper()
+	rows, err := in.QueryContext(t.Context(), "SELECT COUNT(*) FROM sqlite_schema")
+	if err == nil {
+		rows.Next()
+		err = errors.Join(rows.Err(), rows.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
