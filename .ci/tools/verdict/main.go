@@ -4,9 +4,9 @@
 //	verdict FILE…
 //
 // gotestsum runs failed tests again. It then takes a package for green that failed without a failed test, as when its
-// TestMain fails or its process is killed, because it has nothing to run again. So verdict also fails for a package that
-// failed without a failed test, and for a test that began and never ended. It prints the slowest packages and tests, the
-// tests that passed only when they were run again, and last what failed. It then exits with 1.
+// TestMain fails or its process is killed, because it has nothing to run again. So verdict also fails for a package
+// that failed without a failed test, and for a test that began and never ended. It prints the slowest packages and
+// tests, the tests that passed only when they were run again, and last what failed. It then exits with 1.
 package main
 
 import (
