@@ -94,7 +94,9 @@ func TestListsOfProblemsTakeFlatMemory(t *testing.T) {
 		},
 		"osv-scanner": {
 			head: `{"results":[{"source":{"path":"go.mod"},"packages":[{"vulnerabilities":[`,
-			unit: `{"id":"GO-2021-0113","aliases":["CVE-2021-38561"],"summary":"Out-of-bounds read","details":"Parse can panic.",
+			unit: `{"id":"GO-2021-0113","aliases":["CVE-2021-38561"],"summary":"Out-of-bounds read",
+				"details":"Parse can panic on an invalid BCP 47 language tag. Whoever sends the tag can so end a program.",
+				"database_specific":{"url":"https://pkg.go.dev/vuln/GO-2021-0113","review_status":"REVIEWED"},
 				"affected":[{"package":{"name":"x"},"ranges":[{"type":"SEMVER","events":[{"introduced":"0"},{"fixed":"0.3.7"}]}]}]},`,
 			tail: `{"id":"GO-2021-0114"}],"package":{"name":"x","version":"1","ecosystem":"Go"}}]}]}`,
 		},

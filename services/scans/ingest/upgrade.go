@@ -22,6 +22,10 @@ import (
 // UpgradeBatch is the number of findings that one transaction upgrades.
 const UpgradeBatch = 500
 
+// upgradeRows is the number of findings that one statement upgrades. For more, PostgreSQL reads all findings of a table
+// that it has no statistics of.
+const upgradeRows = 100
+
 // upgradeIdentities upgrades the remaining findings of the scan's project in the transaction of the scan. One index
 // lookup tells whether there are any.
 func (s *session) upgradeIdentities(ctx context.Context) error {
@@ -91,26 +95,32 @@ func UpgradeFindings(ctx context.Context, st *store.Store, tx *ent.Tx, deploymen
 	if err != nil {
 		return err
 	}
-	values := make([]string, 0, len(rows))
-	var args []any
-	for n, row := range rows {
-		content, err := blob.Decode(row.Content)
+	for part := range slices.Chunk(rows, upgradeRows) {
+		values := make([]string, 0, len(part))
+		var args []any
+		for n, row := range part {
+			content, err := blob.Decode(row.Content)
+			if err != nil {
+				return fmt.Errorf("content of finding %d: %w", row.ID, err)
+			}
+			name := names[row.RuleID]
+			if now, renamed := present[ruleKey{row.Tool, name}]; renamed {
+				name = now
+			}
+			evidence := identity.EvidenceOf(identityText(name, content))
+			value := "(?, ?, ?)"
+			if n == 0 && st.Postgres() {
+				value = "(CAST(? AS bigint), CAST(? AS bytea), CAST(? AS bigint))"
+			}
+			values, args = append(values, value), append(args, row.ID, evidence.Encode(), evidence.Key())
+		}
+		err := st.Exec(ctx, tx, "UPDATE findings SET evidence = fresh.column2, match_key = fresh.column3 FROM (VALUES "+
+			strings.Join(values, ", ")+") AS fresh WHERE findings.id = fresh.column1 AND +findings.deployment_id = ?", append(args, deploymentID)...)
 		if err != nil {
-			return fmt.Errorf("content of finding %d: %w", row.ID, err)
+			return err
 		}
-		name := names[row.RuleID]
-		if now, renamed := present[ruleKey{row.Tool, name}]; renamed {
-			name = now
-		}
-		evidence := identity.EvidenceOf(identityText(name, content))
-		value := "(?, ?, ?)"
-		if n == 0 && st.Postgres() {
-			value = "(CAST(? AS bigint), CAST(? AS bytea), CAST(? AS bigint))"
-		}
-		values, args = append(values, value), append(args, row.ID, evidence.Encode(), evidence.Key())
 	}
-	return st.Exec(ctx, tx, "UPDATE findings SET evidence = fresh.column2, match_key = fresh.column3 FROM (VALUES "+
-		strings.Join(values, ", ")+") AS fresh WHERE findings.id = fresh.column1 AND +findings.deployment_id = ?", append(args, deploymentID)...)
+	return nil
 }
 
 // presentNames reads the current names of the findings' rules that were renamed.
