@@ -200,7 +200,8 @@ func TestUploadOrderOfOtherFormats(t *testing.T) {
 	})
 }
 
-// Reports and scans of the scanner protocol have one order. The time of a scan is its start, by the clock of the server.
+// Reports and scans of the scanner protocol have one order. The time of such a scan is its start, by the clock of the
+// server.
 func TestUploadOrderWithTheScanner(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -175,8 +175,8 @@ const ExactCommitTime = "commit_time_exact"
 // zones is the largest difference between two local times of the same moment.
 const zones = 26 * time.Hour
 
-// surelyOlder reports whether a scan is certainly older than one with a later commit time. Without a time zone the times
-// may be of machines in different zones. Scans that ran at the same time are compared anyway.
+// surelyOlder reports whether a scan is certainly older than one with a later commit time. Without a time zone the
+// times may be of machines in different zones. Scans that ran at the same time are compared anyway.
 func surelyOlder(this, other *ent.Scan) bool {
 	return this.StartedAt < max(other.StartedAt, deref(other.CompletedAt)) || exactTime(this) && exactTime(other) ||
 		*other.CommitTime-*this.CommitTime > zones.Microseconds()
