@@ -1598,6 +1598,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scancoverage.FieldContent:          {Type: field.TypeBytes, Column: scancoverage.FieldContent},
 			scancoverage.FieldAt:               {Type: field.TypeInt64, Column: scancoverage.FieldAt},
 			scancoverage.FieldCommitTime:       {Type: field.TypeInt64, Column: scancoverage.FieldCommitTime},
+			scancoverage.FieldRanAt:            {Type: field.TypeInt64, Column: scancoverage.FieldRanAt},
 		},
 	}
 	graph.Nodes[67] = &sqlgraph.Node{
@@ -7995,6 +7996,11 @@ func (f *ScanCoverageFilter) WhereAt(p entql.Int64P) {
 // WhereCommitTime applies the entql int64 predicate on the commit_time field.
 func (f *ScanCoverageFilter) WhereCommitTime(p entql.Int64P) {
 	f.Where(p.Field(scancoverage.FieldCommitTime))
+}
+
+// WhereRanAt applies the entql int64 predicate on the ran_at field.
+func (f *ScanCoverageFilter) WhereRanAt(p entql.Int64P) {
+	f.Where(p.Field(scancoverage.FieldRanAt))
 }
 
 // addPredicate implements the predicateAdder interface.

@@ -64018,6 +64018,8 @@ type ScanCoverageMutation struct {
 	addat             *int64
 	commit_time       *int64
 	addcommit_time    *int64
+	ran_at            *int64
+	addran_at         *int64
 	clearedFields     map[string]struct{}
 	done              bool
 	oldValue          func(context.Context) (*ScanCoverage, error)
@@ -64672,6 +64674,76 @@ func (m *ScanCoverageMutation) ResetCommitTime() {
 	delete(m.clearedFields, scancoverage.FieldCommitTime)
 }
 
+// SetRanAt sets the "ran_at" field.
+func (m *ScanCoverageMutation) SetRanAt(i int64) {
+	m.ran_at = &i
+	m.addran_at = nil
+}
+
+// RanAt returns the value of the "ran_at" field in the mutation.
+func (m *ScanCoverageMutation) RanAt() (r int64, exists bool) {
+	v := m.ran_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRanAt returns the old "ran_at" field's value of the ScanCoverage entity.
+// If the ScanCoverage object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ScanCoverageMutation) OldRanAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRanAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRanAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRanAt: %w", err)
+	}
+	return oldValue.RanAt, nil
+}
+
+// AddRanAt adds i to the "ran_at" field.
+func (m *ScanCoverageMutation) AddRanAt(i int64) {
+	if m.addran_at != nil {
+		*m.addran_at += i
+	} else {
+		m.addran_at = &i
+	}
+}
+
+// AddedRanAt returns the value that was added to the "ran_at" field in this mutation.
+func (m *ScanCoverageMutation) AddedRanAt() (r int64, exists bool) {
+	v := m.addran_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearRanAt clears the value of the "ran_at" field.
+func (m *ScanCoverageMutation) ClearRanAt() {
+	m.ran_at = nil
+	m.addran_at = nil
+	m.clearedFields[scancoverage.FieldRanAt] = struct{}{}
+}
+
+// RanAtCleared returns if the "ran_at" field was cleared in this mutation.
+func (m *ScanCoverageMutation) RanAtCleared() bool {
+	_, ok := m.clearedFields[scancoverage.FieldRanAt]
+	return ok
+}
+
+// ResetRanAt resets all changes to the "ran_at" field.
+func (m *ScanCoverageMutation) ResetRanAt() {
+	m.ran_at = nil
+	m.addran_at = nil
+	delete(m.clearedFields, scancoverage.FieldRanAt)
+}
+
 // Where appends a list predicates to the ScanCoverageMutation builder.
 func (m *ScanCoverageMutation) Where(ps ...predicate.ScanCoverage) {
 	m.predicates = append(m.predicates, ps...)
@@ -64706,7 +64778,7 @@ func (m *ScanCoverageMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ScanCoverageMutation) Fields() []string {
-	fields := make([]string, 0, 11)
+	fields := make([]string, 0, 12)
 	if m.deployment_id != nil {
 		fields = append(fields, scancoverage.FieldDeploymentID)
 	}
@@ -64740,6 +64812,9 @@ func (m *ScanCoverageMutation) Fields() []string {
 	if m.commit_time != nil {
 		fields = append(fields, scancoverage.FieldCommitTime)
 	}
+	if m.ran_at != nil {
+		fields = append(fields, scancoverage.FieldRanAt)
+	}
 	return fields
 }
 
@@ -64770,6 +64845,8 @@ func (m *ScanCoverageMutation) Field(name string) (ent.Value, bool) {
 		return m.At()
 	case scancoverage.FieldCommitTime:
 		return m.CommitTime()
+	case scancoverage.FieldRanAt:
+		return m.RanAt()
 	}
 	return nil, false
 }
@@ -64801,6 +64878,8 @@ func (m *ScanCoverageMutation) OldField(ctx context.Context, name string) (ent.V
 		return m.OldAt(ctx)
 	case scancoverage.FieldCommitTime:
 		return m.OldCommitTime(ctx)
+	case scancoverage.FieldRanAt:
+		return m.OldRanAt(ctx)
 	}
 	return nil, fmt.Errorf("unknown ScanCoverage field %s", name)
 }
@@ -64887,6 +64966,13 @@ func (m *ScanCoverageMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetCommitTime(v)
 		return nil
+	case scancoverage.FieldRanAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRanAt(v)
+		return nil
 	}
 	return fmt.Errorf("unknown ScanCoverage field %s", name)
 }
@@ -64913,6 +64999,9 @@ func (m *ScanCoverageMutation) AddedFields() []string {
 	if m.addcommit_time != nil {
 		fields = append(fields, scancoverage.FieldCommitTime)
 	}
+	if m.addran_at != nil {
+		fields = append(fields, scancoverage.FieldRanAt)
+	}
 	return fields
 }
 
@@ -64933,6 +65022,8 @@ func (m *ScanCoverageMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedAt()
 	case scancoverage.FieldCommitTime:
 		return m.AddedCommitTime()
+	case scancoverage.FieldRanAt:
+		return m.AddedRanAt()
 	}
 	return nil, false
 }
@@ -64984,6 +65075,13 @@ func (m *ScanCoverageMutation) AddField(name string, value ent.Value) error {
 		}
 		m.AddCommitTime(v)
 		return nil
+	case scancoverage.FieldRanAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRanAt(v)
+		return nil
 	}
 	return fmt.Errorf("unknown ScanCoverage numeric field %s", name)
 }
@@ -64997,6 +65095,9 @@ func (m *ScanCoverageMutation) ClearedFields() []string {
 	}
 	if m.FieldCleared(scancoverage.FieldCommitTime) {
 		fields = append(fields, scancoverage.FieldCommitTime)
+	}
+	if m.FieldCleared(scancoverage.FieldRanAt) {
+		fields = append(fields, scancoverage.FieldRanAt)
 	}
 	return fields
 }
@@ -65017,6 +65118,9 @@ func (m *ScanCoverageMutation) ClearField(name string) error {
 		return nil
 	case scancoverage.FieldCommitTime:
 		m.ClearCommitTime()
+		return nil
+	case scancoverage.FieldRanAt:
+		m.ClearRanAt()
 		return nil
 	}
 	return fmt.Errorf("unknown ScanCoverage nullable field %s", name)
@@ -65058,6 +65162,9 @@ func (m *ScanCoverageMutation) ResetField(name string) error {
 		return nil
 	case scancoverage.FieldCommitTime:
 		m.ResetCommitTime()
+		return nil
+	case scancoverage.FieldRanAt:
+		m.ResetRanAt()
 		return nil
 	}
 	return fmt.Errorf("unknown ScanCoverage field %s", name)

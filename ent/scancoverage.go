@@ -37,7 +37,9 @@ type ScanCoverage struct {
 	// At holds the value of the "at" field.
 	At int64 `json:"at,omitempty"`
 	// that of the scan
-	CommitTime   *int64 `json:"commit_time,omitempty"`
+	CommitTime *int64 `json:"commit_time,omitempty"`
+	// end of the run, else its start; of the scanner protocol: start of the scan; null if unknown
+	RanAt        *int64 `json:"ran_at,omitempty"`
 	selectValues sql.SelectValues
 }
 
@@ -50,7 +52,7 @@ func (*ScanCoverage) scanValues(columns []string) ([]any, error) {
 			values[i] = new([]byte)
 		case scancoverage.FieldIsFullScan:
 			values[i] = new(sql.NullBool)
-		case scancoverage.FieldID, scancoverage.FieldDeploymentID, scancoverage.FieldScanID, scancoverage.FieldProjectID, scancoverage.FieldProducts, scancoverage.FieldAt, scancoverage.FieldCommitTime:
+		case scancoverage.FieldID, scancoverage.FieldDeploymentID, scancoverage.FieldScanID, scancoverage.FieldProjectID, scancoverage.FieldProducts, scancoverage.FieldAt, scancoverage.FieldCommitTime, scancoverage.FieldRanAt:
 			values[i] = new(sql.NullInt64)
 		case scancoverage.FieldRef, scancoverage.FieldTool, scancoverage.FieldAnalysisCategory:
 			values[i] = new(sql.NullString)
@@ -143,6 +145,13 @@ func (_m *ScanCoverage) assignValues(columns []string, values []any) error {
 				_m.CommitTime = new(int64)
 				*_m.CommitTime = value.Int64
 			}
+		case scancoverage.FieldRanAt:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field ran_at", values[i])
+			} else if value.Valid {
+				_m.RanAt = new(int64)
+				*_m.RanAt = value.Int64
+			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -213,6 +222,11 @@ func (_m *ScanCoverage) String() string {
 	builder.WriteString(", ")
 	if v := _m.CommitTime; v != nil {
 		builder.WriteString("commit_time=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.RanAt; v != nil {
+		builder.WriteString("ran_at=")
 		builder.WriteString(fmt.Sprintf("%v", *v))
 	}
 	builder.WriteByte(')')

@@ -103,6 +103,20 @@ func (_c *ScanCoverageCreate) SetNillableCommitTime(v *int64) *ScanCoverageCreat
 	return _c
 }
 
+// SetRanAt sets the "ran_at" field.
+func (_c *ScanCoverageCreate) SetRanAt(v int64) *ScanCoverageCreate {
+	_c.mutation.SetRanAt(v)
+	return _c
+}
+
+// SetNillableRanAt sets the "ran_at" field if the given value is not nil.
+func (_c *ScanCoverageCreate) SetNillableRanAt(v *int64) *ScanCoverageCreate {
+	if v != nil {
+		_c.SetRanAt(*v)
+	}
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *ScanCoverageCreate) SetID(v int64) *ScanCoverageCreate {
 	_c.mutation.SetID(v)
@@ -247,6 +261,10 @@ func (_c *ScanCoverageCreate) createSpec() (*ScanCoverage, *sqlgraph.CreateSpec)
 		_spec.SetField(scancoverage.FieldCommitTime, field.TypeInt64, value)
 		_node.CommitTime = &value
 	}
+	if value, ok := _c.mutation.RanAt(); ok {
+		_spec.SetField(scancoverage.FieldRanAt, field.TypeInt64, value)
+		_node.RanAt = &value
+	}
 	return _node, _spec
 }
 
@@ -348,6 +366,9 @@ func (u *ScanCoverageUpsertOne) UpdateNewValues() *ScanCoverageUpsertOne {
 		}
 		if _, exists := u.create.mutation.CommitTime(); exists {
 			s.SetIgnore(scancoverage.FieldCommitTime)
+		}
+		if _, exists := u.create.mutation.RanAt(); exists {
+			s.SetIgnore(scancoverage.FieldRanAt)
 		}
 	}))
 	return u
@@ -593,6 +614,9 @@ func (u *ScanCoverageUpsertBulk) UpdateNewValues() *ScanCoverageUpsertBulk {
 			}
 			if _, exists := b.mutation.CommitTime(); exists {
 				s.SetIgnore(scancoverage.FieldCommitTime)
+			}
+			if _, exists := b.mutation.RanAt(); exists {
+				s.SetIgnore(scancoverage.FieldRanAt)
 			}
 		}
 	}))

@@ -81,6 +81,9 @@ func (_u *ScanCoverageUpdate) sqlSave(ctx context.Context) (_node int, err error
 	if _u.mutation.CommitTimeCleared() {
 		_spec.ClearField(scancoverage.FieldCommitTime, field.TypeInt64)
 	}
+	if _u.mutation.RanAtCleared() {
+		_spec.ClearField(scancoverage.FieldRanAt, field.TypeInt64)
+	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -185,6 +188,9 @@ func (_u *ScanCoverageUpdateOne) sqlSave(ctx context.Context) (_node *ScanCovera
 	}
 	if _u.mutation.CommitTimeCleared() {
 		_spec.ClearField(scancoverage.FieldCommitTime, field.TypeInt64)
+	}
+	if _u.mutation.RanAtCleared() {
+		_spec.ClearField(scancoverage.FieldRanAt, field.TypeInt64)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &ScanCoverage{config: _u.config}

@@ -11,6 +11,7 @@ import (
 	"github.com/palisade/palisade/ent/team"
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services/config"
+	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/server"
 	"github.com/palisade/palisade/services/internal/store"
 )
@@ -33,7 +34,13 @@ func checkSignIn(ctx context.Context, cfg config.Config, st *store.Store) []Chec
 		checks = append(checks, passed(role, "no deployment makes those who join administrators"))
 	}
 	signIn, err := cfg.SignIn()
-	if err != nil || len(signIn.Claims.Teams()) == 0 { // validation of the settings reports errors
+	if err != nil || signIn.Admission != access.AdmitClaim { // validation of the settings reports errors
+		return checks
+	}
+	checks = append(checks, passed("claim of members", fmt.Sprintf("%s decides; a token that leaves it out because a person has too many "+
+		"groups (Entra ID: more than 200) takes nothing from members and admits nobody: assign groups to the application, or use app "+
+		"roles (docs/sign-in.md)", signIn.Claim)))
+	if len(signIn.Claims.Teams()) == 0 {
 		return checks
 	}
 	absent, err := absentTeams(ctx, st, signIn.Claims.Teams())

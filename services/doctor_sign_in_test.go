@@ -65,6 +65,12 @@ func TestDefaultRoleOfAnOldDeployment(t *testing.T) {
 	if got := signInFailures(t, cfg); !strings.Contains(got, "no team api, web") {
 		t.Errorf("got %q", got)
 	}
+	explained := slices.ContainsFunc(Doctor(t.Context(), cfg), func(c Check) bool {
+		return c.OK && c.Name == "claim of members" && strings.Contains(c.Detail, "groups decides") && strings.Contains(c.Detail, "too many")
+	})
+	if !explained {
+		t.Error("the doctor does not explain tokens without the claim")
+	}
 	cfg.OIDCIssuer, cfg.OIDCAudience, cfg.OIDCMembership, cfg.OIDCClaim, cfg.OIDCClaimMap = "", "", "invited", "", ""
 	run(false)
 	if got := signInFailures(t, cfg); got != "" {

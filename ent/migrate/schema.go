@@ -2480,6 +2480,7 @@ var (
 		{Name: "content", Type: field.TypeBytes},
 		{Name: "at", Type: field.TypeInt64},
 		{Name: "commit_time", Type: field.TypeInt64, Nullable: true},
+		{Name: "ran_at", Type: field.TypeInt64, Nullable: true},
 	}
 	// ScanCoveragesTable holds the schema information for the "scan_coverages" table.
 	ScanCoveragesTable = &schema.Table{
@@ -2501,6 +2502,11 @@ var (
 				Name:    "scan_coverages_by_commit",
 				Unique:  false,
 				Columns: []*schema.Column{ScanCoveragesColumns[1], ScanCoveragesColumns[3], ScanCoveragesColumns[4], ScanCoveragesColumns[5], ScanCoveragesColumns[6], ScanCoveragesColumns[11]},
+			},
+			{
+				Name:    "scan_coverages_by_run",
+				Unique:  false,
+				Columns: []*schema.Column{ScanCoveragesColumns[1], ScanCoveragesColumns[3], ScanCoveragesColumns[4], ScanCoveragesColumns[5], ScanCoveragesColumns[6], ScanCoveragesColumns[12]},
 			},
 			{
 				Name:    "scan_coverages_by_time",

@@ -34,6 +34,8 @@ const (
 	FieldAt = "at"
 	// FieldCommitTime holds the string denoting the commit_time field in the database.
 	FieldCommitTime = "commit_time"
+	// FieldRanAt holds the string denoting the ran_at field in the database.
+	FieldRanAt = "ran_at"
 	// Table holds the table name of the scancoverage in the database.
 	Table = "scan_coverages"
 )
@@ -52,6 +54,7 @@ var Columns = []string{
 	FieldContent,
 	FieldAt,
 	FieldCommitTime,
+	FieldRanAt,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -130,4 +133,9 @@ func ByAt(opts ...sql.OrderTermOption) OrderOption {
 // ByCommitTime orders the results by the commit_time field.
 func ByCommitTime(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldCommitTime, opts...).ToFunc()
+}
+
+// ByRanAt orders the results by the ran_at field.
+func ByRanAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldRanAt, opts...).ToFunc()
 }

@@ -107,6 +107,11 @@ func CommitTime(v int64) predicate.ScanCoverage {
 	return predicate.ScanCoverage(sql.FieldEQ(FieldCommitTime, v))
 }
 
+// RanAt applies equality check predicate on the "ran_at" field. It's identical to RanAtEQ.
+func RanAt(v int64) predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldEQ(FieldRanAt, v))
+}
+
 // DeploymentIDEQ applies the EQ predicate on the "deployment_id" field.
 func DeploymentIDEQ(v int64) predicate.ScanCoverage {
 	return predicate.ScanCoverage(sql.FieldEQ(FieldDeploymentID, v))
@@ -610,6 +615,56 @@ func CommitTimeIsNil() predicate.ScanCoverage {
 // CommitTimeNotNil applies the NotNil predicate on the "commit_time" field.
 func CommitTimeNotNil() predicate.ScanCoverage {
 	return predicate.ScanCoverage(sql.FieldNotNull(FieldCommitTime))
+}
+
+// RanAtEQ applies the EQ predicate on the "ran_at" field.
+func RanAtEQ(v int64) predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldEQ(FieldRanAt, v))
+}
+
+// RanAtNEQ applies the NEQ predicate on the "ran_at" field.
+func RanAtNEQ(v int64) predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldNEQ(FieldRanAt, v))
+}
+
+// RanAtIn applies the In predicate on the "ran_at" field.
+func RanAtIn(vs ...int64) predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldIn(FieldRanAt, vs...))
+}
+
+// RanAtNotIn applies the NotIn predicate on the "ran_at" field.
+func RanAtNotIn(vs ...int64) predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldNotIn(FieldRanAt, vs...))
+}
+
+// RanAtGT applies the GT predicate on the "ran_at" field.
+func RanAtGT(v int64) predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldGT(FieldRanAt, v))
+}
+
+// RanAtGTE applies the GTE predicate on the "ran_at" field.
+func RanAtGTE(v int64) predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldGTE(FieldRanAt, v))
+}
+
+// RanAtLT applies the LT predicate on the "ran_at" field.
+func RanAtLT(v int64) predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldLT(FieldRanAt, v))
+}
+
+// RanAtLTE applies the LTE predicate on the "ran_at" field.
+func RanAtLTE(v int64) predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldLTE(FieldRanAt, v))
+}
+
+// RanAtIsNil applies the IsNil predicate on the "ran_at" field.
+func RanAtIsNil() predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldIsNull(FieldRanAt))
+}
+
+// RanAtNotNil applies the NotNil predicate on the "ran_at" field.
+func RanAtNotNil() predicate.ScanCoverage {
+	return predicate.ScanCoverage(sql.FieldNotNull(FieldRanAt))
 }
 
 // And groups predicates with the AND operator between them.

@@ -49,6 +49,8 @@ func (ScanCoverage) Fields() []ent.Field {
 		field.Bytes("content").Immutable().Comment("zstd of palisade.store.v1.ScanCoverage"),
 		timestamp("at").Immutable(),
 		timestamp("commit_time").Immutable().Optional().Nillable().Comment("that of the scan"),
+		timestamp("ran_at").Immutable().Optional().Nillable().
+			Comment("end of the run, else its start; of the scanner protocol: start of the scan; null if unknown"),
 	}
 }
 
@@ -58,6 +60,7 @@ func (ScanCoverage) Indexes() []ent.Index {
 		index.Fields("deployment_id", "scan_id").StorageKey("scan_coverages_of_scan"),
 		index.Fields("deployment_id", "project_id", "ref", "tool", "analysis_category", "scan_id").StorageKey("scan_coverages_of_analysis"),
 		index.Fields("deployment_id", "project_id", "ref", "tool", "analysis_category", "commit_time").StorageKey("scan_coverages_by_commit"),
+		index.Fields("deployment_id", "project_id", "ref", "tool", "analysis_category", "ran_at").StorageKey("scan_coverages_by_run"),
 		index.Fields("deployment_id", "at").StorageKey("scan_coverages_by_time"),
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -206,5 +207,44 @@ func TestSessionsOfFormerUsers(t *testing.T) {
 		if n := s.Store.Reader.Session.Query().Where(session.RevokedAtIsNil()).CountX(s.System(t)); n != 0 {
 			t.Errorf("%d sessions are left", n)
 		}
+	})
+}
+
+// Regression: a sign-in whose token leaves the groups out, because they are too many, ended the membership and with it
+// all sessions.
+func TestSessionsOutliveTooManyGroups(t *testing.T) {
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
+		p := newProvider(t)
+		s := apitest.Start(t, func(c *config.Config) {
+			on(c)
+			c.OIDCIssuer, c.OIDCAudience, c.OIDCClientID, c.OIDCClientSecret = p.URL, "palisade", clientID, clientSecret
+			c.OIDCMembership, c.OIDCClaim, c.OIDCClaimMap = "claim", "groups", "dev=member"
+		})
+		issued := time.Now().Add(-time.Hour)
+		signIn := func(b *browser, claims map[string]any) answer {
+			issued = issued.Add(time.Minute)
+			claims["iat"] = issued.Unix()
+			p.set(func() { p.claims = claims })
+			return b.get("/auth/callback?" + p.authorize(t, b.get("/auth/login").location()).Encode())
+		}
+		overage := func() map[string]any {
+			source := map[string]any{"endpoint": "https://graph.example/groups"}
+			return map[string]any{
+				"_claim_names": map[string]any{"groups": "src1"}, "_claim_sources": map[string]any{"src1": source},
+			}
+		}
+		first, second := newBrowser(t, s), newBrowser(t, s)
+		for _, got := range []answer{signIn(first, map[string]any{"groups": []string{"dev"}}), signIn(second, overage())} {
+			if got.Status != http.StatusSeeOther {
+				t.Fatalf("%d %s", got.Status, got.Body)
+			}
+		}
+		checkAlive(t, first, true)
+		checkAlive(t, second, true)
+		stranger := overage()
+		stranger["sub"], stranger["email"] = "eve", "eve@acme.test"
+		signIn(newBrowser(t, s), stranger).wantPage(t, http.StatusForbidden, "assign fewer groups to the application")
+		signIn(newBrowser(t, s), map[string]any{"groups": []string{}}).wantPage(t, http.StatusForbidden, "belongs to no organization here")
+		signIn(newBrowser(t, s), overage()).wantPage(t, http.StatusForbidden, "assign fewer groups to the application")
 	})
 }

@@ -34,6 +34,8 @@ type run struct {
 	Rules       []declared
 	Files       []artifact
 	FailedFiles []string
+	// Began and Ended are the times of the invocation, or empty.
+	Began, Ended string
 }
 
 // declared is a rule of the catalogue. Former is a former name.
@@ -84,6 +86,12 @@ func sarifOf(t testing.TB, runs ...run) []byte {
 		}
 		if failures != nil {
 			invocation["toolExecutionNotifications"] = failures
+		}
+		if r.Began != "" {
+			invocation["startTimeUtc"] = r.Began
+		}
+		if r.Ended != "" {
+			invocation["endTimeUtc"] = r.Ended
 		}
 		out := map[string]any{
 			"tool": map[string]any{"driver": map[string]any{"name": r.Tool, "version": r.Version, "rules": rules}}, "results": results,

@@ -21,7 +21,7 @@ import (
 )
 
 // observed is what a scan says about its analyses. A scan that was limited to some rules says nothing, and the sizes of
-// an older commit are no news.
+// an older scan are no news.
 func observed(result *ingest.Summary, row *ent.Scan) (list []watch.Analysis) {
 	for _, a := range result.Analyses() {
 		if a.Coverage.GetFailure() == failedPartial {

@@ -30,7 +30,7 @@ type gate struct {
 	findings []predicate.Finding
 	// reported returns false for a finding that the scan did not report.
 	reported func(*ent.Finding, *storev1.FindingContent) (sighting, bool)
-	// older says that a newer commit was scanned before. What this scan reported counts even if that commit fixed it.
+	// older says that a newer scan was stored before. What this scan reported counts even if the newer one has it no more.
 	older bool
 }
 

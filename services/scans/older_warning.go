@@ -1,12 +1,33 @@
 package scans
 
-import "fmt"
+import (
+	"fmt"
+	"time"
 
-// olderWarning says that a report is about an older commit than an earlier scan; empty if there is no such scan.
-func olderWarning(newer int64, superseded int) string {
-	if newer == 0 {
+	"github.com/palisade/palisade/services/scans/ingest"
+	"github.com/palisade/palisade/services/scans/sarif"
+)
+
+// olderWarning says that the report is older than an earlier scan of the analysis; empty if there is no such scan.
+func (u *upload) olderWarning(of ingest.Analysis) string {
+	newer, older := u.result.Older[of]
+	if !older {
 		return ""
 	}
-	return fmt.Sprintf("the commit of this report is older than that of scan %d: it closes and reopens nothing, and %d of its findings, which scan %[1]d "+
-		"no longer has, are stored as fixed", newer, superseded)
+	this := "the commit of this report"
+	if newer.By == ingest.ByRun {
+		this = fmt.Sprintf("the run of this report (%s)", ranAt(u.report.groups()[of]).Format(time.RFC3339))
+	}
+	return fmt.Sprintf("%s is older than that of scan %d: it closes and reopens nothing, and %d of its findings, which "+
+		"scan %[2]d no longer has, are stored as fixed", this, newer.ScanID, u.result.Superseded())
+}
+
+// ranAt is the time of the latest run; zero if none is known.
+func ranAt(runs []*sarif.Run) (latest time.Time) {
+	for _, run := range runs {
+		if run.RanAt.After(latest) {
+			latest = run.RanAt
+		}
+	}
+	return latest
 }

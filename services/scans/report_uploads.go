@@ -293,7 +293,7 @@ func (u *upload) response() *scansv1.UploadReportResponse {
 	warnings := heldWarnings(u.result.Held)
 	for _, run := range u.runs {
 		run.Coverage = u.result.Coverages[run.analysis]
-		for _, warning := range []string{warnings[run.analysis], olderWarning(u.result.Older[run.analysis], u.result.Superseded())} {
+		for _, warning := range []string{warnings[run.analysis], u.olderWarning(run.analysis)} {
 			if warning != "" && !slices.Contains(run.Warnings, warning) {
 				run.Warnings = append(run.Warnings, warning)
 			}

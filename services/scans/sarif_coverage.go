@@ -24,7 +24,7 @@ func (s *sarifSource) Coverages() (map[ingest.Analysis]*ingest.Coverage, error) 
 		}
 		slices.Sort(versions)
 		c.ToolVersion = strings.Join(slices.Compact(versions), ", ")
-		c.Failure = s.incompleteReason(key, runs)
+		c.Failure, c.RanAt = s.incompleteReason(key, runs), ranAt(runs)
 		if !c.RulesKnown {
 			c.Rules = nil
 		}

@@ -161,7 +161,7 @@ func (r *scannerResults) sighting(f *ent.Finding, content *storev1.FindingConten
 			return sighting{decided: decided}, true
 		}
 	}
-	// A scan of an older commit leaves the content of the newer one, with other ids. The scanner itself fails because of
+	// An older scan leaves the content of the newer one, with other ids. The scanner itself fails because of
 	// the rules that it decides about, so the others need no distinction.
 	return sighting{decided: len(r.decided) > 0 && text(f.PolicyMode) == blockPolicy}, stored.Reported(f)
 }

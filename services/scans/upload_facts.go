@@ -71,8 +71,8 @@ func (s *ReportUploads) storeDependencies(
 		return nil
 	}
 	source := u.report.groupOf(run)
-	if id := u.result.Older[source]; id != 0 {
-		u.facts.warning = fmt.Sprintf("its %d packages are not stored: scan %d of a newer commit listed them before", n, id)
+	if newer, older := u.result.Older[source]; older {
+		u.facts.warning = fmt.Sprintf("its %d packages are not stored: scan %d %s listed them before", n, newer.ScanID, newer.By)
 		return nil
 	}
 	err := dependencies.Replace(ctx, s.store, tx, dependencies.Scan{

@@ -43,6 +43,7 @@ type OIDC struct {
 	keys     *remoteKeys
 	log      *slog.Logger
 	now      func() time.Time
+	warned   warnedTokens
 }
 
 // OIDCOptions describe the trusted issuer.

@@ -20,41 +20,105 @@ import (
 // auditTeamMembers is the name of team members in the audit trail.
 const auditTeamMembers = "team_members"
 
+// followed is what a newer token of a known user means, for the log.
+type followed struct {
+	gap gap
+	// member says that the user stays a member.
+	member bool
+	// lastAdmin is the slug of the deployment whose last administrator lost the role.
+	lastAdmin string
+}
+
 // refresh updates the membership of a known user from the claims of a newer token. An older token, which may be valid
 // for some hours yet, changes nothing: it could restore a role that the issuer has withdrawn.
 func (p *OIDC) refresh(ctx context.Context, found *Principal, who *identity) error {
-	return p.st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
-		issued := store.Micros(who.issuedAt)
-		// The second of two concurrent tokens waits here for the first.
-		newer, err := tx.User.Update().Where(user.ID(found.ID), user.Or(user.ClaimsAtIsNil(), user.ClaimsAtLT(issued))).
-			SetClaimsAt(issued).Save(ctx)
-		if err != nil || newer == 0 {
-			return err
-		}
-		first, err := tx.Deployment.Query().Order(deployment.ByID()).First(ctx)
-		if ent.IsNotFound(err) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		ctx = p.recorded(tenant.NewContext(ctx, first.ID), found.ID, found.Name)
-		row, err := tx.Membership.Query().Where(membership.UserID(found.ID)).Only(ctx)
-		if err != nil && !ent.IsNotFound(err) {
-			return err
-		}
-		given, entitled := p.signIn.entitlement(who.claims)
-		switch {
-		case row == nil && !entitled, row != nil && !row.FromClaims:
-			return nil // claims do not change a membership that an administrator gave
-		case row == nil:
-			return p.rejoin(ctx, tx, found, first.ID, given)
-		case !entitled:
-			return p.leave(ctx, tx, found, row)
-		default:
-			return p.update(ctx, tx, found, row, given)
-		}
+	var what followed
+	err := p.st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) (err error) {
+		what, err = p.follow(ctx, tx, found, who)
+		return err
 	})
+	if err != nil {
+		return err
+	}
+	if what.gap != gapNone { // once for each token: the next request with it is not newer
+		effect := "the user does not become a member"
+		if what.member {
+			effect = "the member keeps role and teams"
+		}
+		p.warnOfGap(ctx, what.gap, who, effect)
+	}
+	if what.lastAdmin != "" {
+		p.log.WarnContext(ctx, "the last administrator lost the role by the claim of an ID token", "deployment", what.lastAdmin,
+			"user", found.ID, "claim", p.signIn.Claim, "remains", AdminEmail+", with palisade console-link")
+	}
+	return nil
+}
+
+// warnOfGap logs that a token does not say what its user may do, without the token.
+func (p *OIDC) warnOfGap(ctx context.Context, g gap, who *identity, effect string) {
+	cause, cure := g.explain(p.signIn.Claim)
+	p.log.WarnContext(ctx, "an ID token does not say what its user may do", "cause", cause, "effect", effect, "cure", cure,
+		"subject", who.Subject)
+}
+
+// follow applies the claims of a token, unless a newer token was seen.
+func (p *OIDC) follow(ctx context.Context, tx *ent.Tx, found *Principal, who *identity) (what followed, err error) {
+	issued := store.Micros(who.issuedAt)
+	// The second of two concurrent tokens waits here for the first.
+	newer, err := tx.User.Update().Where(user.ID(found.ID), user.Or(user.ClaimsAtIsNil(), user.ClaimsAtLT(issued))).
+		SetClaimsAt(issued).Save(ctx)
+	if err != nil || newer == 0 {
+		return what, err
+	}
+	first, err := tx.Deployment.Query().Order(deployment.ByID()).First(ctx)
+	if ent.IsNotFound(err) {
+		return what, nil
+	}
+	if err != nil {
+		return what, err
+	}
+	ctx = p.recorded(tenant.NewContext(ctx, first.ID), found.ID, found.Name)
+	row, err := tx.Membership.Query().Where(membership.UserID(found.ID)).Only(ctx)
+	if err != nil && !ent.IsNotFound(err) {
+		return what, err
+	}
+	given, entitled := p.signIn.entitlement(who.claims)
+	missing := p.signIn.gap(who.claims)
+	switch {
+	case row != nil && !row.FromClaims:
+		return what, nil // claims do not change a membership that an administrator gave
+	case row == nil && !entitled:
+		return followed{gap: missing}, nil
+	case row == nil:
+		return what, p.rejoin(ctx, tx, found, first.ID, given)
+	case missing != gapNone:
+		return followed{gap: missing, member: true}, nil
+	case !entitled:
+		err = p.leave(ctx, tx, found, row)
+	default:
+		err = p.update(ctx, tx, found, row, given)
+	}
+	if err != nil || Role(row.Role) != RoleAdmin || entitled && given.Role == RoleAdmin {
+		return what, err
+	}
+	others, err := otherAdmins(ctx, tx)
+	if err == nil && !others {
+		what.lastAdmin = first.Slug
+	}
+	return what, err
+}
+
+// otherAdmins reports whether the deployment has an administrator who is a person.
+func otherAdmins(ctx context.Context, tx *ent.Tx) (bool, error) {
+	admins, err := tx.Membership.Query().Where(membership.Role(string(RoleAdmin))).Select(membership.FieldUserID).All(ctx)
+	if err != nil {
+		return false, err
+	}
+	ids := make([]int64, len(admins))
+	for i, m := range admins {
+		ids[i] = m.UserID
+	}
+	return tx.User.Query().Where(store.OneOf(user.FieldID, ids), user.EmailNEQ(AdminEmail)).Exist(tenant.System(ctx))
 }
 
 // rejoin makes a known user a member again after the claim was missing, or for the first time.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -36,6 +38,19 @@ const (
 // user finds the user of a verified ID token by issuer and subject, or creates one. Nothing else identifies a user: an
 // e-mail address, even a verified one, may belong to another person tomorrow.
 func (p *OIDC) user(ctx context.Context, who *identity) (*Principal, error) {
+	found, err := p.current(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	if len(found.Grants) == 0 && p.signIn.gap(who.claims) != gapNone {
+		// The reason helps more than that the user belongs to no deployment.
+		return nil, p.refusal(who)
+	}
+	return found, nil
+}
+
+// current is the user of a token, with the memberships that the token leads to.
+func (p *OIDC) current(ctx context.Context, who *identity) (*Principal, error) {
 	known := user.And(user.Issuer(p.issuer), user.Subject(who.Subject))
 	found, err := findUser(ctx, p.st, known)
 	switch {
@@ -74,6 +89,9 @@ func (p *OIDC) provision(ctx context.Context, who *identity, known predicate.Use
 		exists, err := p.st.Reader.User.Query().Where(known).Exist(tenant.System(ctx))
 		if err != nil || exists {
 			return err
+		}
+		if g := p.signIn.gap(who.claims); g != gapNone && p.warned.first(who) {
+			p.warnOfGap(ctx, g, who, "the user does not become a member")
 		}
 		return refused
 	}
@@ -140,7 +158,7 @@ func (p *OIDC) entries(ctx context.Context, db *ent.Client, who *identity) ([]en
 		entries = p.admit(entries, first, who)
 	}
 	if len(entries) == 0 {
-		return nil, p.refusal(email, verified)
+		return nil, p.refusal(who)
 	}
 	return entries, nil
 }
@@ -173,20 +191,50 @@ func (p *OIDC) admit(entries []entry, first *ent.Deployment, who *identity) []en
 	return entries
 }
 
-func (p *OIDC) refusal(email string, verified bool) error {
+func (p *OIDC) refusal(who *identity) error {
+	email, verified := who.verifiedEmail()
 	if !verified {
 		email = "the e-mail address of this account, which the identity provider must first have verified (email_verified)"
 	}
 	invite := "ask an administrator to invite " + email
-	switch p.signIn.Admission {
-	case AdmitDomain:
-		return apierr.PermissionDenied("this account is not a member, and has no verified e-mail address of a domain that may join: %s", invite)
-	case AdmitClaim:
-		return apierr.PermissionDenied("this account is not a member, and its token has no value in the claim %s that lets it join: "+
-			"ask an administrator of the identity provider, or %s", p.signIn.Claim, invite)
+	missing := p.signIn.gap(who.claims)
+	switch {
+	case p.signIn.Admission == AdmitDomain:
+		return apierr.PermissionDenied("this account is not a member, and has no verified e-mail address of a domain that may "+
+			"join: %s", invite)
+	case missing != gapNone:
+		cause, cure := missing.explain(p.signIn.Claim)
+		return apierr.PermissionDenied("this account is not a member, and %s: %s; or %s", cause, cure, invite)
+	case p.signIn.Admission == AdmitClaim:
+		return apierr.PermissionDenied("this account is not a member, and its token has no value in the claim %s that lets "+
+			"it join: ask an administrator of the identity provider, or %s", p.signIn.Claim, invite)
 	default:
 		return apierr.PermissionDenied("this account is not a member: %s", invite)
 	}
+}
+
+// maxWarned bounds the users whose tokens are remembered.
+const maxWarned = 1000
+
+// warnedTokens has the tokens of unknown users that the log has a line about. Each request with such a token is
+// refused, and a client may send many.
+type warnedTokens struct {
+	mu sync.Mutex
+	of map[string]time.Time // by subject: when the token was issued
+}
+
+// first reports whether a token is not remembered, and remembers it.
+func (w *warnedTokens) first(who *identity) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if at, known := w.of[who.Subject]; known && at.Equal(who.issuedAt) {
+		return false
+	}
+	if w.of == nil || len(w.of) >= maxWarned {
+		w.of = map[string]time.Time{}
+	}
+	w.of[who.Subject] = who.issuedAt
+	return true
 }
 
 func (p *OIDC) create(ctx context.Context, tx *ent.Tx, who *identity) (*ent.User, error) {

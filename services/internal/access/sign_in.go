@@ -137,13 +137,78 @@ func (s *SignIn) entitlement(claims map[string]json.RawMessage) (sum Entitlement
 
 // claimValues reads a claim that is a string or a list of strings. Anything else has no values.
 func claimValues(raw json.RawMessage) []string {
-	var one string
+	values, _ := readClaim(raw)
+	return values
+}
+
+// readClaim reads a claim that is a string or a list of strings. ok is false for anything else. An absent claim and
+// null are no values: OpenID Connect leaves a claim out that has none, and some providers write an empty list as null.
+func readClaim(raw json.RawMessage) (values []string, ok bool) {
+	if len(raw) == 0 {
+		return nil, true
+	}
+	var one *string
 	if json.Unmarshal(raw, &one) == nil {
-		return []string{one}
+		if one == nil {
+			return nil, true
+		}
+		return []string{*one}, true
 	}
-	var list []string
-	if json.Unmarshal(raw, &list) == nil {
-		return list
+	var list []*string
+	if json.Unmarshal(raw, &list) != nil || slices.Contains(list, nil) {
+		return nil, false
 	}
-	return nil
+	for _, value := range list {
+		values = append(values, *value)
+	}
+	return values, true
+}
+
+// gap is why a token does not say which values the claim of a person has. Then nothing follows from what it lacks.
+type gap string
+
+const (
+	// gapNone: the token has all values.
+	gapNone gap = ""
+	// gapOverage: the values are too many for a token. The provider offers them elsewhere.
+	gapOverage gap = "overage"
+	// gapType: the claim is neither a string nor a list of strings.
+	gapType gap = "type"
+)
+
+// groupsClaim is the claim that hasgroups is about.
+const groupsClaim = "groups"
+
+// gap looks for the signs that a token lacks values of the claim, also if it has some. Providers mark a claim that does
+// not fit as a distributed claim (OpenID Connect Core, 5.6.2). Entra ID writes hasgroups instead into tokens that pass
+// through a URL.
+func (s *SignIn) gap(claims map[string]json.RawMessage) gap {
+	if s.Admission != AdmitClaim {
+		return gapNone
+	}
+	var elsewhere map[string]json.RawMessage
+	if json.Unmarshal(claims["_claim_names"], &elsewhere) == nil {
+		if source, named := elsewhere[s.Claim]; named && string(source) != "null" {
+			return gapOverage
+		}
+	}
+	var some looseBool
+	if s.Claim == groupsClaim && some.UnmarshalJSON(claims["hasgroups"]) == nil && bool(some) {
+		return gapOverage
+	}
+	if _, ok := readClaim(claims[s.Claim]); !ok {
+		return gapType
+	}
+	return gapNone
+}
+
+// explain says what is wrong with a token, and the cure, for people.
+func (g gap) explain(claim string) (cause, cure string) {
+	if g == gapType {
+		return fmt.Sprintf("the claim %s of its token is neither a string nor a list of strings", claim),
+			"an administrator of the identity provider has to correct the claim"
+	}
+	return fmt.Sprintf("its token leaves out the claim %s, because the account has too many groups for a token (overage)",
+			claim), "an administrator of the identity provider has to assign fewer groups to the application, to filter the " +
+			"groups in the token, or to use app roles in another claim (oidc-claim)"
 }

@@ -3,9 +3,11 @@ package formats
 import (
 	"cmp"
 	"strings"
+	"time"
 
 	"github.com/palisade/palisade/services/scans/jsonstream"
 	"github.com/palisade/palisade/services/scans/places"
+	"github.com/palisade/palisade/services/scans/sarif"
 )
 
 // maxFailed bounds the files of a run that are listed as failed.
@@ -94,12 +96,16 @@ func (w *Writer) element(list string) {
 	w.begin(list)
 }
 
-// invocation writes where the tool ran and what it could not analyse.
+// invocation writes where and when the tool ran, and what it could not analyse.
 func (w *Writer) invocation() {
-	if w.tool.Directory == "" && len(w.failed) == 0 {
+	ended := sarif.ParseTime(w.tool.RanAt)
+	if w.tool.Directory == "" && ended.IsZero() && len(w.failed) == 0 {
 		return
 	}
 	v := sarifInvocation{Successful: true}
+	if !ended.IsZero() {
+		v.Ended = ended.Format(time.RFC3339Nano)
+	}
 	if w.tool.Directory != "" {
 		v.Directory = &sarifArtifact{uri(w.tool.Directory)}
 	}

@@ -19,6 +19,8 @@ type gitlabScan struct {
 	Type     string        `json:"type"`
 	Status   string        `json:"status"`
 	Scanner  gitlabScanner `json:"scanner"`
+	Start    string        `json:"start_time"`
+	End      string        `json:"end_time"`
 	Messages jsonstream.List[struct {
 		Level string `json:"level"`
 		Value string `json:"value"`
@@ -135,7 +137,7 @@ func convertGitLab(in *Input, w *Writer) error {
 	}
 	tool := Tool{
 		Name:    cmp.Or(gitlabTools[scanner.ID], scanner.Name, scanner.ID, "GitLab "+strings.ReplaceAll(cmp.Or(kind, "scanner"), "_", " ")),
-		Version: scanner.Version, Product: cmp.Or(gitlabProducts[kind], ProductSAST),
+		Version: scanner.Version, Product: cmp.Or(gitlabProducts[kind], ProductSAST), RanAt: cmp.Or(scan.End, scan.Start),
 	}
 	if image := first.Location.Image; image != "" {
 		tool.Category = sarif.ImageName(image)

@@ -58,8 +58,10 @@ func convertGrype(in *Input, w *Writer) error {
 	// These follow the matches.
 	err := in.Walk(func(s *jsonstream.Stream) error {
 		return object(s, members{
-			"source":     into(&source),
-			"descriptor": func(s *jsonstream.Stream) error { return object(s, members{"version": into(&tool.Version)}) },
+			"source": into(&source),
+			"descriptor": func(s *jsonstream.Stream) error {
+				return object(s, members{"version": into(&tool.Version), "timestamp": into(&tool.RanAt)})
+			},
 		})
 	})
 	if err != nil {

@@ -17,6 +17,8 @@ type Tool struct {
 	Directory string
 	// Category separates analyses of one tool, such as the name of an image, or is empty.
 	Category string
+	// RanAt is when the tool ended, as the report writes it, or empty. What is no time is ignored.
+	RanAt string
 }
 
 // Result is one problem in a report. Only the rule or the message is required. Texts need not be cut or cleaned.

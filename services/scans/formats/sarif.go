@@ -49,6 +49,7 @@ type ruleProperties struct {
 type sarifInvocation struct {
 	Successful    bool                `json:"executionSuccessful"`
 	Directory     *sarifArtifact      `json:"workingDirectory,omitzero"`
+	Ended         string              `json:"endTimeUtc,omitempty"`
 	Notifications []sarifNotification `json:"toolExecutionNotifications,omitempty"`
 }
 

@@ -118,6 +118,7 @@ type oldRun struct {
 	bytes    int
 	failure  string
 	results  bool
+	ranAt    string // of the last invocation
 }
 
 // convertOldSARIF reads the descriptions of all runs first, because the rules may follow the results.
@@ -247,7 +248,12 @@ func (run *oldRun) readFiles(s *jsonstream.Stream) error {
 
 func (run *oldRun) invocation(s *jsonstream.Stream) error {
 	var successful *bool
-	err := object(s, members{"toolExecutionSuccessful": into(&successful), "toolNotifications": run.notifications})
+	var began, ended, beganUTC, endedUTC string // the names changed between the versions
+	err := object(s, members{
+		"toolExecutionSuccessful": into(&successful), "toolNotifications": run.notifications,
+		"startTime": into(&began), "endTime": into(&ended), "startTimeUtc": into(&beganUTC), "endTimeUtc": into(&endedUTC),
+	})
+	run.ranAt = cmp.Or(endedUTC, ended, beganUTC, began, run.ranAt)
 	if successful != nil && !*successful {
 		run.fail("the tool says that it did not succeed")
 	}
@@ -269,7 +275,7 @@ func (run *oldRun) notifications(s *jsonstream.Stream) error {
 
 // convert writes the results.
 func (run *oldRun) convert(s *jsonstream.Stream, w *Writer) error {
-	tool := Tool{Name: cmp.Or(run.tool.Name, run.tool.FullName), Version: cmp.Or(run.tool.Version, run.tool.SemanticVersion), Category: run.category}
+	tool := Tool{Name: cmp.Or(run.tool.Name, run.tool.FullName), Version: cmp.Or(run.tool.Version, run.tool.SemanticVersion), Category: run.category, RanAt: run.ranAt}
 	w.Run(tool)
 	if run.failure != "" {
 		w.Fail(run.failure)

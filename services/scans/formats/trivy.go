@@ -80,7 +80,7 @@ type trivyReport struct {
 
 func convertTrivy(in *Input, w *Writer) error {
 	r := &trivyReport{in: in, w: w}
-	var artifact, kind, cluster string
+	var artifact, kind, cluster, created string
 	var version struct{ Version string }
 	err := in.Walk(func(s *jsonstream.Stream) error {
 		if s.Kind() == '[' {
@@ -88,13 +88,13 @@ func convertTrivy(in *Input, w *Writer) error {
 		}
 		return object(s, members{
 			"ArtifactName": into(&artifact), "ArtifactType": into(&kind), "ClusterName": into(&cluster), "Trivy": into(&version),
-			"Results": r.heads, "Resources": r.resources, "Findings": r.resources,
+			"CreatedAt": into(&created), "Results": r.heads, "Resources": r.resources, "Findings": r.resources,
 		})
 	})
 	if err != nil {
 		return err
 	}
-	tool := Tool{Name: "Trivy", Version: version.Version}
+	tool := Tool{Name: "Trivy", Version: version.Version, RanAt: created}
 	switch {
 	case kind == "container_image":
 		tool.Category = sarif.ImageName(artifact)

@@ -26,10 +26,10 @@ func (s *session) close(ctx context.Context, m *matched, summary *Summary) error
 	if err := (&closer{s, summary}).closeMissing(ctx, m.groups); err != nil {
 		return fmt.Errorf("close findings: %w", err)
 	}
-	summary.Older = map[Analysis]int64{}
+	summary.Older = map[Analysis]Newer{}
 	for _, g := range m.groups {
 		if g.newer != nil {
-			summary.Older[g.Analysis] = g.newer.id
+			summary.Older[g.Analysis] = Newer{ScanID: g.newer.id, By: g.newer.by}
 		}
 	}
 	if err := s.storeCoverages(ctx, m.groups); err != nil {
@@ -39,7 +39,7 @@ func (s *session) close(ctx context.Context, m *matched, summary *Summary) error
 }
 
 // closeMissing closes findings that this scan covered but did not report. It is limited to the same ref, tool, category
-// and product. A scan of an older commit closes nothing.
+// and product. An older scan closes nothing.
 func (c *closer) closeMissing(ctx context.Context, groups []*matches) error {
 	held, err := c.activeHolds(ctx)
 	if err != nil {

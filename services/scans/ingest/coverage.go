@@ -3,6 +3,7 @@ package ingest
 import (
 	"slices"
 	"strings"
+	"time"
 
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/lifecycle"
@@ -26,6 +27,8 @@ type Coverage struct {
 	// Rebased are present paths of results that the report writes with another root: absolute, or out of the repository.
 	// Their files may have had other paths before.
 	Rebased []string
+	// RanAt is when the tool ran, as the report says; zero if unknown. It orders reports without commit times.
+	RanAt time.Time
 }
 
 // unknownCoverage is the coverage of a report that does not declare any: what it does not report is fixed.

@@ -163,8 +163,8 @@ func (c *Coverage) stored() *storev1.ScanCoverage {
 	}
 }
 
-// storeCoverages stores the coverage of each analysis, unless the commit is older: then it decides nothing, and later
-// scans continue the newest commit.
+// storeCoverages stores the coverage of each analysis, unless the scan is older: then it decides nothing, and later
+// scans continue the newest one.
 func (s *session) storeCoverages(ctx context.Context, groups []*matches) error {
 	var rows []*ent.ScanCoverageCreate
 	for _, g := range groups {
@@ -180,7 +180,7 @@ func (s *session) storeCoverages(ctx context.Context, groups []*matches) error {
 		}
 		rows = append(rows, s.tx.ScanCoverage.Create().SetDeploymentID(s.deploymentID).SetScanID(s.scan.ID).SetProjectID(s.project.ID).
 			SetRef(s.scan.Ref).SetTool(g.Tool).SetAnalysisCategory(g.Category).SetIsFullScan(s.scan.IsFullScan).SetProducts(g.reported()).
-			SetContent(content).SetAt(s.now).SetNillableCommitTime(s.scan.CommitTime))
+			SetContent(content).SetAt(s.now).SetNillableCommitTime(s.scan.CommitTime).SetNillableRanAt(s.ranAt(g.coverage)))
 	}
 	for part := range slices.Chunk(rows, store.RowsAtOnce) {
 		if err := s.tx.ScanCoverage.CreateBulk(part...).Exec(ctx); err != nil {

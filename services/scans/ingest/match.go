@@ -41,9 +41,9 @@ type matches struct {
 	*group
 	// previous is the latest successful full scan of the same analysis; nil if there is none or it is not needed.
 	previous *previousCoverage
-	// stored is the coverage of this scan in its stored form; nil if the commit is older.
+	// stored is the coverage of this scan in its stored form; nil if the scan is older.
 	stored *storev1.ScanCoverage
-	// newer is the scan of a newer commit that was stored before; nil if there is none.
+	// newer is the newer scan that was stored before; nil if there is none.
 	newer *newerScan
 	// absences are the files that this scan did not search. elsewhere has the hashes of those that belong to another
 	// part of the project.
@@ -112,7 +112,7 @@ func (s *session) match(ctx context.Context, read *Reading, freshRules map[int64
 			return nil, err
 		}
 		if found.newer, err = m.newerScan(ctx, g); err != nil {
-			return nil, fmt.Errorf("look for scans of newer commits: %w", err)
+			return nil, fmt.Errorf("look for newer scans: %w", err)
 		}
 		found.absences = newAbsences(m.session, g)
 		if err := m.matchGroup(ctx, found); err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // Outcome is the effect of an import on a result or a stored finding: created, updated, unchanged, reopened, fixed or
-// removed; or superseded: the result is of an older commit, and a newer one no longer has it.
+// removed; or superseded: the result is of an older scan, and a newer one no longer has it.
 type Outcome struct{ Product, What string }
 
 // Summary counts what a scan did to findings.
@@ -21,17 +21,23 @@ type Summary struct {
 	Coverages map[Analysis]string
 	// Held has the closes that wait, by analysis.
 	Held []Held
-	// Older has the scans of newer commits that were stored before this one, by analysis.
-	Older map[Analysis]int64
+	// Older has the newer scans that were stored before this one, by analysis.
+	Older map[Analysis]Newer
 
 	scanID int64
 	groups map[Analysis]*matches
 }
 
+// Newer is a newer scan that was stored before.
+type Newer struct {
+	ScanID int64
+	By     Order
+}
+
 // NewerScan is the latest of the scans in Older; 0 if there is none.
 func (r *Summary) NewerScan() (id int64) {
 	for _, newer := range r.Older {
-		id = max(id, newer)
+		id = max(id, newer.ScanID)
 	}
 	return id
 }
@@ -48,7 +54,7 @@ func (r *Summary) Reported(f *ent.Finding) bool {
 // Scanned is what a scan says about one analysis.
 type Scanned struct {
 	Analysis
-	// Coverage is in its stored form, or as the scan says it if Older: then a newer commit was scanned before.
+	// Coverage is in its stored form, or as the scan says it if Older: then a newer scan was stored before.
 	Coverage *storev1.ScanCoverage
 	Older    bool
 	Results  int
@@ -101,7 +107,7 @@ func (r *Summary) HeldCloses() (n int) {
 	return n
 }
 
-// Superseded is the number of results of an older commit that a newer one no longer has.
+// Superseded is the number of results of an older scan that a newer one no longer has.
 func (r *Summary) Superseded() int { return r.Total(superseded) }
 
 // accepted is the number of results of a product that are stored as findings.

@@ -28,14 +28,14 @@ type writer struct {
 	// accepted and released are findings whose decision in the tool begins or ends.
 	accepted []accepted
 	released []int64
-	// superseded are created findings that the scan of a newer commit no longer has, by that scan.
-	superseded map[int64][]int64
+	// superseded are created findings that a newer scan no longer has, by that scan.
+	superseded map[newest][]int64
 	// exploits has what is known about the vulnerabilities of the batch.
 	exploits exploit.Known
 }
 
 func (s *session) write(ctx context.Context, read *Reading, m *matched) (*Summary, error) {
-	w := &writer{session: s, Summary: &Summary{Counts: map[Outcome]int{}}, newProject: m.newProject, superseded: map[int64][]int64{}}
+	w := &writer{session: s, Summary: &Summary{Counts: map[Outcome]int{}}, newProject: m.newProject, superseded: map[newest][]int64{}}
 	if err := w.writeFindings(ctx, read, m); err != nil {
 		return nil, fmt.Errorf("write findings: %w", err)
 	}
@@ -46,7 +46,7 @@ func (s *session) write(ctx context.Context, read *Reading, m *matched) (*Summar
 		return nil, fmt.Errorf("record decisions of tools: %w", err)
 	}
 	if err := w.closeSuperseded(ctx); err != nil {
-		return nil, fmt.Errorf("close findings that a newer commit no longer has: %w", err)
+		return nil, fmt.Errorf("close findings that a newer scan no longer has: %w", err)
 	}
 	return w.Summary, nil
 }

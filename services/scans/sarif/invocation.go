@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/palisade/palisade/services/scans/jsonstream"
 )
@@ -18,6 +19,8 @@ type invocation struct {
 	notStarted bool
 	signal     string
 	exitCode   *integer
+	// began and ended are zero if unknown.
+	began, ended time.Time
 	// failedFiles and failedRules are named by error-level notifications about the execution. unplaced counts
 	// notifications that name nothing.
 	failedFiles []wireArtifactLocation
@@ -67,6 +70,10 @@ func (r *reader) invocationMember(run *Run, inv *invocation, name string) error 
 		return err
 	case "exitCode":
 		return r.optional(run, &inv.exitCode, always)
+	case "startTimeUtc":
+		return r.moment(run, &inv.began)
+	case "endTimeUtc":
+		return r.moment(run, &inv.ended)
 	case "workingDirectory":
 		return r.optional(run, &inv.workingDirectory, always)
 	case "ruleConfigurationOverrides":

@@ -2,7 +2,6 @@ package sarif
 
 import (
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -22,7 +21,7 @@ func (r *reader) provenance(run *Run) error {
 	for i, d := range details {
 		if i == 0 {
 			run.RepositoryURI = jsonstream.Cut(jsonstream.Clean(d.RepositoryURI), 2048)
-			run.AsOf, _ = time.Parse(time.RFC3339, d.AsOf)
+			run.AsOf = ParseTime(d.AsOf)
 			run.Revision, run.Branch = jsonstream.Cut(jsonstream.Clean(d.RevisionID), 255), jsonstream.Cut(jsonstream.Clean(d.Branch), 255)
 		}
 		if d.MappedTo != nil {

@@ -37,6 +37,8 @@ type Run struct {
 	RepositoryURI, Revision, Branch string
 	// AsOf is the time of that state; zero if the report has none.
 	AsOf time.Time
+	// RanAt is when the run ended, or began if its end is unknown; zero if the report has neither.
+	RanAt time.Time
 	// Succeeded is false if missing results may still be in the code: an invocation failed or has an error-level
 	// notification about its execution, or the run has no results property (SARIF 3.14.23).
 	Succeeded bool
@@ -213,6 +215,7 @@ func (run *Run) finish(o options) {
 		contains(sensitiveTools, run.Tool.Slug)
 	run.paths = newPathResolver(run, o.places)
 	run.guessRoot()
+	run.RanAt = run.ranAt()
 	run.checkComplete()
 	if !run.hasResults && run.Rejected == "" && run.Succeeded {
 		run.Succeeded = false

@@ -6,7 +6,7 @@ import "maps"
 // Scanner is the key of what the scanner itself reported.
 const Scanner = "scanner"
 
-// Older is the key of the scan of a newer commit that was stored before.
+// Older is the key of the newer scan that was stored before.
 const Older = "older_than_scan"
 
 // totalTime is the key of the duration in seconds, as scanners report it.

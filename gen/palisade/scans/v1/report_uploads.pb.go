@@ -116,8 +116,9 @@ type UploadReportTarget struct {
 	// Name of the report's format, for example "trivy-json". When empty, the format is detected by the content.
 	Format string `protobuf:"bytes,10,opt,name=format,proto3" json:"format,omitempty"`
 	// When the scanned commit was made. If an earlier report is about a newer commit, this report closes and reopens
-	// nothing. When absent, the report's own time counts (versionControlProvenance.asOfTimeUtc), else the time of the
-	// upload.
+	// nothing. When absent, the time of the commit in the report counts (versionControlProvenance.asOfTimeUtc). Without
+	// times of both commits, or if these are equal, the times of the runs count (invocations.endTimeUtc, else
+	// startTimeUtc), else the time of the upload.
 	CommitTime    *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=commit_time,json=commitTime,proto3" json:"commit_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -326,7 +326,8 @@ type ScanEffects struct {
 	Skipped int32 `protobuf:"varint,7,opt,name=skipped,proto3" json:"skipped,omitempty"`
 	// Findings whose close waits until the next scan or a person confirms it.
 	HeldCloses int32 `protobuf:"varint,8,opt,name=held_closes,proto3" json:"held_closes,omitempty"`
-	// Scan of a newer commit that was stored before, so that this scan closed and reopened nothing; 0 when there is none.
+	// Scan of a newer commit or of a later run that was stored before, so that this scan closed and reopened nothing; 0
+	// when there is none.
 	NewerScanId   int64 `protobuf:"varint,9,opt,name=newer_scan_id,proto3" json:"newer_scan_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -157,7 +157,7 @@ export const scans = {
     },
     blocked: "This scan blocks its pipeline",
     errors: "What could not be stored",
-    older: "A scan of a newer commit was stored before, so this one closed and reopened nothing.",
+    older: "A scan of a newer commit or of a later run was stored before, so this one closed and reopened nothing.",
     runs: "Runs of the report",
     run: (n: string) => `Run ${n}`,
     runResults: (n: string) => counted(n, "result"),
