@@ -41,16 +41,20 @@ const (
 )
 
 // measureHostile sends messages that are much more expensive to decode than to send to every RPC of a fresh server:
-// without a token over gRPC, and with a reader's token over both ports.
+// without a token over gRPC, and with a reader's token over both ports. To other servers it sends calls that it resets
+// at once.
 func (b *bench) measureHostile(ctx context.Context) ([]row, error) {
-	figures := &hostileFigures{}
+	figures, resets := &hostileFigures{}, &resetFigures{}
 	for n := range hostileRounds {
 		b.progress("hostile, round %d of %d", n+1, hostileRounds)
 		if err := b.hostileRound(ctx, figures); err != nil {
 			return nil, err
 		}
+		if err := b.resetRound(ctx, resets); err != nil {
+			return nil, err
+		}
 	}
-	return figures.rows(), nil
+	return append(figures.rows(), resets.rows()...), nil
 }
 
 // hostileFigures collects the figures of all rounds.
@@ -60,29 +64,45 @@ type hostileFigures struct {
 }
 
 // hostileRound attacks one server.
-func (b *bench) hostileRound(ctx context.Context, figures *hostileFigures) (err error) {
+func (b *bench) hostileRound(ctx context.Context, figures *hostileFigures) error {
+	return b.attacked(ctx, childSettings{}, &figures.megabytes, &figures.slowest, func(server *child) error {
+		a, err := newAttack(ctx, server, b.token)
+		if err != nil {
+			return err
+		}
+		defer a.close()
+		if err := a.run(ctx); err != nil {
+			return err
+		}
+		a.add(figures)
+		return nil
+	})
+}
+
+// attacked starts a server, runs an attack, and adds the highest memory of the server and its slowest answer of
+// /healthz meanwhile.
+func (b *bench) attacked(
+	ctx context.Context, settings childSettings, megabytes, slowest *sample, attack func(*child) error,
+) (err error) {
 	data := filepath.Join(b.dir, "hostile")
 	if err := os.Mkdir(data, 0o700); err != nil {
 		return err
 	}
-	server, err := start(ctx, rolePalisade, childSettings{Data: data, Token: b.token, AddressSpace: hostileSpace}, b.stderr, hostileMemory)
+	settings.Data, settings.Token, settings.AddressSpace = data, b.token, hostileSpace
+	server, err := start(ctx, rolePalisade, settings, b.stderr, hostileMemory)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.stop(), os.RemoveAll(data)) }()
-	a, err := newAttack(ctx, server, b.token)
-	if err != nil {
-		return err
-	}
-	defer a.close()
 	watching, stop := context.WithCancel(ctx)
-	var slowest time.Duration
+	defer stop()
+	var longest time.Duration
 	var unwell error
-	var watch sync.WaitGroup
-	watch.Go(func() { slowest, unwell = a.watch(watching) })
-	err = a.run(ctx)
+	var group sync.WaitGroup
+	group.Go(func() { longest, unwell = watch(watching, "http://"+server.ready.HTTP) })
+	err = attack(server)
 	stop()
-	watch.Wait()
+	group.Wait()
 	if err = errors.Join(err, unwell); err != nil {
 		return err
 	}
@@ -90,9 +110,8 @@ func (b *bench) hostileRound(ctx context.Context, figures *hostileFigures) (err 
 	if err != nil {
 		return err
 	}
-	figures.megabytes = append(figures.megabytes, peak/(1<<20))
-	figures.slowest = append(figures.slowest, float64(slowest.Milliseconds()))
-	a.add(figures)
+	*megabytes = append(*megabytes, peak/(1<<20))
+	*slowest = append(*slowest, float64(longest.Milliseconds()))
 	return nil
 }
 
@@ -216,14 +235,13 @@ func (a *attack) count(answer string, broken bool, method string, err error) {
 	}
 }
 
-// watch polls the health of the server until ctx ends, on a connection of its own. It returns the slowest response
-// time.
-func (a *attack) watch(ctx context.Context) (slowest time.Duration, err error) {
+// watch polls the health of a server until ctx ends, on a connection of its own. It returns the slowest response time.
+func watch(ctx context.Context, base string) (slowest time.Duration, err error) {
 	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	for ctx.Err() == nil {
 		began := time.Now()
-		response, err := client.Get(a.base + "/healthz")
+		response, err := client.Get(base + "/healthz")
 		if err != nil {
 			return 0, fmt.Errorf("health: %w", err)
 		}
@@ -257,16 +275,16 @@ func (a *attack) add(figures *hostileFigures) {
 	figures.broken = append(figures.broken, a.broken...)
 }
 
+func plainUnit(name string) func(float64) string {
+	return func(value float64) string { return plainNumber(value) + " " + name }
+}
+
 func (f *hostileFigures) rows() []row {
-	plain := func(value float64) string { return fmt.Sprintf("%.0f", value) }
-	unit := func(name string) func(float64) string {
-		return func(value float64) string { return plain(value) + " " + name }
-	}
 	return []row{
-		{what: "hostile requests", value: f.requests, unit: plain},
-		{what: "of them refused", value: f.refused, unit: plain},
-		{what: "memory in total, at its highest", value: f.megabytes, unit: unit("MiB"), bar: within(hostileBar, "MiB")},
-		{what: "slowest answer of /healthz", value: f.slowest, unit: unit("ms"), bar: within(healthBar, "ms")},
-		{what: "failures of the server", value: f.failures, unit: plain, note: strings.Join(f.broken, "; "), bar: always(0, " ")},
+		{what: "hostile requests", value: f.requests, unit: plainNumber},
+		{what: "of them refused", value: f.refused, unit: plainNumber},
+		{what: "memory in total, at its highest", value: f.megabytes, unit: plainUnit("MiB"), bar: within(hostileBar, "MiB")},
+		{what: "slowest answer of /healthz", value: f.slowest, unit: plainUnit("ms"), bar: within(healthBar, "ms")},
+		{what: "failures of the server", value: f.failures, unit: plainNumber, note: strings.Join(f.broken, "; "), bar: always(0, " ")},
 	}
 }

@@ -106,6 +106,7 @@ type Config struct {
 	UploadMinRateWindow  time.Duration `name:"upload-min-rate-window" default:"30s" doc:"waiting time for the sender after which upload-min-rate is checked each time"`
 	MaxHeader            ByteSize      `name:"max-header" default:"64KiB" doc:"largest request header"`
 	MaxStreams           int           `name:"max-streams" default:"250" doc:"concurrent requests on one HTTP/2 or gRPC connection"`
+	MaxConnections       int           `name:"max-connections" default:"0" doc:"connections of one address (IPv6: of a /64) to each API port; more are closed at once; 0 means 1000, or 10000 with behind-tls-proxy, because all clients then have the address of the proxy"`
 	IdleTimeout          time.Duration `name:"idle-timeout" default:"120s" doc:"time after which an idle connection is closed"`
 	ShutdownGrace        time.Duration `name:"shutdown-grace" default:"20s" doc:"time for in-flight requests to end after SIGINT or SIGTERM"`
 	DBMaxOpen            int           `name:"db-max-open" default:"0" doc:"open database connections; 0 chooses a number for the database and the machine"`
@@ -172,6 +173,17 @@ func (c Config) ReceiveBudget() int64 {
 		return int64(c.ReceiveMemory)
 	}
 	return int64(max(8*c.MaxBody, 2*minReceiveMemory))
+}
+
+// ConnectionLimit is how many connections one address may have to each API port.
+func (c Config) ConnectionLimit() int {
+	switch {
+	case c.MaxConnections > 0:
+		return c.MaxConnections
+	case c.BehindProxy:
+		return 10_000
+	}
+	return 1000
 }
 
 // KeyPath is the file of the sealing key: KeyFile, or palisade.key in the data directory.

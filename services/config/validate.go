@@ -196,6 +196,9 @@ func (c Config) validateLimits(p *problemList) {
 	if c.MaxStreams < 1 || c.MaxStreams > 1_000_000 {
 		p.add("max-streams", "got %d, want 1 to 1000000", c.MaxStreams)
 	}
+	if c.MaxConnections < 0 {
+		p.add("max-connections", "got %d, want 0 (automatic) or more", c.MaxConnections)
+	}
 }
 
 // splitAddress reads host:port with a numeric port; port 0 means any free port.

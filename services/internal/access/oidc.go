@@ -154,10 +154,16 @@ func (p *OIDC) verify(ctx context.Context, raw, keyID, audience string) (*identi
 		return nil, errBadCredential()
 	}
 	who := identity{issuedAt: token.IssuedAt}
-	if token.Claims(&who) != nil || token.Claims(&who.claims) != nil || who.Subject == "" || !p.checkClaims(token, who.AuthorizedParty, audience) {
+	if token.Claims(&who) != nil || token.Claims(&who.claims) != nil || who.Subject == "" || !isNumber(who.claims["exp"]) || !p.checkClaims(token, who.AuthorizedParty, audience) {
 		return nil, errBadCredential()
 	}
 	return &who, nil
+}
+
+// isNumber reports whether a JSON value is a number. The library also accepts a time that is a string, which is not
+// valid in a token (RFC 7519, 2).
+func isNumber(value json.RawMessage) bool {
+	return len(value) > 0 && (value[0] == '-' || value[0] >= '0' && value[0] <= '9')
 }
 
 // checkClaims checks what the library leaves to its callers: the lifetime, and that the token was issued to this server

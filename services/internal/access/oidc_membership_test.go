@@ -156,7 +156,9 @@ func TestOIDCDomains(t *testing.T) {
 		s := newServer(t, st).withOIDC(t, idp).withSignIn(SignIn{Admission: AdmitDomain, Domains: []string{"acme.example"}})
 		for i, changes := range []map[string]any{
 			{"email": "x@other.example"}, {"email": "x@sub.acme.example"}, {"email": "x@notacme.example"}, {"email": "acme.example"},
-			{"email": "x@acme.example@other.example"}, {"email_verified": false}, {"email": nil, "hd": "acme.example"},
+			{"email": "x@acme.example@other.example"}, {"email": "x@other.example,y@acme.example"}, {"email": "<x@other.example>@acme.example"},
+			{"email": "x@other.example@acme.example"}, {"email": `"x@other.example"@acme.example`}, {"email": "x@other.example(@acme.example"},
+			{"email": "<x@acme.example>"}, {"email": "(x)y@acme.example"}, {"email_verified": false}, {"email": nil, "hd": "acme.example"},
 		} {
 			changes["sub"] = "outsider" + string(rune('a'+i))
 			_, err := s.login(t, idp.idToken(t, s.clock.now(), changes))

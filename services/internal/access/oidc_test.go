@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -170,6 +171,7 @@ func TestOIDCRefuses(t *testing.T) {
 		"unknown key without a kid": idp.sign(t, jwt.SigningMethodRS256, otherKey, "", now, nil),
 		"expired":                   idp.idToken(t, now, map[string]any{"exp": now.Add(-leeway - time.Second).Unix()}),
 		"no exp":                    idp.idToken(t, now, map[string]any{"exp": nil}),
+		"exp is a string":           idp.idToken(t, now, map[string]any{"exp": strconv.FormatInt(now.Add(time.Hour).Unix(), 10)}),
 		"not yet":                   idp.idToken(t, now, map[string]any{"nbf": now.Add(time.Hour).Unix()}),
 		"issued in the future":      idp.idToken(t, now, map[string]any{"iat": now.Add(time.Hour).Unix()}),
 		"wrong aud":                 idp.idToken(t, now, map[string]any{"aud": "other"}),

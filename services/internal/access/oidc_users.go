@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/mail"
 	"slices"
 	"strings"
 	"sync"
@@ -294,11 +295,17 @@ func (p *OIDC) shown(userID int64, email string, role Role) *deploymentsv1.Deplo
 // never accepted.
 func (who *identity) verifiedEmail() (email string, ok bool) {
 	email = normalEmail(who.Email)
-	at := strings.LastIndexByte(email, '@')
-	if !bool(who.EmailVerified) || at < 1 || at == len(email)-1 || len(email) > maxEmail || !visibleASCII(email) || email == AdminEmail {
+	if !bool(who.EmailVerified) || len(email) > maxEmail || !visibleASCII(email) || !isAddress(email) || email == AdminEmail {
 		return "", false
 	}
 	return email, true
+}
+
+// isAddress accepts one address without quotes, comments and display name. In other forms, what follows the last @ need
+// not be the domain that receives the e-mail.
+func isAddress(email string) bool {
+	parsed, err := mail.ParseAddress(email)
+	return err == nil && parsed.Address == email && strings.Count(email, "@") == 1
 }
 
 // email is the address that is stored for an identity. An unverified address could belong to someone else, so a

@@ -57,9 +57,10 @@ func collect(cfg config.Config, list []Service, p *probes) grpchan.HandlerMap {
 
 // grpcServer creates the server of the gRPC port. tlsConfig is nil for plain text.
 func grpcServer(cfg config.Config, handlers grpchan.HandlerMap, links []chain.Link, tracing *telemetry.Tracing, tlsConfig *tls.Config) *grpc.Server {
+	links = append([]chain.Link{countAbandoned}, links...)
 	options := append(chain.ServerOptions(tracing.ServerHandler(), links), connectionLimits(cfg)...)
 	options = append(options, grpc.ForceServerCodecV2(listCodec{encoding.GetCodecV2(proto.Name)}),
-		grpc.NumStreamWorkers(streamWorkers), grpc.WriteBufferSize(writeBuffer))
+		grpc.NumStreamWorkers(streamWorkers), grpc.WriteBufferSize(writeBuffer), grpc.InTapHandle(countLost(handlers)))
 	if tlsConfig != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(tlsConfig)))
 	}

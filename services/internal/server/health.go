@@ -33,10 +33,11 @@ func (s *Server) openHealth(p portParts) {
 	}, mux)
 
 	options := append(connectionLimits(s.config), grpc.MaxRecvMsgSize(healthMessage), grpc.MaxConcurrentStreams(healthStreams),
+		grpc.StreamInterceptor(countAbandoned.Stream),
 		grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error { return apierr.Map(wrongNode) }))
 	if p.tls != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(p.tls)))
 	}
 	s.grpc = grpc.NewServer(options...)
-	healthv1.RegisterHealthServer(s.grpc, s.probes.health)
+	s.grpc.RegisterService(countUndecoded(&healthv1.Health_ServiceDesc), s.probes.health)
 }

@@ -109,6 +109,7 @@ func (s *Server) open(ctx context.Context, stderr io.Writer, domains []Domain) (
 	} else {
 		s.openHealth(ports)
 	}
+	s.limitConnections(metrics)
 	s.openMetricsPort(metrics)
 	if err := s.startJobs(ctx); err != nil {
 		return err

@@ -27,6 +27,9 @@ type Metrics struct {
 	Panics prometheus.Counter
 	// RateLimited counts calls that were refused with RATE_LIMITED.
 	RateLimited prometheus.Counter
+	// ConnectionsClosed counts connections that a limit of their address closed, by port and reason; see package
+	// connlimit.
+	ConnectionsClosed *prometheus.CounterVec
 	// AuditFailures counts audit entries that were not written with their call, by reason:
 	//
 	//   - write: the database refused the entry.
@@ -62,8 +65,10 @@ func NewMetrics(log *slog.Logger, version, revision, goVersion string) *Metrics 
 			Name: "palisade_requests_in_flight",
 			Help: "In-flight calls.",
 		}, []string{"transport"}),
-		Panics:           counter("palisade_panics_total", "Panics of handlers that were recovered."),
-		RateLimited:      counter("palisade_rate_limited_total", "Calls that were refused by a rate limit."),
+		Panics:      counter("palisade_panics_total", "Panics of handlers that were recovered."),
+		RateLimited: counter("palisade_rate_limited_total", "Calls that were refused by a rate limit."),
+		ConnectionsClosed: counterVec("palisade_connections_closed_total",
+			"Connections that were closed because their address had too many, or too many abandoned calls.", "port", "reason"),
 		AuditFailures:    counterVec("palisade_audit_failures_total", "Audit entries that were not written with their call.", "reason"),
 		FindingsIngested: counterVec("palisade_findings_ingested_total", "Results of uploaded reports.", "product", "outcome"),
 		UnknownFields:    counter("palisade_unknown_json_fields_total", "Unknown fields of JSON bodies, which were ignored."),
@@ -77,7 +82,7 @@ func NewMetrics(log *slog.Logger, version, revision, goVersion string) *Metrics 
 	})
 	build.Set(1)
 	m.registry.MustRegister(
-		m.GRPC, m.RequestSeconds, m.InFlight, m.Panics, m.RateLimited, m.AuditFailures, m.FindingsIngested, m.UnknownFields,
+		m.GRPC, m.RequestSeconds, m.InFlight, m.Panics, m.RateLimited, m.ConnectionsClosed, m.AuditFailures, m.FindingsIngested, m.UnknownFields,
 		build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return m
