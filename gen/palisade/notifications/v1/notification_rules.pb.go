@@ -288,8 +288,8 @@ type NotificationRuleInput struct {
 	// Display name, 1 to 255 characters.
 	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
 	// Slugs of the policies that filter findings: modes of rules (rule-board-audit, rule-board-pr-comments,
-	// rule-board-block), which filter code findings, and active remediation policies. Each one must exist; empty means all
-	// code findings.
+	// rule-board-block), which filter code findings, and active remediation policies. Each one must exist; empty means
+	// all code findings.
 	PolicySlugs []string `protobuf:"bytes,5,rep,name=policy_slugs,proto3" json:"policy_slugs,omitempty"`
 	// Kept for clients. Palisade sends from its own network.
 	UseNetworkBroker bool `protobuf:"varint,6,opt,name=use_network_broker,proto3" json:"use_network_broker,omitempty"`
