@@ -1014,6 +1014,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notificationevent.FieldDeploymentID:   {Type: field.TypeInt64, Column: notificationevent.FieldDeploymentID},
 			notificationevent.FieldScanID:         {Type: field.TypeInt64, Column: notificationevent.FieldScanID},
 			notificationevent.FieldAfterFindingID: {Type: field.TypeInt64, Column: notificationevent.FieldAfterFindingID},
+			notificationevent.FieldDigest:         {Type: field.TypeBytes, Column: notificationevent.FieldDigest},
 			notificationevent.FieldNotBefore:      {Type: field.TypeInt64, Column: notificationevent.FieldNotBefore},
 			notificationevent.FieldCreatedAt:      {Type: field.TypeInt64, Column: notificationevent.FieldCreatedAt},
 		},
@@ -5751,6 +5752,11 @@ func (f *NotificationEventFilter) WhereScanID(p entql.Int64P) {
 // WhereAfterFindingID applies the entql int64 predicate on the after_finding_id field.
 func (f *NotificationEventFilter) WhereAfterFindingID(p entql.Int64P) {
 	f.Where(p.Field(notificationevent.FieldAfterFindingID))
+}
+
+// WhereDigest applies the entql []byte predicate on the digest field.
+func (f *NotificationEventFilter) WhereDigest(p entql.BytesP) {
+	f.Where(p.Field(notificationevent.FieldDigest))
 }
 
 // WhereNotBefore applies the entql int64 predicate on the not_before field.

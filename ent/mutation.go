@@ -40001,6 +40001,7 @@ type NotificationEventMutation struct {
 	addscan_id          *int64
 	after_finding_id    *int64
 	addafter_finding_id *int64
+	digest              *[]byte
 	not_before          *int64
 	addnot_before       *int64
 	created_at          *int64
@@ -40283,6 +40284,55 @@ func (m *NotificationEventMutation) ResetAfterFindingID() {
 	m.addafter_finding_id = nil
 }
 
+// SetDigest sets the "digest" field.
+func (m *NotificationEventMutation) SetDigest(b []byte) {
+	m.digest = &b
+}
+
+// Digest returns the value of the "digest" field in the mutation.
+func (m *NotificationEventMutation) Digest() (r []byte, exists bool) {
+	v := m.digest
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDigest returns the old "digest" field's value of the NotificationEvent entity.
+// If the NotificationEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationEventMutation) OldDigest(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDigest is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDigest requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDigest: %w", err)
+	}
+	return oldValue.Digest, nil
+}
+
+// ClearDigest clears the value of the "digest" field.
+func (m *NotificationEventMutation) ClearDigest() {
+	m.digest = nil
+	m.clearedFields[notificationevent.FieldDigest] = struct{}{}
+}
+
+// DigestCleared returns if the "digest" field was cleared in this mutation.
+func (m *NotificationEventMutation) DigestCleared() bool {
+	_, ok := m.clearedFields[notificationevent.FieldDigest]
+	return ok
+}
+
+// ResetDigest resets all changes to the "digest" field.
+func (m *NotificationEventMutation) ResetDigest() {
+	m.digest = nil
+	delete(m.clearedFields, notificationevent.FieldDigest)
+}
+
 // SetNotBefore sets the "not_before" field.
 func (m *NotificationEventMutation) SetNotBefore(i int64) {
 	m.not_before = &i
@@ -40429,7 +40479,7 @@ func (m *NotificationEventMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *NotificationEventMutation) Fields() []string {
-	fields := make([]string, 0, 5)
+	fields := make([]string, 0, 6)
 	if m.deployment_id != nil {
 		fields = append(fields, notificationevent.FieldDeploymentID)
 	}
@@ -40438,6 +40488,9 @@ func (m *NotificationEventMutation) Fields() []string {
 	}
 	if m.after_finding_id != nil {
 		fields = append(fields, notificationevent.FieldAfterFindingID)
+	}
+	if m.digest != nil {
+		fields = append(fields, notificationevent.FieldDigest)
 	}
 	if m.not_before != nil {
 		fields = append(fields, notificationevent.FieldNotBefore)
@@ -40459,6 +40512,8 @@ func (m *NotificationEventMutation) Field(name string) (ent.Value, bool) {
 		return m.ScanID()
 	case notificationevent.FieldAfterFindingID:
 		return m.AfterFindingID()
+	case notificationevent.FieldDigest:
+		return m.Digest()
 	case notificationevent.FieldNotBefore:
 		return m.NotBefore()
 	case notificationevent.FieldCreatedAt:
@@ -40478,6 +40533,8 @@ func (m *NotificationEventMutation) OldField(ctx context.Context, name string) (
 		return m.OldScanID(ctx)
 	case notificationevent.FieldAfterFindingID:
 		return m.OldAfterFindingID(ctx)
+	case notificationevent.FieldDigest:
+		return m.OldDigest(ctx)
 	case notificationevent.FieldNotBefore:
 		return m.OldNotBefore(ctx)
 	case notificationevent.FieldCreatedAt:
@@ -40511,6 +40568,13 @@ func (m *NotificationEventMutation) SetField(name string, value ent.Value) error
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetAfterFindingID(v)
+		return nil
+	case notificationevent.FieldDigest:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDigest(v)
 		return nil
 	case notificationevent.FieldNotBefore:
 		v, ok := value.(int64)
@@ -40618,7 +40682,11 @@ func (m *NotificationEventMutation) AddField(name string, value ent.Value) error
 // ClearedFields returns all nullable fields that were cleared during this
 // mutation.
 func (m *NotificationEventMutation) ClearedFields() []string {
-	return nil
+	var fields []string
+	if m.FieldCleared(notificationevent.FieldDigest) {
+		fields = append(fields, notificationevent.FieldDigest)
+	}
+	return fields
 }
 
 // FieldCleared returns a boolean indicating if a field with the given name was
@@ -40631,6 +40699,11 @@ func (m *NotificationEventMutation) FieldCleared(name string) bool {
 // ClearField clears the value of the field with the given name. It returns an
 // error if the field is not defined in the schema.
 func (m *NotificationEventMutation) ClearField(name string) error {
+	switch name {
+	case notificationevent.FieldDigest:
+		m.ClearDigest()
+		return nil
+	}
 	return fmt.Errorf("unknown NotificationEvent nullable field %s", name)
 }
 
@@ -40646,6 +40719,9 @@ func (m *NotificationEventMutation) ResetField(name string) error {
 		return nil
 	case notificationevent.FieldAfterFindingID:
 		m.ResetAfterFindingID()
+		return nil
+	case notificationevent.FieldDigest:
+		m.ResetDigest()
 		return nil
 	case notificationevent.FieldNotBefore:
 		m.ResetNotBefore()

@@ -22,6 +22,8 @@ type NotificationEvent struct {
 	ScanID int64 `json:"scan_id,omitempty"`
 	// findings up to this id are in the ledger
 	AfterFindingID int64 `json:"after_finding_id,omitempty"`
+	// JSON: what messages to people need of the findings up to after_finding_id
+	Digest []byte `json:"digest,omitempty"`
 	// later than created_at after a failure
 	NotBefore int64 `json:"not_before,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
@@ -34,6 +36,8 @@ func (*NotificationEvent) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
+		case notificationevent.FieldDigest:
+			values[i] = new([]byte)
 		case notificationevent.FieldID, notificationevent.FieldDeploymentID, notificationevent.FieldScanID, notificationevent.FieldAfterFindingID, notificationevent.FieldNotBefore, notificationevent.FieldCreatedAt:
 			values[i] = new(sql.NullInt64)
 		default:
@@ -74,6 +78,12 @@ func (_m *NotificationEvent) assignValues(columns []string, values []any) error 
 				return fmt.Errorf("unexpected type %T for field after_finding_id", values[i])
 			} else if value.Valid {
 				_m.AfterFindingID = value.Int64
+			}
+		case notificationevent.FieldDigest:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field digest", values[i])
+			} else if value != nil {
+				_m.Digest = *value
 			}
 		case notificationevent.FieldNotBefore:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -131,6 +141,9 @@ func (_m *NotificationEvent) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("after_finding_id=")
 	builder.WriteString(fmt.Sprintf("%v", _m.AfterFindingID))
+	builder.WriteString(", ")
+	builder.WriteString("digest=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Digest))
 	builder.WriteString(", ")
 	builder.WriteString("not_before=")
 	builder.WriteString(fmt.Sprintf("%v", _m.NotBefore))

@@ -47,6 +47,12 @@ func (_c *NotificationEventCreate) SetNillableAfterFindingID(v *int64) *Notifica
 	return _c
 }
 
+// SetDigest sets the "digest" field.
+func (_c *NotificationEventCreate) SetDigest(v []byte) *NotificationEventCreate {
+	_c.mutation.SetDigest(v)
+	return _c
+}
+
 // SetNotBefore sets the "not_before" field.
 func (_c *NotificationEventCreate) SetNotBefore(v int64) *NotificationEventCreate {
 	_c.mutation.SetNotBefore(v)
@@ -171,6 +177,10 @@ func (_c *NotificationEventCreate) createSpec() (*NotificationEvent, *sqlgraph.C
 		_spec.SetField(notificationevent.FieldAfterFindingID, field.TypeInt64, value)
 		_node.AfterFindingID = value
 	}
+	if value, ok := _c.mutation.Digest(); ok {
+		_spec.SetField(notificationevent.FieldDigest, field.TypeBytes, value)
+		_node.Digest = value
+	}
 	if value, ok := _c.mutation.NotBefore(); ok {
 		_spec.SetField(notificationevent.FieldNotBefore, field.TypeInt64, value)
 		_node.NotBefore = value
@@ -246,6 +256,24 @@ func (u *NotificationEventUpsert) UpdateAfterFindingID() *NotificationEventUpser
 // AddAfterFindingID adds v to the "after_finding_id" field.
 func (u *NotificationEventUpsert) AddAfterFindingID(v int64) *NotificationEventUpsert {
 	u.Add(notificationevent.FieldAfterFindingID, v)
+	return u
+}
+
+// SetDigest sets the "digest" field.
+func (u *NotificationEventUpsert) SetDigest(v []byte) *NotificationEventUpsert {
+	u.Set(notificationevent.FieldDigest, v)
+	return u
+}
+
+// UpdateDigest sets the "digest" field to the value that was provided on create.
+func (u *NotificationEventUpsert) UpdateDigest() *NotificationEventUpsert {
+	u.SetExcluded(notificationevent.FieldDigest)
+	return u
+}
+
+// ClearDigest clears the value of the "digest" field.
+func (u *NotificationEventUpsert) ClearDigest() *NotificationEventUpsert {
+	u.SetNull(notificationevent.FieldDigest)
 	return u
 }
 
@@ -342,6 +370,27 @@ func (u *NotificationEventUpsertOne) AddAfterFindingID(v int64) *NotificationEve
 func (u *NotificationEventUpsertOne) UpdateAfterFindingID() *NotificationEventUpsertOne {
 	return u.Update(func(s *NotificationEventUpsert) {
 		s.UpdateAfterFindingID()
+	})
+}
+
+// SetDigest sets the "digest" field.
+func (u *NotificationEventUpsertOne) SetDigest(v []byte) *NotificationEventUpsertOne {
+	return u.Update(func(s *NotificationEventUpsert) {
+		s.SetDigest(v)
+	})
+}
+
+// UpdateDigest sets the "digest" field to the value that was provided on create.
+func (u *NotificationEventUpsertOne) UpdateDigest() *NotificationEventUpsertOne {
+	return u.Update(func(s *NotificationEventUpsert) {
+		s.UpdateDigest()
+	})
+}
+
+// ClearDigest clears the value of the "digest" field.
+func (u *NotificationEventUpsertOne) ClearDigest() *NotificationEventUpsertOne {
+	return u.Update(func(s *NotificationEventUpsert) {
+		s.ClearDigest()
 	})
 }
 
@@ -607,6 +656,27 @@ func (u *NotificationEventUpsertBulk) AddAfterFindingID(v int64) *NotificationEv
 func (u *NotificationEventUpsertBulk) UpdateAfterFindingID() *NotificationEventUpsertBulk {
 	return u.Update(func(s *NotificationEventUpsert) {
 		s.UpdateAfterFindingID()
+	})
+}
+
+// SetDigest sets the "digest" field.
+func (u *NotificationEventUpsertBulk) SetDigest(v []byte) *NotificationEventUpsertBulk {
+	return u.Update(func(s *NotificationEventUpsert) {
+		s.SetDigest(v)
+	})
+}
+
+// UpdateDigest sets the "digest" field to the value that was provided on create.
+func (u *NotificationEventUpsertBulk) UpdateDigest() *NotificationEventUpsertBulk {
+	return u.Update(func(s *NotificationEventUpsert) {
+		s.UpdateDigest()
+	})
+}
+
+// ClearDigest clears the value of the "digest" field.
+func (u *NotificationEventUpsertBulk) ClearDigest() *NotificationEventUpsertBulk {
+	return u.Update(func(s *NotificationEventUpsert) {
+		s.ClearDigest()
 	})
 }
 

@@ -49,6 +49,18 @@ func (_u *NotificationEventUpdate) AddAfterFindingID(v int64) *NotificationEvent
 	return _u
 }
 
+// SetDigest sets the "digest" field.
+func (_u *NotificationEventUpdate) SetDigest(v []byte) *NotificationEventUpdate {
+	_u.mutation.SetDigest(v)
+	return _u
+}
+
+// ClearDigest clears the value of the "digest" field.
+func (_u *NotificationEventUpdate) ClearDigest() *NotificationEventUpdate {
+	_u.mutation.ClearDigest()
+	return _u
+}
+
 // SetNotBefore sets the "not_before" field.
 func (_u *NotificationEventUpdate) SetNotBefore(v int64) *NotificationEventUpdate {
 	_u.mutation.ResetNotBefore()
@@ -123,6 +135,12 @@ func (_u *NotificationEventUpdate) sqlSave(ctx context.Context) (_node int, err 
 	if value, ok := _u.mutation.AddedAfterFindingID(); ok {
 		_spec.AddField(notificationevent.FieldAfterFindingID, field.TypeInt64, value)
 	}
+	if value, ok := _u.mutation.Digest(); ok {
+		_spec.SetField(notificationevent.FieldDigest, field.TypeBytes, value)
+	}
+	if _u.mutation.DigestCleared() {
+		_spec.ClearField(notificationevent.FieldDigest, field.TypeBytes)
+	}
 	if value, ok := _u.mutation.NotBefore(); ok {
 		_spec.SetField(notificationevent.FieldNotBefore, field.TypeInt64, value)
 	}
@@ -169,6 +187,18 @@ func (_u *NotificationEventUpdateOne) SetNillableAfterFindingID(v *int64) *Notif
 // AddAfterFindingID adds value to the "after_finding_id" field.
 func (_u *NotificationEventUpdateOne) AddAfterFindingID(v int64) *NotificationEventUpdateOne {
 	_u.mutation.AddAfterFindingID(v)
+	return _u
+}
+
+// SetDigest sets the "digest" field.
+func (_u *NotificationEventUpdateOne) SetDigest(v []byte) *NotificationEventUpdateOne {
+	_u.mutation.SetDigest(v)
+	return _u
+}
+
+// ClearDigest clears the value of the "digest" field.
+func (_u *NotificationEventUpdateOne) ClearDigest() *NotificationEventUpdateOne {
+	_u.mutation.ClearDigest()
 	return _u
 }
 
@@ -275,6 +305,12 @@ func (_u *NotificationEventUpdateOne) sqlSave(ctx context.Context) (_node *Notif
 	}
 	if value, ok := _u.mutation.AddedAfterFindingID(); ok {
 		_spec.AddField(notificationevent.FieldAfterFindingID, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.Digest(); ok {
+		_spec.SetField(notificationevent.FieldDigest, field.TypeBytes, value)
+	}
+	if _u.mutation.DigestCleared() {
+		_spec.ClearField(notificationevent.FieldDigest, field.TypeBytes)
 	}
 	if value, ok := _u.mutation.NotBefore(); ok {
 		_spec.SetField(notificationevent.FieldNotBefore, field.TypeInt64, value)

@@ -1561,6 +1561,7 @@ var (
 		{Name: "deployment_id", Type: field.TypeInt64},
 		{Name: "scan_id", Type: field.TypeInt64},
 		{Name: "after_finding_id", Type: field.TypeInt64, Default: 0},
+		{Name: "digest", Type: field.TypeBytes, Nullable: true},
 		{Name: "not_before", Type: field.TypeInt64},
 		{Name: "created_at", Type: field.TypeInt64},
 	}
@@ -1578,7 +1579,7 @@ var (
 			{
 				Name:    "notification_events_turns",
 				Unique:  false,
-				Columns: []*schema.Column{NotificationEventsColumns[1], NotificationEventsColumns[4], NotificationEventsColumns[0]},
+				Columns: []*schema.Column{NotificationEventsColumns[1], NotificationEventsColumns[5], NotificationEventsColumns[0]},
 			},
 		},
 	}

@@ -18,6 +18,8 @@ const (
 	FieldScanID = "scan_id"
 	// FieldAfterFindingID holds the string denoting the after_finding_id field in the database.
 	FieldAfterFindingID = "after_finding_id"
+	// FieldDigest holds the string denoting the digest field in the database.
+	FieldDigest = "digest"
 	// FieldNotBefore holds the string denoting the not_before field in the database.
 	FieldNotBefore = "not_before"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
@@ -32,6 +34,7 @@ var Columns = []string{
 	FieldDeploymentID,
 	FieldScanID,
 	FieldAfterFindingID,
+	FieldDigest,
 	FieldNotBefore,
 	FieldCreatedAt,
 }

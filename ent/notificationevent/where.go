@@ -67,6 +67,11 @@ func AfterFindingID(v int64) predicate.NotificationEvent {
 	return predicate.NotificationEvent(sql.FieldEQ(FieldAfterFindingID, v))
 }
 
+// Digest applies equality check predicate on the "digest" field. It's identical to DigestEQ.
+func Digest(v []byte) predicate.NotificationEvent {
+	return predicate.NotificationEvent(sql.FieldEQ(FieldDigest, v))
+}
+
 // NotBefore applies equality check predicate on the "not_before" field. It's identical to NotBeforeEQ.
 func NotBefore(v int64) predicate.NotificationEvent {
 	return predicate.NotificationEvent(sql.FieldEQ(FieldNotBefore, v))
@@ -195,6 +200,56 @@ func AfterFindingIDLT(v int64) predicate.NotificationEvent {
 // AfterFindingIDLTE applies the LTE predicate on the "after_finding_id" field.
 func AfterFindingIDLTE(v int64) predicate.NotificationEvent {
 	return predicate.NotificationEvent(sql.FieldLTE(FieldAfterFindingID, v))
+}
+
+// DigestEQ applies the EQ predicate on the "digest" field.
+func DigestEQ(v []byte) predicate.NotificationEvent {
+	return predicate.NotificationEvent(sql.FieldEQ(FieldDigest, v))
+}
+
+// DigestNEQ applies the NEQ predicate on the "digest" field.
+func DigestNEQ(v []byte) predicate.NotificationEvent {
+	return predicate.NotificationEvent(sql.FieldNEQ(FieldDigest, v))
+}
+
+// DigestIn applies the In predicate on the "digest" field.
+func DigestIn(vs ...[]byte) predicate.NotificationEvent {
+	return predicate.NotificationEvent(sql.FieldIn(FieldDigest, vs...))
+}
+
+// DigestNotIn applies the NotIn predicate on the "digest" field.
+func DigestNotIn(vs ...[]byte) predicate.NotificationEvent {
+	return predicate.NotificationEvent(sql.FieldNotIn(FieldDigest, vs...))
+}
+
+// DigestGT applies the GT predicate on the "digest" field.
+func DigestGT(v []byte) predicate.NotificationEvent {
+	return predicate.NotificationEvent(sql.FieldGT(FieldDigest, v))
+}
+
+// DigestGTE applies the GTE predicate on the "digest" field.
+func DigestGTE(v []byte) predicate.NotificationEvent {
+	return predicate.NotificationEvent(sql.FieldGTE(FieldDigest, v))
+}
+
+// DigestLT applies the LT predicate on the "digest" field.
+func DigestLT(v []byte) predicate.NotificationEvent {
+	return predicate.NotificationEvent(sql.FieldLT(FieldDigest, v))
+}
+
+// DigestLTE applies the LTE predicate on the "digest" field.
+func DigestLTE(v []byte) predicate.NotificationEvent {
+	return predicate.NotificationEvent(sql.FieldLTE(FieldDigest, v))
+}
+
+// DigestIsNil applies the IsNil predicate on the "digest" field.
+func DigestIsNil() predicate.NotificationEvent {
+	return predicate.NotificationEvent(sql.FieldIsNull(FieldDigest))
+}
+
+// DigestNotNil applies the NotNil predicate on the "digest" field.
+func DigestNotNil() predicate.NotificationEvent {
+	return predicate.NotificationEvent(sql.FieldNotNull(FieldDigest))
 }
 
 // NotBeforeEQ applies the EQ predicate on the "not_before" field.

@@ -19,6 +19,7 @@ func (NotificationEvent) Fields() []ent.Field {
 		field.Int64("id"),
 		field.Int64("scan_id").Immutable().Comment("a scan that ended"),
 		field.Int64("after_finding_id").Default(0).Comment("findings up to this id are in the ledger"),
+		field.Bytes("digest").Optional().Comment("JSON: what messages to people need of the findings up to after_finding_id"),
 		timestamp("not_before").Comment("later than created_at after a failure"),
 		timestamp("created_at").Immutable(),
 	}

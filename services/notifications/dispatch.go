@@ -143,8 +143,10 @@ func (d *dispatch) release(ruleID int64) {
 func (d *dispatch) launch(ctx context.Context) {
 	for {
 		var waiting []receiver
-		for _, rows := range d.waiting {
-			waiting = append(waiting, receiverOf(rows[0]))
+		for id, rows := range d.waiting {
+			if rule := d.rules[id]; rule == nil || d.engine.paces.free(rule.pace, time.Now()) {
+				waiting = append(waiting, receiverOf(rows[0]))
+			}
 		}
 		next, ok := d.flights.choose(waiting)
 		if !ok {
@@ -164,6 +166,7 @@ func (d *dispatch) launch(ctx context.Context) {
 		}
 		d.pop(of.ruleID)
 		d.flights.take(of)
+		d.engine.paces.begin(rule.pace, time.Now())
 		f := flight{row: row, rule: rule, done: done}
 		go func() { d.finished <- f.send(ctx) }()
 	}
@@ -180,6 +183,7 @@ func (d *dispatch) finishFlight(o outcome) {
 	d.claims.slots.release(receiverOf(o.row))
 	if o.done != nil {
 		d.flights.release(receiverOf(o.row))
+		d.engine.paces.end(o.rule.pace, time.Now())
 		switch {
 		case !o.sent:
 			o.done(errInterrupted)

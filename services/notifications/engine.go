@@ -25,6 +25,11 @@ type engine struct {
 	senders  *Senders
 	log      *slog.Logger
 	breakers *breakers
+	// base is the URL of this server.
+	base string
+
+	// paces is for channels that take few messages. Only the working run uses it.
+	paces paces
 
 	// wake signals the working run that another run was requested.
 	wake chan struct{}
@@ -38,7 +43,7 @@ type engine struct {
 }
 
 func newEngine(st *store.Store, senders *Senders, log *slog.Logger) *engine {
-	return &engine{store: st, senders: senders, log: log, breakers: newBreakers(), wake: make(chan struct{}, 1), fresh: true}
+	return &engine{store: st, senders: senders, log: log, breakers: newBreakers(), paces: paces{}, wake: make(chan struct{}, 1), fresh: true}
 }
 
 // enter reports whether this run is the working one. If another run works, it is signaled.

@@ -3,22 +3,17 @@ package notifications
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	entsql "entgo.io/ent/dialect/sql"
 
 	"github.com/palisade/palisade/ent"
-	"github.com/palisade/palisade/ent/finding"
-	"github.com/palisade/palisade/ent/findingevent"
 	"github.com/palisade/palisade/ent/notificationevent"
 	"github.com/palisade/palisade/ent/notificationrule"
 	"github.com/palisade/palisade/ent/scan"
 	"github.com/palisade/palisade/ent/tenant"
 	notificationsv1 "github.com/palisade/palisade/gen/palisade/notifications/v1"
-	"github.com/palisade/palisade/services/findings/lifecycle"
-	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/notifications/outbox"
 	"github.com/palisade/palisade/services/notifications/payload"
@@ -154,23 +149,33 @@ func (e *engine) expandEvent(ctx context.Context, tx *ent.Tx, event *ent.Notific
 		return tx.NotificationEvent.DeleteOneID(event.ID).Exec(ctx)
 	}
 	step := payload.MaxFindings * min(max(deliveriesPerStep/len(rules), 1), maxMessagesPerStep)
-	rows, err := newFindings(ctx, tx, event, step)
+	told, err := parseTallies(event)
 	if err != nil {
 		return err
 	}
-	about, err := readScanContext(ctx, tx.Client(), ended, rows)
+	found, err := newFindings(ctx, tx, event, rules, step)
 	if err != nil {
 		return err
 	}
-	made, err := findingDeliveries(tx, rules, rows, about)
+	about, err := readScanContext(ctx, tx.Client(), ended, found)
 	if err != nil {
 		return err
 	}
-	if len(rows) == step {
+	part, err := readBatch(ctx, tx.Client(), about, rules, found)
+	if err != nil {
+		return err
+	}
+	made := findingDeliveries(tx, rules, part)
+	told.add(rules, part)
+	if len(found) == step {
 		if err := insertDeliveries(ctx, tx, made); err != nil {
 			return err
 		}
-		return tx.NotificationEvent.UpdateOneID(event.ID).SetAfterFindingID(rows[len(rows)-1].ID).Exec(ctx)
+		return told.keep(tx.NotificationEvent.UpdateOneID(event.ID).SetAfterFindingID(found[len(found)-1].ID)).Exec(ctx)
+	}
+	digests, err := e.digestDeliveries(ctx, tx, rules, told, about)
+	if err != nil {
+		return err
 	}
 	scans, err := scanDeliveries(tx, rules, about)
 	if err != nil {
@@ -180,82 +185,10 @@ func (e *engine) expandEvent(ctx context.Context, tx *ent.Tx, event *ent.Notific
 	if err != nil {
 		return err
 	}
-	if err := insertDeliveries(ctx, tx, slices.Concat(made, scans, held)); err != nil {
+	if err := insertDeliveries(ctx, tx, slices.Concat(made, digests, scans, held)); err != nil {
 		return err
 	}
 	return tx.NotificationEvent.DeleteOneID(event.ID).Exec(ctx)
-}
-
-// newFindings reads the code findings that this scan saw first and that no scan of another ref of the project had seen
-// before. Findings that the code itself suppressed at that time are left out. The current state of a finding does not
-// matter.
-func newFindings(ctx context.Context, tx *ent.Tx, event *ent.NotificationEvent, most int) ([]*ent.Finding, error) {
-	return tx.Finding.Query().
-		Where(
-			finding.DeploymentID(event.DeploymentID), finding.FirstSeenScanID(event.ScanID), finding.IDGT(event.AfterFindingID),
-			finding.IssueTypeIn(vocabulary.SAST, vocabulary.AISAST),
-			func(s *entsql.Selector) {
-				history := entsql.Dialect(s.Dialect()).Table(findingevent.Table).As("history")
-				s.Where(entsql.NotExists(entsql.Dialect(s.Dialect()).Select(history.C(findingevent.FieldID)).From(history).Where(entsql.And(
-					entsql.ColumnsEQ(history.C(findingevent.FieldDeploymentID), s.C(finding.FieldDeploymentID)),
-					entsql.ColumnsEQ(history.C(findingevent.FieldFindingID), s.C(finding.FieldID)),
-					entsql.EQ(history.C(findingevent.FieldKind), "created"),
-					entsql.EQ(history.C(findingevent.FieldToStatus), lifecycle.Ignored),
-				))))
-				earlier := entsql.Dialect(s.Dialect()).Table(finding.Table).As("earlier")
-				s.Where(entsql.NotExists(entsql.Dialect(s.Dialect()).Select(earlier.C(finding.FieldID)).From(earlier).Where(entsql.And(
-					entsql.ColumnsEQ(earlier.C(finding.FieldDeploymentID), s.C(finding.FieldDeploymentID)),
-					entsql.ColumnsEQ(earlier.C(finding.FieldProjectID), s.C(finding.FieldProjectID)),
-					entsql.ColumnsEQ(earlier.C(finding.FieldFingerprint), s.C(finding.FieldFingerprint)),
-					entsql.ColumnsLT(earlier.C(finding.FieldID), s.C(finding.FieldID)),
-				))))
-			},
-		).
-		Order(ent.Asc(finding.FieldID)).Limit(most).All(ctx)
-}
-
-// findingDeliveries builds the messages about findings for each rule, filtered by its policies. Rules with the same
-// policies share the bodies.
-func findingDeliveries(tx *ent.Tx, rules []*ent.NotificationRule, rows []*ent.Finding, about *scanContext) ([]*ent.DeliveryCreate, error) {
-	if len(rows) == 0 {
-		return nil, nil
-	}
-	findings, err := about.findings(rows)
-	if err != nil {
-		return nil, err
-	}
-	bodies := map[string][][]byte{}
-	var made []*ent.DeliveryCreate
-	for _, rule := range rules {
-		if !rule.SendFindings {
-			continue
-		}
-		policies := fmt.Sprintf("%q", rule.PolicySlugs)
-		messages, known := bodies[policies]
-		if !known {
-			for part := range slices.Chunk(allowed(findings, rule.PolicySlugs), payload.MaxFindings) {
-				messages = append(messages, payload.Findings(part))
-			}
-			bodies[policies] = messages
-		}
-		for _, m := range messages {
-			made = append(made, newDelivery(tx, rule, about.scan, kindFindings, m))
-		}
-	}
-	return made, nil
-}
-
-func allowed(findings []payload.Finding, policySlugs []string) []payload.Finding {
-	if len(policySlugs) == 0 {
-		return findings
-	}
-	var out []payload.Finding
-	for _, f := range findings {
-		if slices.Contains(policySlugs, f.Metadata.PolicySlug) {
-			out = append(out, f)
-		}
-	}
-	return out
 }
 
 // scanDeliveries builds the message about the scan for the rules that include it.

@@ -71,23 +71,31 @@ func readScanContext(ctx context.Context, db *ent.Client, of *ent.Scan, rows []*
 		return nil, err
 	}
 	about.tenant = owner.Slug
+	return about, about.readRules(ctx, db, rows)
+}
+
+// readRules reads the rules of findings.
+func (a *scanContext) readRules(ctx context.Context, db *ent.Client, rows []*ent.Finding) error {
 	var ids []int64
 	for _, row := range rows {
-		if _, known := about.rules[row.RuleID]; !known {
-			about.rules[row.RuleID] = &findingsv1.FindingRule{}
+		if _, known := a.rules[row.RuleID]; !known {
+			a.rules[row.RuleID] = &findingsv1.FindingRule{}
 			ids = append(ids, row.RuleID)
 		}
 	}
+	if len(ids) == 0 {
+		return nil
+	}
 	stored, err := db.Rule.Query().Where(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(rule.FieldID), ids)) }).All(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, row := range stored {
-		if err := proto.Unmarshal(row.Content, about.rules[row.ID]); err != nil {
-			return nil, fmt.Errorf("rule %d: %w", row.ID, err)
+		if err := proto.Unmarshal(row.Content, a.rules[row.ID]); err != nil {
+			return fmt.Errorf("rule %d: %w", row.ID, err)
 		}
 	}
-	return about, nil
+	return nil
 }
 
 // findings converts rows to the messages' form. The commit's time is unknown; the start of the scan replaces it,

@@ -28,9 +28,10 @@ const (
 	retentionBatch    = 1000
 )
 
-// Background returns the background work of notifications.
-func Background(senders *Senders, log *slog.Logger) jobs.Work {
+// Background returns the background work of notifications. Links in messages lead to the console below the base URL.
+func Background(senders *Senders, base string, log *slog.Logger) jobs.Work {
 	e := newEngine(senders.store, senders, log)
+	e.base = base
 	return jobs.Work{
 		Register: func(workers *river.Workers) {
 			jobs.AddWorker(workers, &deliverWorker{engine: e})

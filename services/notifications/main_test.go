@@ -8,6 +8,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/notifications"
 	"github.com/palisade/palisade/services/platform"
+	"github.com/palisade/palisade/services/policies"
 	"github.com/palisade/palisade/services/reporting"
 	"github.com/palisade/palisade/services/scans"
 	"github.com/palisade/palisade/services/workflows"
@@ -15,5 +16,5 @@ import (
 
 // TestMain registers the domains that these tests call.
 func TestMain(m *testing.M) {
-	apitest.Main(m, platform.Register, scans.Register, findings.Register, identity.Register, notifications.Register, reporting.Register, workflows.Register)
+	apitest.Main(m, platform.Register, scans.Register, findings.Register, identity.Register, notifications.Register, reporting.Register, workflows.Register, policies.Register)
 }

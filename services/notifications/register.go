@@ -21,7 +21,7 @@ func Register(d *server.Deps) server.Parts {
 	starter := server.Shared(d, outbox.StarterKey{}, func() *outbox.Starter { return &outbox.Starter{} })
 	senders := NewSenders(d.Store, d.Keyring, d.Egress, mail)
 	return server.Parts{
-		Background: []jobs.Work{Background(senders, d.Log), automations.Background(d.Store, starter, d.Log)},
+		Background: []jobs.Work{Background(senders, d.Config.BaseURL(), d.Log), automations.Background(d.Store, starter, d.Log)},
 		Services: func(context.Context) ([]server.Service, error) {
 			return []server.Service{
 				server.Group[notificationsv1.NotificationRulesServiceServer](notificationsv1.RegisterNotificationRulesServiceServer, NewNotificationRules(senders, d.Jobs, reports),

@@ -189,14 +189,8 @@ func (s *NotificationRules) ListNotificationRules(ctx context.Context, r *notifi
 		rows = rows[:limit]
 		response.Cursor = &notificationsv1.Cursor{Token: page.Encode(digest, page.Key{ID: rows[limit-1].ID})}
 	}
-	hooks, err := webhooksOf(ctx, s.store.Reader, rows)
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range rows {
-		response.NotificationRules = append(response.NotificationRules, s.convert(row, hooks))
-	}
-	return response, nil
+	response.NotificationRules, err = s.convertAll(ctx, s.store.Reader, rows)
+	return response, err
 }
 
 // TestNotificationRule sends a sample, or the report of a rule with one.

@@ -3,8 +3,6 @@ package notifications
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +16,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/notifications/channel"
+	"github.com/palisade/palisade/services/policies/remediation"
 	"github.com/palisade/palisade/services/reporting/cadence"
 )
 
@@ -70,13 +69,8 @@ func (s *NotificationRules) check(ctx context.Context, tx *ent.Tx, in *notificat
 			return nil, apierr.InvalidArgument("notificationRule.config", "config.%s must be the id of a notification webhook of the deployment, got %d", keyWebhook, id)
 		}
 	}
-	for i, slug := range in.GetPolicySlugs() {
-		_, known := policies[slug]
-		kept := old != nil && slices.Contains(old.PolicySlugs, slug) // stored by an earlier version
-		if !known && !kept {
-			return nil, apierr.InvalidArgument(fmt.Sprintf("notificationRule.policy_slugs[%d]", i), "policy_slugs[%d] must be one of %s, got %s",
-				i, strings.Join(slices.Sorted(maps.Keys(policies)), ", "), apierr.Quote(slug))
-		}
+	if err := checkPolicies(ctx, tx.Client(), in.GetPolicySlugs(), old); err != nil {
+		return nil, err
 	}
 	out.enabled = in.IsEnabled == nil || in.GetIsEnabled()
 	out.policySlugs = slices.Compact(slices.Sorted(slices.Values(in.GetPolicySlugs())))
@@ -163,15 +157,31 @@ func (s *NotificationRules) sealSecrets(id int64, secrets map[string]string) ([]
 }
 
 func (s *NotificationRules) convertOne(ctx context.Context, db *ent.Client, row *ent.NotificationRule) (*notificationsv1.NotificationRule, error) {
-	hooks, err := webhooksOf(ctx, db, []*ent.NotificationRule{row})
+	list, err := s.convertAll(ctx, db, []*ent.NotificationRule{row})
 	if err != nil {
 		return nil, err
 	}
-	return s.convert(row, hooks), nil
+	return list[0], nil
+}
+
+func (s *NotificationRules) convertAll(ctx context.Context, db *ent.Client, rows []*ent.NotificationRule) ([]*notificationsv1.NotificationRule, error) {
+	hooks, err := webhooksOf(ctx, db, rows)
+	if err != nil {
+		return nil, err
+	}
+	selectors, err := selectorsOf(ctx, db, rows)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]*notificationsv1.NotificationRule, len(rows))
+	for i, row := range rows {
+		list[i] = s.convert(row, hooks, selectors)
+	}
+	return list, nil
 }
 
 // convert builds the answer, without credentials.
-func (s *NotificationRules) convert(row *ent.NotificationRule, hooks map[int64]*ent.NotificationWebhook) *notificationsv1.NotificationRule {
+func (s *NotificationRules) convert(row *ent.NotificationRule, hooks map[int64]*ent.NotificationWebhook, selectors remediation.Selectors) *notificationsv1.NotificationRule {
 	out := &notificationsv1.NotificationRule{
 		Id: row.ID, Channel: row.Channel, Config: s.shownConfig(row), IsEnabled: row.IsEnabled, Name: row.Name, PolicySlugs: row.PolicySlugs,
 		UseNetworkBroker: row.UseNetworkBroker, SendScanCompletion: row.SendScanCompletion,
@@ -195,10 +205,10 @@ func (s *NotificationRules) convert(row *ent.NotificationRule, hooks map[int64]*
 		}
 	}
 	out.NextReportAt, out.LastReportAt = timestampIfAny(row.NextReportAt), timestampIfAny(row.LastReportAt)
+	problems := []string{refusedText(row.RefusedRecipients), policiesText(row.PolicySlugs, selectors)}
 	if _, err := s.senders.open(row, hooks); err != nil {
-		out.ConfigError = err.Error()
-	} else {
-		out.ConfigError = refusedText(row.RefusedRecipients)
+		problems[0] = err.Error()
 	}
+	out.ConfigError = strings.Join(slices.DeleteFunc(problems, func(text string) bool { return text == "" }), "; ")
 	return out
 }

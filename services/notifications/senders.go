@@ -152,6 +152,7 @@ func (s *Senders) test(ctx context.Context, m channel.Message, open func() (chan
 type openRule struct {
 	endpoint
 	channel string
+	pace    pace
 	sender  channel.Sender
 	err     error // why there is no sender
 	readAt  time.Time
@@ -197,7 +198,9 @@ func (d *dispatch) openRules(ctx context.Context) error {
 	}
 	for _, row := range found {
 		to, err := d.engine.senders.open(row, hooks)
-		d.rules[row.ID] = &openRule{endpoint: endpoint{receiver{row.DeploymentID, row.ID}, row.UpdatedAt}, channel: row.Channel, sender: to, err: err, readAt: now}
+		d.rules[row.ID] = &openRule{
+			endpoint: endpoint{receiver{row.DeploymentID, row.ID}, row.UpdatedAt}, channel: row.Channel, pace: d.engine.senders.paceOf(row), sender: to, err: err, readAt: now,
+		}
 	}
 	for _, id := range ids {
 		if d.rules[id] != nil {
@@ -213,6 +216,18 @@ func (d *dispatch) openRules(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// paceOf is the pace of the rule's receiver.
+func (s *Senders) paceOf(row *ent.NotificationRule) pace {
+	if row.Channel != channel.Slack {
+		return pace{}
+	}
+	config, err := s.fullConfig(row)
+	if err != nil {
+		return pace{} // nothing is sent
+	}
+	return paceOf(config[keyURL])
 }
 
 // reportMessage is the message of a test with a report.

@@ -82,6 +82,13 @@ func TestRefused(t *testing.T) {
 			"it must be critical, high, medium, low":                               with(scan, `{"type":"CONDITION_TYPE_SEVERITY","values":["loud"]}`, review),
 			"only findings of sca have CONDITION_TYPE_REACHABILITY": with(scan, `{"type":"CONDITION_TYPE_PRODUCT","values":["PRODUCT_SAST"]},
 				{"type":"CONDITION_TYPE_REACHABILITY","values":["reachable"]}`, review),
+			"no finding has all of the values of CONDITION_TYPE_SEVERITY": with(scan, `{"type":"CONDITION_TYPE_SEVERITY","mode":"MODE_ALL","values":["high","critical"]}`, review),
+			"conditions[1]: the conditions on CONDITION_TYPE_SEVERITY leave no value": with(scan, `{"type":"CONDITION_TYPE_SEVERITY","values":["high"]},
+				{"type":"CONDITION_TYPE_SEVERITY","values":["low","medium"]}`, review),
+			"the conditions on CONDITION_TYPE_PRODUCT leave no value": with(scan, `{"type":"CONDITION_TYPE_PRODUCT","mode":"MODE_NONE","values":["sast","ai_sast","sca","secrets"]}`, review),
+			"the conditions on CONDITION_TYPE_RULE_ID leave no value": with(scan, `{"type":"CONDITION_TYPE_RULE_ID","mode":"MODE_NONE","values":["a","b"]},
+				{"type":"CONDITION_TYPE_RULE_ID","values":["a"]}`, review),
+			"it must be the path of a file or directory, without *": with(scan, `{"type":"CONDITION_TYPE_PATH","values":["gen/**"]}`, review),
 			"it would overrule that person, or run in circles":      with(triaged, "", review),
 			"config.state must be reviewing, fixing or ignored":     with(scan, "", `{"type":"ACTION_TYPE_TRIAGE","config":{"state":"gone"}}`),
 			"config.reason is allowed only with the state ignored":  with(scan, "", `{"type":"ACTION_TYPE_TRIAGE","config":{"state":"fixing","reason":"no_time"}}`),
@@ -90,7 +97,7 @@ func TestRefused(t *testing.T) {
 			"actions[0].type ACTION_TYPE_JIRA is not supported yet": with(scan, "", `{"type":"ACTION_TYPE_JIRA"}`),
 			"there is no notification rule 77":                      with(scan, "", `{"type":"ACTION_TYPE_EMAIL","config":{"notification_rule_id":"77"}}`),
 			"automation.filters.mode must be MODE_ALL, MODE_ANY or": `{"name":"x","filters":{"mode":"MODE_UNKNOWN"},"actions":[` + review + `]}`,
-			"there is no remediation policy":                        with(scan, `{"type":"CONDITION_TYPE_POLICY","values":["nope"]}`, review),
+			"there is no active remediation policy":                 with(scan, `{"type":"CONDITION_TYPE_POLICY","values":["nope"]}`, review),
 			"there is no project":                                   with(scan, `{"type":"CONDITION_TYPE_REPOSITORY_ID","values":["999"]}`, review),
 			"there is no tag":                                       with(scan, `{"type":"CONDITION_TYPE_REPOSITORY_TAG_ID","values":["77"]}`, review),
 			"is no id":                                              with(scan, `{"type":"CONDITION_TYPE_REPOSITORY_ID","values":["abc"]}`, review),
@@ -109,6 +116,21 @@ func TestRefused(t *testing.T) {
 		}
 		if body := s.Get(t, s.path("")); strings.Count(body, `"id"`) != 2 { // of the automation and its action
 			t.Errorf("stored: %s", body)
+		}
+	})
+}
+
+// TestSpellings: values are stored in the spelling of findings, which conditions compare exactly.
+func TestSpellings(t *testing.T) {
+	each(t, func(t *testing.T, s caller) {
+		id := s.create(t, `{"name":"Review","filters":{"conditions":[{"type":"CONDITION_TYPE_PATH","values":["./gen/"]},
+			{"type":"CONDITION_TYPE_CWE","values":["cwe-79","89"]}]},"actions":[{"type":"ACTION_TYPE_TRIAGE","config":{"state":"reviewing"}}]}`)
+		if got := s.Get(t, s.path("")); !strings.Contains(got, `"values":["gen"]`) || !strings.Contains(got, `"values":["CWE-79","CWE-89"]`) {
+			t.Errorf("stored: %s", got)
+		}
+		s.Upload(t, "acme/web", "main", report("error:gen/api.go", "error:app/db.go"))
+		if r := s.await(t, id, 1)[0]; r.Matched != "1" {
+			t.Errorf("the run is %+v", r)
 		}
 	})
 }

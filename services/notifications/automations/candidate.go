@@ -3,6 +3,7 @@ package automations
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -66,7 +67,7 @@ type part struct {
 
 // selection has the findings of an action.
 type selection struct {
-	// ids are the ids of the findings, listed the first ones, projectID their project or 0 for several.
+	// ids are the ids of the findings, listed the worst ones, projectID their project or 0 for several.
 	ids       []int64
 	listed    []payload.AutomationFinding
 	projectID int64
@@ -84,8 +85,19 @@ func (l *selection) add(s *subject) {
 		l.projectID = 0
 	}
 	l.ids = append(l.ids, s.ID)
-	if len(l.listed) < payload.MaxListed {
-		l.listed = append(l.listed, s.describe())
+	l.list(s)
+}
+
+// list keeps the worst findings, the worst first: people read only these.
+func (l *selection) list(s *subject) {
+	rank := func(severity string) int { return slices.Index(payload.Severities, severity) }
+	at := len(l.listed)
+	for at > 0 && rank(l.listed[at-1].Severity) > rank(s.Severity) {
+		at--
+	}
+	if at < payload.MaxListed {
+		l.listed = slices.Insert(l.listed, at, s.describe())
+		l.listed = l.listed[:min(len(l.listed), payload.MaxListed)]
 	}
 }
 

@@ -17,7 +17,6 @@ import (
 	"github.com/palisade/palisade/ent/tag"
 	v1 "github.com/palisade/palisade/gen/palisade/notifications/v1"
 	"github.com/palisade/palisade/services/findings/lifecycle"
-	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/policies/remediation"
@@ -87,7 +86,11 @@ func checkCondition(field string, trigger v1.TriggerSource, from *v1.AutomationC
 	}
 	prefix := strings.TrimPrefix(from.GetType().String(), "CONDITION_TYPE_") + "_"
 	for _, value := range from.GetValues() {
-		value = kind.Canonical(word(value, prefix, "FINDING_"+prefix))
+		value = kind.Canonical(spelled(from.GetType(), word(value, prefix, "FINDING_"+prefix)))
+		if from.GetType() == v1.ConditionType_CONDITION_TYPE_PATH && (strings.Contains(value, "*") || value == "." || value == "/") {
+			return nil, apierr.InvalidArgument(field+".values",
+				"%s.values: %s matches nothing: it must be the path of a file or directory, without *", field, apierr.Quote(value))
+		}
 		if value == "" || len(kind.Values) > 0 && !slices.Contains(kind.Values, value) {
 			return nil, apierr.InvalidArgument(field+".values", "%s.values: %s is not a value of %s%s", field, apierr.Quote(value), from.GetType(), allowed(kind.Values))
 		}
@@ -95,7 +98,7 @@ func checkCondition(field string, trigger v1.TriggerSource, from *v1.AutomationC
 			to.Values = append(to.Values, value)
 		}
 	}
-	return to, nil
+	return to, refuseSeveral(field, to)
 }
 
 func allowed(values []string) string {
@@ -112,28 +115,6 @@ func supportedConditions() string {
 	}
 	slices.Sort(names)
 	return strings.Join(names, ", ")
-}
-
-// refuseImpossible refuses a condition on a property that no finding of the wanted products has.
-func refuseImpossible(filters *v1.AutomationFilters) error {
-	if filters.GetMode() != v1.Mode_MODE_ALL {
-		return nil
-	}
-	wanted := slices.Clone(vocabulary.Products)
-	for _, c := range filters.GetConditions() {
-		if c.GetType() == v1.ConditionType_CONDITION_TYPE_PRODUCT {
-			wanted = slices.DeleteFunc(wanted, func(p string) bool { return slices.Contains(c.GetValues(), p) == (c.GetMode() == v1.Mode_MODE_NONE) })
-		}
-	}
-	for i, c := range filters.GetConditions() {
-		only := conditionKinds[c.GetType()].only
-		if c.GetMode() == v1.Mode_MODE_NONE || len(only) == 0 || slices.ContainsFunc(wanted, func(p string) bool { return slices.Contains(only, p) }) {
-			continue
-		}
-		field := fmt.Sprintf("automation.filters.conditions[%d].type", i)
-		return apierr.InvalidArgument(field, "%s: only findings of %s have %s, and another condition leaves them out", field, strings.Join(only, ", "), c.GetType())
-	}
-	return nil
 }
 
 // checkReferences requires that the projects, tags and policies exist that conditions name.
@@ -159,8 +140,9 @@ func (c checker) referenced(ctx context.Context, field string, condition *v1.Aut
 	var found []int64
 	switch condition.GetType() {
 	case v1.ConditionType_CONDITION_TYPE_POLICY:
-		exist, err = c.db.RemediationPolicy.Query().Where(store.OneOf(remediationpolicy.FieldSlug, values)).Select(remediationpolicy.FieldSlug).Strings(ctx)
-		return "remediation policy", exist, err
+		exist, err = c.db.RemediationPolicy.Query().Where(remediationpolicy.Active(true), store.OneOf(remediationpolicy.FieldSlug, values)).
+			Select(remediationpolicy.FieldSlug).Strings(ctx)
+		return "active remediation policy", exist, err
 	case v1.ConditionType_CONDITION_TYPE_REPOSITORY_ID, v1.ConditionType_CONDITION_TYPE_REPOSITORY_TAG_ID:
 		ids := make([]int64, len(values))
 		for i, value := range values {

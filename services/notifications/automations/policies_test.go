@@ -214,6 +214,31 @@ func TestPolicyTellsOnce(t *testing.T) {
 	})
 }
 
+// TestMessagesListTheWorst: a message about more findings than it lists names the worst ones.
+func TestMessagesListTheWorst(t *testing.T) {
+	each(t, func(t *testing.T, s caller) {
+		rule := s.rule(t)
+		s.apply(t, policy("Tell", "", notify(rule)))
+		s.create(t, fmt.Sprintf(`{"name":"Tell","actions":[{"type":"ACTION_TYPE_WEBHOOK","config":{"notification_rule_id":%q}}]}`, rule))
+		var results []string
+		for i := range 60 {
+			results = append(results, fmt.Sprintf("warning:w%02d.go", i))
+		}
+		s.Upload(t, "acme/web", "main", report(append(results, "error:last.go")...))
+		s.awaitPolicy(t, "tell", 1)
+		sent := s.Store.Reader.Delivery.Query().Where(delivery.KindIn("policy", "automation")).AllX(s.System(t))
+		if len(sent) != 2 {
+			t.Errorf("%d messages", len(sent))
+		}
+		for _, d := range sent {
+			text := string(d.Payload)
+			if !strings.Contains(text, `"message":"high: acme.error at last.go in acme/web (main), finding `) || !strings.Contains(text, "and 11 more") {
+				t.Errorf("%s lists %s", d.Kind, text)
+			}
+		}
+	})
+}
+
 // TestPolicySetsState: policies triage what nobody has triaged, and never against a person.
 func TestPolicySetsState(t *testing.T) {
 	each(t, func(t *testing.T, s caller) {

@@ -12,7 +12,6 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/notifications/outbox"
 	"github.com/palisade/palisade/services/policies/remediation"
-	"github.com/palisade/palisade/services/scans/blocking"
 )
 
 // ofPolicies are the candidates of the policies that have actions for jobs.
@@ -24,9 +23,7 @@ func ofPolicies(policies []remediation.Policy) (list []*candidate) {
 		}
 		c := &candidate{
 			id: of.ID(), name: of.Name(), actor: outbox.ActorPolicy, policy: of, log: &policyLog{of},
-			applies: func(s *subject) bool {
-				return !s.covered && blocking.Counts(s.Finding, s.uploaded) && of.Applies(&s.facts)
-			},
+			applies: func(s *subject) bool { return s.under(of) },
 		}
 		for _, act := range of.Acts() {
 			kind := actMessage

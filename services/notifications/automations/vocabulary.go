@@ -1,6 +1,8 @@
 package automations
 
 import (
+	"path"
+	"regexp"
 	"strings"
 
 	v1 "github.com/palisade/palisade/gen/palisade/notifications/v1"
@@ -124,6 +126,37 @@ func word(value string, prefixes ...string) string {
 		if rest, ok := strings.CutPrefix(value, prefix); ok {
 			return rest
 		}
+	}
+	return value
+}
+
+// upperCase are ids that findings have in upper case: A03:2021, CWE-79, CVE-2021-44906.
+var upperCase = regexp.MustCompile(`(?i)^(a[0-9]{1,2}:[0-9]{4}|cwe-[0-9]+|cve-[0-9]+-[0-9]+)$`)
+
+// number is a weakness without the letters before it.
+var number = regexp.MustCompile(`^[0-9]+$`)
+
+// spelled returns a value in the spelling of findings, which conditions compare exactly.
+func spelled(kind v1.ConditionType, value string) string {
+	switch kind {
+	case v1.ConditionType_CONDITION_TYPE_PATH:
+		if value != "" {
+			return path.Clean(value)
+		}
+	case v1.ConditionType_CONDITION_TYPE_CWE:
+		if number.MatchString(value) {
+			return "CWE-" + value
+		}
+		return inUpperCase(value)
+	case v1.ConditionType_CONDITION_TYPE_OWASP, v1.ConditionType_CONDITION_TYPE_CVE, v1.ConditionType_CONDITION_TYPE_VULNERABILITY_ID:
+		return inUpperCase(value)
+	}
+	return value
+}
+
+func inUpperCase(value string) string {
+	if upperCase.MatchString(value) {
+		return strings.ToUpper(value)
 	}
 	return value
 }

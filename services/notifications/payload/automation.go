@@ -28,7 +28,7 @@ type Automation struct {
 	CauseID int64
 	// ProjectID is null for 0: findings of several projects.
 	ProjectID int64
-	// Matched is the number of findings. Findings has the first ones.
+	// Matched is the number of findings. Findings has the worst ones, the worst first.
 	Matched  int64
 	Findings []AutomationFinding
 	SentAt   time.Time

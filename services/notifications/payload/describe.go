@@ -54,10 +54,13 @@ func Describe(body []byte) (subject, text string) {
 }
 
 // oneLine reduces external text to one line of limited length.
-func oneLine(text string) string {
+func oneLine(text string) string { return oneLineOf(text, maxLine) }
+
+// oneLineOf reduces external text to one line of at most so many bytes.
+func oneLineOf(text string, most int) string {
 	text = strings.Join(strings.Fields(text), " ")
-	if len(text) <= maxLine {
+	if len(text) <= most {
 		return text
 	}
-	return strings.ToValidUTF8(text[:maxLine], "") + "…"
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }

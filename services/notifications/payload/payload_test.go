@@ -188,6 +188,29 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
+func TestDigest(t *testing.T) {
+	d := payload.Digest{
+		DeploymentID: 1, ProjectID: 7, ScanID: 31, Project: "acme/web", Ref: "refs/heads/main",
+		Counts: []payload.SeverityCount{{Severity: "critical", Count: 1}, {Severity: "low", Count: 2}},
+		Named: []payload.DigestFinding{
+			{ID: 90019, Severity: "critical", Rule: "py.sqli", Path: "app/db.py", Line: 42, Message: "Query built\nfrom <input>"},
+			{ID: 90017, Severity: "low", Rule: "py.log", Path: "logical", Message: strings.Repeat("ü", 300)},
+		},
+		Link: "https://palisade.acme.test/console/acme/triage?project=acme%2Fweb", SentAt: time.Date(2026, 5, 4, 10, 20, 30, 123456000, time.UTC), TenantName: "acme",
+	}
+	apitest.Golden(t, "digest", string(d.Bodies()[0]))
+	subject, text := payload.Describe(d.Bodies()[0])
+	if subject != "3 new findings in acme/web (main): 1 critical, 2 low" || !strings.HasPrefix(text, "3 in all: 1 critical, 2 low\nList: "+d.Link+"\n\ncritical: py.sqli at app/db.py:42, finding 90019\n    Query built from <input>\nlow: py.log at logical, finding 90017\n    üü") ||
+		!strings.HasSuffix(text, "…\nand 1 more\n") {
+		t.Errorf("%q %q", subject, text)
+	}
+	for critical, want := range map[int64]int{0: 50, 50: 50, 51: 51, 150: 150, 3000: 150} {
+		if got := payload.ToName([]payload.SeverityCount{{Severity: "critical", Count: critical}, {Severity: "high", Count: 9000}}); got != want {
+			t.Errorf("of %d critical findings %d are named", critical, got)
+		}
+	}
+}
+
 func TestWorkflowMessage(t *testing.T) {
 	m := payload.WorkflowMessage{
 		DeploymentID: 1, Workflow: "code-audit", RunID: 17, ProjectID: 7, Title: "3 issues in acme/web", Text: "high: <SQL> — app/db.py:42\n",

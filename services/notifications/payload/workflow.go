@@ -47,7 +47,7 @@ func Workflow(m WorkflowMessage) []byte {
 // ownMessage parses a body of a message that the contract does not have; ok is false for others.
 func ownMessage(body []byte) (title, text string, ok bool) {
 	isOwn := func(key string) bool { return bytes.HasPrefix(body, []byte(`{"`+key+`":`)) }
-	if !slices.ContainsFunc([]string{workflowKey, heldKey, ruleAlertKey, freshnessKey, reportKey, automationKey, policyKey}, isOwn) {
+	if !slices.ContainsFunc([]string{workflowKey, heldKey, ruleAlertKey, freshnessKey, reportKey, automationKey, policyKey, digestKey}, isOwn) {
 		return "", "", false
 	}
 	var wrapper map[string]struct{ Title, Message string }

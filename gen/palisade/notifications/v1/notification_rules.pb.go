@@ -103,11 +103,13 @@ type NotificationRule struct {
 	IsEnabled bool `protobuf:"varint,4,opt,name=is_enabled,proto3" json:"is_enabled,omitempty"`
 	// Display name.
 	Name string `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
-	// Slugs of the policies that filter findings; empty means all. Scans are not filtered.
+	// Slugs of the policies that filter findings, any of which is enough; empty means all code findings. Scans are not
+	// filtered.
 	PolicySlugs []string `protobuf:"bytes,6,rep,name=policy_slugs,proto3" json:"policy_slugs,omitempty"`
 	// Kept for clients. Palisade sends from its own network.
 	UseNetworkBroker bool `protobuf:"varint,7,opt,name=use_network_broker,proto3" json:"use_network_broker,omitempty"`
-	// Why nothing can be sent with this config; empty when the config works.
+	// Why nothing can be sent with this config, which recipients are refused, and which policies select nothing; empty
+	// when everything works.
 	ConfigError string `protobuf:"bytes,8,opt,name=config_error,proto3" json:"config_error,omitempty"`
 	// True sends a message for each scan that ends. CHANNEL_WEBHOOK only; false on every other channel.
 	SendScanCompletion bool `protobuf:"varint,9,opt,name=send_scan_completion,proto3" json:"send_scan_completion,omitempty"`
@@ -285,7 +287,9 @@ type NotificationRuleInput struct {
 	IsEnabled *bool `protobuf:"varint,3,opt,name=is_enabled,proto3,oneof" json:"is_enabled,omitempty"`
 	// Display name, 1 to 255 characters.
 	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
-	// Slugs of the policies that filter findings. Each one must exist; empty means all.
+	// Slugs of the policies that filter findings: modes of rules (rule-board-audit, rule-board-pr-comments,
+	// rule-board-block), which filter code findings, and active remediation policies. Each one must exist; empty means
+	// all code findings.
 	PolicySlugs []string `protobuf:"bytes,5,rep,name=policy_slugs,proto3" json:"policy_slugs,omitempty"`
 	// Kept for clients. Palisade sends from its own network.
 	UseNetworkBroker bool `protobuf:"varint,6,opt,name=use_network_broker,proto3" json:"use_network_broker,omitempty"`
