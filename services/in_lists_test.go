@@ -23,6 +23,7 @@ var shortLists = map[string]map[string]string{
 	"internal/access/sessions.go":         {"IDIn(batch)": "of a batch"},
 	"internal/access/usage.go":            {"IDIn(batch)": "of a batch"},
 	"notifications/automations/memory.go": {"CreateBulk(acts)": "of a part"},
+	"notifications/events_findings.go":    {"IssueTypeIn(types)": "constants"},
 	"policies/ignores/preview.go":         {"IssueTypeIn(products)": "the products"},
 	"policies/policies_v2.go":             {"CreateBulk(writes)": "a bundle has at most 200"},
 	"policies/references.go":              {"NameIn(names)": "of a part: namesPerQuery"},
