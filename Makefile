@@ -79,7 +79,7 @@ screenshots: build ## take the pictures of the README
 test: ## run the tests, on SQLite and a temporary PostgreSQL, and one in Chromium; the deep ones are in test-deep
 	.ci/test $(TESTFLAGS)
 
-quick: ## test some packages and the ones that import them, on SQLite: make quick PKG=./services/scans/...
+quick: ## test some packages on SQLite and compile the ones that import them: make quick PKG=./services/scans/...
 	@[[ -n "$(PKG)" ]] || { echo 'usage: make quick PKG=./services/scans/...' >&2; exit 2; }
 	.ci/test --quick $(PKG)
 

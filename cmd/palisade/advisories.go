@@ -101,8 +101,8 @@ func (f *firewall) get(ctx context.Context, query url.Values, result any, path .
 
 func newAdvisoriesList(std streams) *cobra.Command {
 	var flags clientFlags
-	var ecosystem, name, output string
-	var limit int
+	var ecosystem, name string
+	var l listing
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the imported advisories, newest import first",
@@ -110,40 +110,42 @@ func newAdvisoriesList(std streams) *cobra.Command {
   palisade advisories list --ecosystem npm --package left-pad -o json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := oneOf("output", output, "table", "json"); err != nil {
+			if err := l.check(cmd); err != nil {
 				return err
-			}
-			if limit < 1 {
-				return usagef("--limit: got %d, want at least 1", limit)
 			}
 			firewall, err := openFirewall(cmd.Context(), flags, std)
 			if err != nil {
 				return err
 			}
-			list, err := firewall.list(cmd.Context(), ecosystem, name, limit)
+			list, more, err := firewall.list(cmd.Context(), ecosystem, name, l.size())
 			if err != nil {
 				return err
 			}
-			if output == "json" {
-				return json.NewEncoder(std.out).Encode(list)
+			if l.output == "json" {
+				err = json.NewEncoder(std.out).Encode(list)
+			} else {
+				err = printAdvisories(std, list)
 			}
-			return printAdvisories(std, list)
+			return errors.Join(err, l.more(std, more))
 		},
 	}
 	flags.add(cmd)
 	cmd.Flags().StringVar(&ecosystem, "ecosystem", "", "only advisories about packages of this ecosystem: npm, pypi, gomod, …")
 	cmd.Flags().StringVar(&name, "package", "", "only advisories about this package; requires --ecosystem")
-	cmd.Flags().IntVar(&limit, "limit", 100, "maximum number of advisories")
-	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	l.add(cmd, 100, "advisories")
 	return cmd
 }
 
-// list reads pages until it has limit advisories.
-func (f *firewall) list(ctx context.Context, ecosystem, name string, limit int) ([]shownAdvisory, error) {
+// list reads pages until it has limit advisories, or all for 0, and says whether there are more.
+func (f *firewall) list(ctx context.Context, ecosystem, name string, limit int) (list []shownAdvisory, more bool, err error) {
 	const most = 500 // page size
-	list := []shownAdvisory{}
+	list = []shownAdvisory{}
 	for cursor := ""; ; {
-		query := url.Values{"limit": {strconv.Itoa(min(limit-len(list), most))}}
+		size := most
+		if limit > 0 {
+			size = min(limit-len(list), most)
+		}
+		query := url.Values{"limit": {strconv.Itoa(size)}}
 		for key, value := range map[string]string{"ecosystem": ecosystem, "package": name, "cursor": cursor} {
 			if value != "" {
 				query.Set(key, value)
@@ -154,11 +156,11 @@ func (f *firewall) list(ctx context.Context, ecosystem, name string, limit int) 
 			Cursor     string
 		}
 		if err := f.get(ctx, query, &page, "advisories"); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		list = append(list, page.Advisories...)
-		if cursor = page.Cursor; cursor == "" || len(list) >= limit {
-			return list, nil
+		if cursor = page.Cursor; cursor == "" || limit > 0 && len(list) >= limit {
+			return list, cursor != "", nil
 		}
 	}
 }

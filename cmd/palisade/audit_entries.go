@@ -105,18 +105,23 @@ details of each change.`,
 			if err != nil {
 				return err
 			}
-			if more {
-				defer func() {
-					_, _ = fmt.Fprintf(std.err, "There are more than %d entries; use --limit to show more.\n", limit)
-				}()
+			if err := table.Flush(); err != nil {
+				return err
 			}
-			defer warnWithheld(std, withheld)
-			return table.Flush()
+			warnWithheld(std, withheld)
+			if !more {
+				return nil
+			}
+			_, _ = fmt.Fprintf(std.err, "There are more than %d entries; use --limit to show more.\n", limit)
+			if cmd.Flags().Changed("limit") {
+				return errMore
+			}
+			return nil
 		},
 	}
 	addStoreFlags(cmd)
 	filter.add(cmd.Flags())
-	cmd.Flags().IntVar(&limit, "limit", 50, "maximum number of entries")
+	cmd.Flags().IntVar(&limit, "limit", 50, "maximum number of entries; exit status 4 if you give it and there are more")
 	return cmd
 }
 

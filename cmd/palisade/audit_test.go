@@ -24,6 +24,9 @@ func TestAuditCommands(t *testing.T) {
 
 	wantParts(t, palisade(t, "", store, "audit", "list").out, "TIME", "UploadReport", "scan:2", "bootstrap (token:1)", "OK")
 	limited := palisade(t, "", store, "audit", "list", "--limit", "1")
+	if limited.status != exitMore {
+		t.Errorf("status %d", limited.status)
+	}
 	wantParts(t, limited.err, "more than 1")
 	if strings.Contains(limited.out, "scan:1") {
 		t.Errorf("the older one is shown:\n%s", limited.out)

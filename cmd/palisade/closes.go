@@ -63,8 +63,8 @@ func (h *heldCloses) call(ctx context.Context, method string, query url.Values, 
 
 func newClosesList(std streams) *cobra.Command {
 	var flags clientFlags
-	var output, projectName, ref, state string
-	var limit int
+	var projectName, ref, state string
+	var l listing
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List held closes, newest first",
@@ -72,40 +72,35 @@ func newClosesList(std streams) *cobra.Command {
   palisade closes list --project acme/web --ref main -o json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := oneOf("output", output, "table", "json"); err != nil {
-				return err
-			}
-			if err := listLimit(limit); err != nil {
+			if err := l.check(cmd); err != nil {
 				return err
 			}
 			h, err := openHeldCloses(cmd.Context(), flags, std)
 			if err != nil {
 				return err
 			}
-			query := url.Values{"limit": {strconv.Itoa(limit)}}
+			query := url.Values{}
 			for name, value := range map[string]string{"project": projectName, "ref": ref, "state": state} {
 				if value != "" {
 					query.Set(name, value)
 				}
 			}
-			var page scansv1.ListHeldClosesResponse
-			raw, err := h.call(cmd.Context(), http.MethodGet, query, nil, &page, "held-closes")
-			if err != nil {
-				return err
-			}
-			if output == "json" {
-				_, err := fmt.Fprintf(std.out, "%s\n", raw)
-				return err
-			}
-			return printHeldCloses(std, page.GetHeldCloses())
+			return l.print(std, query, "held_closes", 1000, func(query url.Values) (json.RawMessage, error) {
+				return h.send(cmd.Context(), http.MethodGet, "api/v1", query, nil, "held-closes")
+			}, func(raw json.RawMessage) error {
+				var page scansv1.ListHeldClosesResponse
+				if err := decode(raw, &page); err != nil {
+					return err
+				}
+				return printHeldCloses(std, page.GetHeldCloses())
+			})
 		},
 	}
 	flags.add(cmd)
 	cmd.Flags().StringVar(&projectName, "project", "", "only closes in the project of this `name`")
 	cmd.Flags().StringVar(&ref, "ref", "", "only closes on this branch or full ref")
 	cmd.Flags().StringVar(&state, "state", "", "pending, confirmed, rejected or superseded")
-	cmd.Flags().IntVar(&limit, "limit", 100, "maximum number of entries, up to 1000")
-	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	l.add(cmd, 100, "entries")
 	return cmd
 }
 
@@ -142,7 +137,7 @@ func newClosesShow(std streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			shown, err := h.show(cmd.Context(), args[0], all)
+			shown, err := h.show(cmd.Context(), args[0], all || output == "json")
 			if err != nil {
 				return err
 			}
@@ -153,11 +148,14 @@ func newClosesShow(std streams) *cobra.Command {
 				}
 				return err
 			}
+			if shown.GetCursor() != "" {
+				_, _ = fmt.Fprintln(std.err, "There are more findings: use --all.")
+			}
 			return printHeldFindings(std, shown)
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().BoolVar(&all, "all", false, "all findings, not only the first 100")
+	cmd.Flags().BoolVar(&all, "all", false, "all findings in the table, not only the first 100; JSON always has all")
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
 	return cmd
 }

@@ -19,6 +19,7 @@ type findingsOptions struct {
 	client clientFlags
 	output string
 	all    bool
+	limit  int
 	// removed lists removed findings instead.
 	removed bool
 }
@@ -30,31 +31,38 @@ func newFindings(std streams) *cobra.Command {
 		Short: "List findings with all filters of the API, show and triage them, and explain or correct their identity",
 		Long: `List findings, newest first, as a table, as JSON (exactly as the API returns them) or as CSV. The filters
 have the names and values of the API's query parameters; separate list values with commas or repeat the
-flag. Without --all, one page is printed. Findings that were removed are listed with --removed only.
+flag. JSON and CSV have all findings, a table has one page unless you give --all. Findings that were removed are
+listed with --removed only.
+
+Exit status: 0 done; 4 --limit left findings out; 2 an error.
 
 "show" prints one finding, "triage" and "exceptions" decide about findings, "watch", "export" and "import" move them.
 The other subcommands concern the identity of findings: how findings are matched from scan to scan, and how to correct a wrong match.`,
 		Example: `  palisade findings --status open --severities high,critical
   palisade findings --repos acme/web --ref main --since 7d
   palisade findings --issue-type sca --exposures reachable,always_reachable
-  palisade findings --all --dedup -o csv > findings.csv
+  palisade findings --dedup -o csv > findings.csv
   palisade findings --removed --repos acme/web --ref refs/pull/7/merge
-  palisade findings --all -o json | jq '.findings[].rule_name'`,
+  palisade findings --limit 20 -o json | jq '.findings[].rule_name'`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, std) },
 	}
 	o.client.add(cmd)
 	addFilterFlags(cmd.Flags())
-	cmd.Flags().BoolVar(&o.all, "all", false, "print all pages")
+	cmd.Flags().BoolVar(&o.all, "all", false, "print all pages as a table, too")
+	cmd.Flags().IntVar(&o.limit, "limit", 0, "maximum number of findings; exit status 4 if there are more")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "table, json or csv")
 	cmd.Flags().BoolVar(&o.removed, "removed", false, "list the findings that were removed, which no other list shows, with the reason")
-	cmd.MarkFlagsMutuallyExclusive("all", "page")
+	cmd.MarkFlagsMutuallyExclusive("all", "page", "limit")
 	cmd.AddCommand(newFindingsShow(std), newFindingsExplain(std), newFindingsSplit(std), newFindingsMerge(std), newFindingsUndo(std), newIdentityChanges(std),
 		newFindingsTriage(std), newFindingsExceptions(std), newFindingsWatch(std), newFindingsExport(std), newFindingsImport(std))
 	return cmd
 }
 
 func (o *findingsOptions) run(cmd *cobra.Command, std streams) error {
+	if err := checkLimit(cmd, o.limit); err != nil {
+		return err
+	}
 	if o.removed {
 		return o.runRemoved(cmd, std)
 	}
@@ -83,11 +91,13 @@ func (o *findingsOptions) run(cmd *cobra.Command, std streams) error {
 		printer = newTablePrinter(std.out, std.colour(std.out))
 	}
 	list := findingsList{client: c, deployment: deployment, query: query}
+	paged := cmd.Flags().Changed("page") || o.output == "table" && !o.all && o.limit == 0
 	var count int
-	if o.all {
-		count, err = list.printAll(cmd.Context(), printer)
-	} else {
+	var more bool
+	if paged {
 		count, err = list.printPage(cmd.Context(), printer)
+	} else {
+		count, more, err = list.printAll(cmd.Context(), printer, o.limit)
 	}
 	if err != nil {
 		return err
@@ -95,15 +105,19 @@ func (o *findingsOptions) run(cmd *cobra.Command, std streams) error {
 	if err := printer.end(); err != nil {
 		return err
 	}
-	if o.output == "table" {
-		_, _ = fmt.Fprintln(std.err, o.footer(cmd.Flags(), query, count))
+	switch {
+	case more:
+		_, _ = fmt.Fprintf(std.err, "There are more than %d findings.\n", count)
+		return errMore
+	case o.output == "table" || paged:
+		_, _ = fmt.Fprintln(std.err, o.footer(cmd.Flags(), query, count, paged))
 	}
 	return nil
 }
 
 // footer prints how much was shown and how to see more. The API gives no total; a full page means that there may be
 // more.
-func (o *findingsOptions) footer(flags *pflag.FlagSet, query url.Values, count int) string {
+func (o *findingsOptions) footer(flags *pflag.FlagSet, query url.Values, count int, paged bool) string {
 	if count == 0 {
 		return "No findings match."
 	}
@@ -111,7 +125,7 @@ func (o *findingsOptions) footer(flags *pflag.FlagSet, query url.Values, count i
 	if count == 1 {
 		noun = "finding"
 	}
-	if o.all {
+	if !paged {
 		return fmt.Sprintf("%d %s.", count, noun)
 	}
 	page, _ := flags.GetInt("page")
@@ -149,12 +163,14 @@ func (l *findingsList) printPage(ctx context.Context, printer findingsPrinter) (
 	if err != nil {
 		return 0, err
 	}
-	return len(items), printItems(printer, items, nil)
+	_, err = printItems(printer, items, map[int64]bool{}, 0)
+	return len(items), err
 }
 
 // printAll reads pages until one is not full. A finding that is added between two pages shifts the others by one, so
-// the next page begins with the last finding of the previous one. Each id is printed once.
-func (l *findingsList) printAll(ctx context.Context, printer findingsPrinter) (int, error) {
+// the next page begins with the last finding of the previous one. Each id is printed once. A limit other than 0 ends
+// the list, and more says that it left findings out.
+func (l *findingsList) printAll(ctx context.Context, printer findingsPrinter, limit int) (count int, more bool, err error) {
 	size := allPageSize
 	if text := l.query.Get("page_size"); text != "" {
 		size, _ = strconv.Atoi(text)
@@ -164,33 +180,34 @@ func (l *findingsList) printAll(ctx context.Context, printer findingsPrinter) (i
 	for page := 0; ; page++ {
 		l.query.Set("page", strconv.Itoa(page))
 		items, err := l.page(ctx)
+		if err == nil {
+			more, err = printItems(printer, items, seen, limit)
+		}
 		if err != nil {
-			return 0, err
+			return 0, false, err
 		}
-		if err := printItems(printer, items, seen); err != nil {
-			return 0, err
-		}
-		if len(items) < size || len(items) == 0 {
-			return len(seen), nil
+		if more || len(items) < size || len(items) == 0 {
+			return len(seen), more, nil
 		}
 	}
 }
 
-func printItems(printer findingsPrinter, items []json.RawMessage, seen map[int64]bool) error {
+func printItems(printer findingsPrinter, items []json.RawMessage, seen map[int64]bool, limit int) (more bool, err error) {
 	for _, raw := range items {
 		var f finding
 		if err := json.Unmarshal(raw, &f); err != nil {
-			return fmt.Errorf("unexpected finding in the response: %w", err)
+			return false, fmt.Errorf("unexpected finding in the response: %w", err)
 		}
-		if seen != nil {
-			if seen[f.ID] {
-				continue
-			}
-			seen[f.ID] = true
+		if seen[f.ID] {
+			continue
 		}
+		if limit > 0 && len(seen) == limit {
+			return true, nil
+		}
+		seen[f.ID] = true
 		if err := printer.add(raw, f); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return nil
+	return false, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -15,8 +16,8 @@ import (
 
 func newFindingsExceptions(std streams) *cobra.Command {
 	var flags clientFlags
-	var output, state string
-	var limit int
+	var state string
+	var l listing
 	cmd := &cobra.Command{
 		Use:   "exceptions",
 		Short: "List exception requests, and approve or reject them",
@@ -31,13 +32,10 @@ reason) or rejects (the finding is to be fixed). Nobody decides about their own 
   palisade findings exceptions reject 9 --note "the input is not trusted"`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := oneOf("output", output, "table", "json"); err != nil {
+			if err := l.check(cmd); err != nil {
 				return err
 			}
-			if err := listLimit(limit); err != nil {
-				return err
-			}
-			query := url.Values{"limit": {strconv.Itoa(limit)}}
+			query := url.Values{}
 			if state != "" {
 				if err := oneOf("state", state, "requested", "approved", "rejected"); err != nil {
 					return err
@@ -48,25 +46,20 @@ reason) or rejects (the finding is to be fixed). Nobody decides about their own 
 			if err != nil {
 				return err
 			}
-			raw, err := c.send(cmd.Context(), http.MethodGet, "api/agent", query, nil, "exception-requests")
-			if err != nil {
-				return err
-			}
-			if output == "json" {
-				_, err := fmt.Fprintf(std.out, "%s\n", raw)
-				return err
-			}
-			var page findingsv1.ListExceptionRequestsResponse
-			if err := decode(raw, &page); err != nil {
-				return err
-			}
-			return printExceptions(std, page.GetRequests())
+			return l.print(std, query, "requests", 1000, func(query url.Values) (json.RawMessage, error) {
+				return c.send(cmd.Context(), http.MethodGet, "api/agent", query, nil, "exception-requests")
+			}, func(raw json.RawMessage) error {
+				var page findingsv1.ListExceptionRequestsResponse
+				if err := decode(raw, &page); err != nil {
+					return err
+				}
+				return printExceptions(std, page.GetRequests())
+			})
 		},
 	}
 	flags.add(cmd)
 	cmd.Flags().StringVar(&state, "state", "", "requested, approved or rejected")
-	cmd.Flags().IntVar(&limit, "limit", 100, "maximum number of requests, up to 1000")
-	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	l.add(cmd, 100, "requests")
 	cmd.AddCommand(
 		exceptionDecider(std, "approve", "Ignore the findings of exception requests, with the reasons of the requesters", findingsv1.ExceptionDecision_EXCEPTION_DECISION_APPROVE),
 		exceptionDecider(std, "reject", "Mark the findings of exception requests as to be fixed", findingsv1.ExceptionDecision_EXCEPTION_DECISION_REJECT),

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -17,9 +16,8 @@ import (
 
 func newIdentityChanges(std streams) *cobra.Command {
 	var flags clientFlags
-	var output string
+	var l listing
 	var findingID, projectID int64
-	var limit int
 	cmd := &cobra.Command{
 		Use:   "identity-changes",
 		Short: "List splits and merges, newest first",
@@ -27,11 +25,8 @@ func newIdentityChanges(std streams) *cobra.Command {
   palisade findings identity-changes --finding 4711 -o json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := oneOf("output", output, "table", "json"); err != nil {
+			if err := l.check(cmd); err != nil {
 				return err
-			}
-			if limit < 1 {
-				return usagef("--limit: got %d, want at least 1", limit)
 			}
 			i, err := openIdentities(cmd.Context(), flags, std)
 			if err != nil {
@@ -43,45 +38,22 @@ func newIdentityChanges(std streams) *cobra.Command {
 					query.Set(name, strconv.FormatInt(id, 10))
 				}
 			}
-			changes, raw, err := i.changes(cmd.Context(), query, limit)
-			if err != nil {
-				return err
-			}
-			if output == "json" {
-				return json.NewEncoder(std.out).Encode(map[string]any{"changes": raw})
-			}
-			return printChanges(std, changes)
+			return l.print(std, query, "changes", 1000, func(query url.Values) (json.RawMessage, error) {
+				return i.send(cmd.Context(), http.MethodGet, "api/v1", query, nil, "identity-changes")
+			}, func(raw json.RawMessage) error {
+				var page findingsv1.ListIdentityChangesResponse
+				if err := decode(raw, &page); err != nil {
+					return err
+				}
+				return printChanges(std, page.GetChanges())
+			})
 		},
 	}
 	flags.add(cmd)
 	cmd.Flags().Int64Var(&findingID, "finding", 0, "only changes of the finding with this `id`")
 	cmd.Flags().Int64Var(&projectID, "project-id", 0, "only changes in the project with this `id`")
-	cmd.Flags().IntVar(&limit, "limit", 100, "maximum number of changes")
-	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	l.add(cmd, 100, "changes")
 	return cmd
-}
-
-// changes reads pages until it has limit changes. It returns them decoded and as the server sent them.
-func (i *identities) changes(ctx context.Context, query url.Values, limit int) (list []*findingsv1.IdentityChange, raw []json.RawMessage, err error) {
-	const most = 1000 // page size
-	raw = []json.RawMessage{}
-	for {
-		query.Set("limit", strconv.Itoa(min(limit-len(list), most)))
-		var page findingsv1.ListIdentityChangesResponse
-		text, err := i.call(ctx, http.MethodGet, query, nil, &page, "identity-changes")
-		if err != nil {
-			return nil, nil, err
-		}
-		var items struct{ Changes []json.RawMessage }
-		if err := json.Unmarshal(text, &items); err != nil {
-			return nil, nil, err
-		}
-		list, raw = append(list, page.GetChanges()...), append(raw, items.Changes...)
-		if page.GetCursor() == "" || len(list) >= limit {
-			return list, raw, nil
-		}
-		query.Set("cursor", page.GetCursor())
-	}
 }
 
 func printChanges(std streams, changes []*findingsv1.IdentityChange) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -12,8 +13,12 @@ import (
 	"github.com/palisade/palisade/services/findings/printout"
 )
 
-// maxRemoved is the largest page of removed findings.
-const maxRemoved = 1000
+const (
+	// maxRemoved is the largest page of removed findings.
+	maxRemoved = 1000
+	// shownRemoved is how many a table shows without --all.
+	shownRemoved = 100
+)
 
 // removedQuery translates the flags that the list of removed findings has, and refuses the others.
 func removedQuery(cmd *cobra.Command) (url.Values, error) {
@@ -40,9 +45,10 @@ func removedQuery(cmd *cobra.Command) (url.Values, error) {
 	return query, nil
 }
 
-// runRemoved prints removed findings with the reason, as a table or as JSON: one object per page.
+// runRemoved prints removed findings with the reason, as a table or as JSON.
 func (o *findingsOptions) runRemoved(cmd *cobra.Command, std streams) error {
-	if err := oneOf("output", o.output, "table", "json"); err != nil {
+	rows := listing{output: o.output, limit: o.limit, shown: shownRemoved}
+	if err := rows.check(cmd); err != nil {
 		return err
 	}
 	query, err := removedQuery(cmd)
@@ -58,35 +64,26 @@ func (o *findingsOptions) runRemoved(cmd *cobra.Command, std streams) error {
 		return err
 	}
 	d := &deploymentClient{client: c, deploymentID: slug}
-	if o.all && query.Get("limit") == "" {
-		query.Set("limit", strconv.Itoa(maxRemoved))
+	if text := query.Get("limit"); text != "" { // --page-size
+		rows.shown, _ = strconv.Atoi(text)
 	}
-	count, table := 0, printout.NewTable(std.out)
-	if o.output == "table" {
-		_, _ = fmt.Fprintln(table, "SEVERITY\tRULE\tLOCATION\tPROJECT\tREF\tID\tREMOVED\tREASON")
+	if o.all {
+		rows.shown = 0
 	}
-	for {
-		raw, err := d.send(cmd.Context(), http.MethodGet, "api/v1", query, nil, "removed-findings")
-		if err != nil {
-			return err
-		}
+	return rows.print(std, query, "findings", maxRemoved, func(query url.Values) (json.RawMessage, error) {
+		return d.send(cmd.Context(), http.MethodGet, "api/v1", query, nil, "removed-findings")
+	}, func(raw json.RawMessage) error {
 		var page findingsv1.ListRemovedFindingsResponse
 		if err := decode(raw, &page); err != nil {
 			return err
 		}
-		if count += len(page.GetFindings()); o.output == "json" {
-			_, _ = fmt.Fprintf(std.out, "%s\n", raw)
-		} else {
-			printRemoved(table, page.GetFindings())
-		}
-		if page.GetCursor() == "" || !o.all {
-			return o.endRemoved(std, table, count, page.GetCursor() != "")
-		}
-		query.Set("cursor", page.GetCursor())
-	}
+		return printRemoved(std, page.GetFindings())
+	})
 }
 
-func printRemoved(table *printout.Table, list []*findingsv1.RemovedFinding) {
+func printRemoved(std streams, list []*findingsv1.RemovedFinding) error {
+	table := printout.NewTable(std.out)
+	_, _ = fmt.Fprintln(table, "SEVERITY\tRULE\tLOCATION\tPROJECT\tREF\tID\tREMOVED\tREASON")
 	for _, f := range list {
 		at := orDash(f.GetPath())
 		if f.GetPath() != "" && f.GetLine() > 0 {
@@ -95,19 +92,6 @@ func printRemoved(table *printout.Table, list []*findingsv1.RemovedFinding) {
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", orDash(f.GetSeverity()), orDash(f.GetRuleName()), at, orDash(f.GetProject()),
 			orDash(f.GetRef()), f.GetId(), day(f.GetRemovedAt().AsTime()), orDash(f.GetReason()))
 	}
-}
-
-func (o *findingsOptions) endRemoved(std streams, table *printout.Table, count int, more bool) error {
-	if o.output == "json" {
-		return nil
-	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	text := fmt.Sprintf("%d removed findings.", count)
-	if more {
-		text = fmt.Sprintf("%d removed findings; there are more: --all.", count)
-	}
-	_, _ = fmt.Fprintln(std.err, text)
-	return nil
+	_, _ = fmt.Fprintf(std.err, "%d removed findings.\n", len(list))
+	return table.Flush()
 }

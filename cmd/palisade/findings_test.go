@@ -114,10 +114,35 @@ func pages(t *testing.T, total int) *httptest.Server {
 	return server
 }
 
+func TestFindingsLimit(t *testing.T) {
+	for _, c := range []struct {
+		args, err     string
+		status, shown int
+	}{
+		{"-o csv", "", exitOK, 350},
+		{"-o csv --limit 120", "There are more than 120 findings.", exitMore, 120},
+		{"-o csv --limit 349", "There are more than 349 findings.", exitMore, 349},
+		{"-o csv --limit 350", "", exitOK, 350},
+		{"-o csv --page 1 --page-size 100", "100 findings on page 1; there may be more", exitOK, 100},
+		{"--limit 120", "There are more than 120 findings.", exitMore, 120},
+	} {
+		server := pages(t, 350)
+		got := palisade(t, "", []string{"PALISADE_URL=" + server.URL, "PALISADE_TOKEN=" + testToken},
+			append([]string{"findings", "--deployment", "default"}, strings.Fields(c.args)...)...)
+		if lines := strings.Count(got.out, "\n"); got.status != c.status || lines != c.shown+1 || !strings.Contains(got.err, c.err) {
+			t.Errorf("%s: status %d, %d lines, %s", c.args, got.status, lines, got.err)
+		}
+	}
+	got := palisade(t, "", []string{"PALISADE_URL=http://127.0.0.1:1", "PALISADE_TOKEN=" + testToken}, "findings", "--limit", "0")
+	if got.status != exitError || !strings.Contains(got.err, "--limit: got 0") {
+		t.Errorf("status %d: %s", got.status, got.err)
+	}
+}
+
 func TestFindingsAll(t *testing.T) {
 	server := pages(t, 350)
 	got := palisade(t, "", []string{"PALISADE_URL=" + server.URL, "PALISADE_TOKEN=" + testToken},
-		"findings", "--deployment", "default", "--all", "--page-size", "100", "-o", "json")
+		"findings", "--deployment", "default", "--page-size", "100", "-o", "json")
 	if got.status != exitOK {
 		t.Fatalf("status %d: %s", got.status, got.err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -74,9 +75,8 @@ func keptLine(kept *findingsv1.KeptFindings) string {
 
 func newTriageChanges(std streams) *cobra.Command {
 	var flags clientFlags
-	var output string
+	var l listing
 	var findingID int64
-	var limit int
 	cmd := &cobra.Command{
 		Use:   "changes",
 		Short: "List the decisions that can be undone, newest first",
@@ -86,39 +86,31 @@ own. The server keeps them for 90 days by default.`,
   palisade findings triage changes --finding 4711 -o json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := oneOf("output", output, "table", "json"); err != nil {
-				return err
-			}
-			if err := listLimit(limit); err != nil {
+			if err := l.check(cmd); err != nil {
 				return err
 			}
 			c, err := openTriage(cmd.Context(), flags, std)
 			if err != nil {
 				return err
 			}
-			query := url.Values{"limit": {strconv.Itoa(limit)}}
+			query := url.Values{}
 			if findingID != 0 {
 				query.Set("findingId", strconv.FormatInt(findingID, 10))
 			}
-			raw, err := c.send(cmd.Context(), http.MethodGet, "api/agent", query, nil, "findings", "v2", "changes")
-			if err != nil {
-				return err
-			}
-			if output == "json" {
-				_, err := fmt.Fprintf(std.out, "%s\n", raw)
-				return err
-			}
-			var page findingsv1.ListTriageChangesResponse
-			if err := decode(raw, &page); err != nil {
-				return err
-			}
-			return printTriageChanges(std, page.GetChanges())
+			return l.print(std, query, "changes", 1000, func(query url.Values) (json.RawMessage, error) {
+				return c.send(cmd.Context(), http.MethodGet, "api/agent", query, nil, "findings", "v2", "changes")
+			}, func(raw json.RawMessage) error {
+				var page findingsv1.ListTriageChangesResponse
+				if err := decode(raw, &page); err != nil {
+					return err
+				}
+				return printTriageChanges(std, page.GetChanges())
+			})
 		},
 	}
 	flags.add(cmd)
 	cmd.Flags().Int64Var(&findingID, "finding", 0, "only decisions about the finding with this `id`")
-	cmd.Flags().IntVar(&limit, "limit", 100, "maximum number of changes, up to 1000")
-	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	l.add(cmd, 100, "changes")
 	return cmd
 }
 

@@ -19,6 +19,8 @@ const (
 	exitError = 2
 	// exitChanges means that a file differs from the server.
 	exitChanges = 3
+	// exitMore means that a list has more entries than --limit let it print.
+	exitMore = 4
 )
 
 func main() {
@@ -43,6 +45,9 @@ func run(ctx context.Context, args []string, std streams) int {
 	}
 	if errors.Is(err, errChanges) {
 		return exitChanges
+	}
+	if errors.Is(err, errMore) {
+		return exitMore
 	}
 	if text := err.Error(); text != "" { // a command that has printed its error returns errReported
 		_, _ = fmt.Fprintln(std.err, "palisade: "+strings.TrimSuffix(text, "\n"))

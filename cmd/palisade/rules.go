@@ -116,10 +116,10 @@ func (f rulesFilter) values() url.Values {
 	return values
 }
 
-// list reads pages until it has limit rules; 0 means no limit.
-func (b *rulebook) list(ctx context.Context, filter rulesFilter, limit int) ([]shownRule, error) {
+// list reads pages until it has limit rules, and says whether there are more; 0 means no limit.
+func (b *rulebook) list(ctx context.Context, filter rulesFilter, limit int) (list []shownRule, more bool, err error) {
 	const most = 1000 // page size
-	list := []shownRule{}
+	list = []shownRule{}
 	for cursor := ""; ; {
 		query := filter.values()
 		size := most
@@ -135,11 +135,11 @@ func (b *rulebook) list(ctx context.Context, filter rulesFilter, limit int) ([]s
 			Cursor string
 		}
 		if _, err := b.call(ctx, http.MethodGet, query, nil, &page, "rules"); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		list = append(list, page.Rules...)
 		if cursor = page.Cursor; cursor == "" || limit > 0 && len(list) >= limit {
-			return list, nil
+			return list, cursor != "", nil
 		}
 	}
 }

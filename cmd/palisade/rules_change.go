@@ -79,7 +79,7 @@ func (b *rulebook) matching(cmd *cobra.Command, names []string) ([]string, error
 		}
 		if all == nil {
 			var err error
-			if all, err = b.list(cmd.Context(), rulesFilter{}, 0); err != nil {
+			if all, _, err = b.list(cmd.Context(), rulesFilter{}, 0); err != nil {
 				return nil, err
 			}
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -37,18 +38,20 @@ func newRulesList(std streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, err := book.list(cmd.Context(), filter, limit)
+			list, more, err := book.list(cmd.Context(), filter, limit)
 			if err != nil {
 				return err
 			}
 			if output == "json" {
-				return json.NewEncoder(std.out).Encode(map[string]any{"rules": list})
+				err = json.NewEncoder(std.out).Encode(map[string]any{"rules": list})
+			} else {
+				err = printRules(std.out, list)
 			}
-			if err := printRules(std.out, list); err != nil || !filter.quarantined {
-				return err
+			if filter.quarantined && output == "table" {
+				_, _ = fmt.Fprint(std.err, quarantineLimit(list))
 			}
-			_, err = fmt.Fprint(std.err, quarantineLimit(list))
-			return err
+			rows := listing{output: output, limit: limit}
+			return errors.Join(err, rows.more(std, more))
 		},
 	}
 	flags.add(cmd)
@@ -58,7 +61,7 @@ func newRulesList(std streams) *cobra.Command {
 	cmd.Flags().StringVar(&filter.language, "language", "", "only rules of this language: python, go, ts, …")
 	cmd.Flags().StringVar(&filter.query, "query", "", "only rules with this text in their name")
 	cmd.Flags().BoolVar(&filter.quarantined, "quarantined", false, "only rules in quarantine: scans do not get them")
-	cmd.Flags().IntVar(&limit, "limit", 0, "maximum number of rules; 0: all")
+	cmd.Flags().IntVar(&limit, "limit", 0, "maximum number of rules; 0: all; exit status 4 if there are more")
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
 	return cmd
 }

@@ -43,11 +43,3 @@ func oneOf(flag, got string, allowed ...string) error {
 	}
 	return usagef("--%s: got %q, want %s", flag, got, strings.Join(allowed, ", "))
 }
-
-// listLimit checks the flag --limit of lists.
-func listLimit(limit int) error {
-	if limit < 1 || limit > 1000 {
-		return usagef("--limit: got %d, want 1 to 1000", limit)
-	}
-	return nil
-}

@@ -178,8 +178,8 @@ func printJob(out io.Writer, output string, raw json.RawMessage, job workflowJob
 
 func newWorkflowJobs(std streams) *cobra.Command {
 	var flags clientFlags
-	var output, workflow, status, cursor string
-	var limit int
+	var workflow, status, cursor string
+	var l listing
 	cmd := &cobra.Command{
 		Use:   "jobs",
 		Short: "List runs of workflows, newest first",
@@ -187,10 +187,10 @@ func newWorkflowJobs(std streams) *cobra.Command {
   palisade workflow jobs -o json | jq '.jobs[0]'`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := oneOf("output", output, "table", "json"); err != nil {
+			if err := l.check(cmd); err != nil {
 				return err
 			}
-			query := url.Values{"limit": {strconv.Itoa(limit)}}
+			query := url.Values{}
 			for name, value := range map[string]string{"workflowType": workflow, "cursor": cursor} {
 				if value != "" {
 					query.Set(name, value)
@@ -206,30 +206,22 @@ func newWorkflowJobs(std streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var answer struct {
-				Jobs   []workflowJob
-				Cursor string
-			}
-			raw, err := r.jobs(cmd.Context(), http.MethodGet, query, nil, &answer, "jobs")
-			if err != nil {
-				return err
-			}
-			if output == "json" {
-				return printJSON(std.out, raw)
-			}
-			if err := printJobs(std.out, answer.Jobs); err != nil || answer.Cursor == "" {
-				return err
-			}
-			_, err = fmt.Fprintf(std.err, "There are more: --cursor %s\n", printable(answer.Cursor))
-			return err
+			return l.print(std, query, "jobs", 500, func(query url.Values) (json.RawMessage, error) {
+				return r.send(cmd.Context(), http.MethodGet, "api/workflows/v1", query, nil, "jobs")
+			}, func(raw json.RawMessage) error {
+				var page struct{ Jobs []workflowJob }
+				if err := json.Unmarshal(raw, &page); err != nil {
+					return err
+				}
+				return printJobs(std.out, page.Jobs)
+			})
 		},
 	}
 	flags.add(cmd)
 	cmd.Flags().StringVar(&workflow, "workflow", "", "only runs of the workflow with this `name`")
 	cmd.Flags().StringVar(&status, "status", "", "only runs in this state: submitted, running, completed, failed or cancelled")
-	cmd.Flags().StringVar(&cursor, "cursor", "", "cursor of the previous page")
-	cmd.Flags().IntVar(&limit, "limit", 50, "maximum `number` of runs, at most 500")
-	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	cmd.Flags().StringVar(&cursor, "cursor", "", "start after an earlier list: the cursor at the end of its JSON")
+	l.add(cmd, 50, "runs")
 	return cmd
 }
 

@@ -47,8 +47,8 @@ func TestWorkflowRunCommands(t *testing.T) {
 	if got := must(exitOK, "jobs", "--status", "failed", "-o", "json").out; strings.Count(got, `"jobId"`) != 1 {
 		t.Errorf("failed ones: %s", got)
 	}
-	more := must(exitOK, "jobs", "--limit", "1")
-	wantParts(t, more.err, "There are more: --cursor ")
+	more := must(exitMore, "jobs", "--limit", "1")
+	wantParts(t, more.err, "There are more than 1: raise --limit")
 	wantParts(t, must(exitNo, "retry", "2", "--wait").out, "job 3 of greeting: failed: step bad failed: ", "division by zero")
 
 	if got := must(exitOK, "run", "outside", "--idempotency-key", "k").out; got != "job 4 of outside: submitted\n" {
@@ -75,7 +75,7 @@ func refusals(t *testing.T, client []string) {
 		{"cancel 1", "job 1 has ended: it is completed"},
 		{"retry 99", "not found"},
 		{"jobs --status done", "--status"},
-		{"jobs --limit 501", "limit"},
+		{"jobs --limit 0", "limit"},
 		{"run", "needs the name of a workflow"},
 		{"cancel", "needs the id of a run"},
 		{"retry 1 2", `takes one id, got "2"`},

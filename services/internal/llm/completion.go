@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -116,11 +115,8 @@ func retryDelay(response *http.Response, err error, retry int) (time.Duration, b
 	default:
 		return 0, false
 	}
-	after := response.Header.Get("Retry-After")
-	if seconds, err := strconv.ParseInt(after, 10, 32); err == nil {
-		delay = time.Duration(seconds) * time.Second
-	} else if at, err := http.ParseTime(after); err == nil {
-		delay = time.Until(at)
+	if after, ok := egress.RetryAfter(response.Header, time.Now()); ok {
+		delay = after
 	}
-	return max(delay, 0), delay <= maxRetryDelay
+	return delay, delay <= maxRetryDelay
 }

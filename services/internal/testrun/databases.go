@@ -12,8 +12,7 @@ const (
 	Postgres = "postgres"
 )
 
-// only is the one database of this run, or "" for both. `make test` runs most packages twice: on SQLite with the race
-// detector, and on PostgreSQL without it.
+// only is the one database of this run, or "" for both.
 var only = os.Getenv("TESTRUN_DATABASE")
 
 func init() {

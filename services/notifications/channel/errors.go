@@ -3,14 +3,10 @@ package channel
 import (
 	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/palisade/palisade/services/internal/egress"
 )
-
-// maxRetryAfter is the longest delay that a receiver can ask for.
-const maxRetryAfter = 24 * time.Hour
 
 // Error is a failed attempt. Its text is public: it is stored and shown to the tenant. Details for the operator are in
 // the wrapped error.
@@ -45,7 +41,8 @@ func statusError(who string, status int, header http.Header) *Error {
 	if status >= 200 && status < 300 {
 		return nil
 	}
-	e := &Error{Public: fmt.Sprintf("%s answered HTTP %d", who, status), RetryAfter: retryAfter(header, time.Now())}
+	e := &Error{Public: fmt.Sprintf("%s answered HTTP %d", who, status)}
+	e.RetryAfter, _ = egress.RetryAfter(header, time.Now())
 	if text := http.StatusText(status); text != "" {
 		e.Public += " " + text
 	}
@@ -57,17 +54,4 @@ func statusError(who string, status int, header http.Header) *Error {
 		e.Public += ": redirects are not followed, so configure the final URL"
 	}
 	return e
-}
-
-// retryAfter parses both forms of the header (RFC 9110, 10.2.3). An invalid value or a time in the past counts as
-// absent.
-func retryAfter(header http.Header, now time.Time) time.Duration {
-	text := header.Get("Retry-After")
-	if seconds, err := strconv.ParseInt(text, 10, 32); err == nil {
-		return min(max(time.Duration(seconds)*time.Second, 0), maxRetryAfter)
-	}
-	if at, err := http.ParseTime(text); err == nil {
-		return min(max(at.Sub(now), 0), maxRetryAfter)
-	}
-	return 0
 }

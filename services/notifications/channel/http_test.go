@@ -121,7 +121,7 @@ func TestAnswersOfAReceiver(t *testing.T) {
 		"gone":           {status: 410, permanent: true, text: "HTTP 410 Gone: it wants no more messages"},
 		"too large":      {status: 413, text: "HTTP 413"},
 		"rate limit":     {status: 429, header: map[string]string{"Retry-After": "120"}, wait: 2 * time.Minute, text: "HTTP 429"},
-		"endless wait":   {status: 429, header: map[string]string{"Retry-After": "999999999"}, wait: 24 * time.Hour, text: "HTTP 429"},
+		"endless wait":   {status: 429, header: map[string]string{"Retry-After": "2147483648"}, wait: 24 * time.Hour, text: "HTTP 429"},
 		"negative wait":  {status: 503, header: map[string]string{"Retry-After": "-5"}, text: "HTTP 503"},
 		"strange wait":   {status: 503, header: map[string]string{"Retry-After": "soon"}, text: "HTTP 503"},
 		"server error":   {status: 500, text: "HTTP 500 Internal Server Error"},
@@ -147,20 +147,6 @@ func TestAnswersOfAReceiver(t *testing.T) {
 			if e.Permanent != permanent || e.RetryAfter != c.wait || !strings.Contains(e.Public, text) || strings.Contains(e.Error(), signingSecret) {
 				t.Errorf("%s, %s: got %+v", name, kind, e)
 			}
-		}
-	}
-}
-
-func TestRetryAfterAsDate(t *testing.T) {
-	now := time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC)
-	for text, want := range map[string]time.Duration{
-		now.Add(90 * time.Second).Format(http.TimeFormat): 90 * time.Second,
-		now.Add(-time.Hour).Format(http.TimeFormat):       0,
-		now.AddDate(1, 0, 0).Format(http.TimeFormat):      24 * time.Hour,
-		"": 0,
-	} {
-		if got := retryAfter(http.Header{"Retry-After": {text}}, now); got != want {
-			t.Errorf("%q: got %v", text, got)
 		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-github/v84/github"
+
+	"github.com/palisade/palisade/services/internal/egress"
 )
 
 // gitHub is github.com or a GitHub Enterprise server.
@@ -227,8 +229,8 @@ func gitHubError(err error) error {
 	case errors.As(err, &primary):
 		return rateLimited(primary.Rate.Reset.Time, err)
 	case errors.As(err, &secondary):
-		var reset time.Time
-		if secondary.RetryAfter != nil {
+		reset := retryAfter(secondary.Response.Header)
+		if reset.IsZero() && secondary.RetryAfter != nil { // X-RateLimit-Reset, or an earlier answer
 			reset = time.Now().Add(*secondary.RetryAfter)
 		}
 		return rateLimited(reset, err)
@@ -263,11 +265,12 @@ func gitHubDetail(answer *github.ErrorResponse) string {
 	return text
 }
 
-// retryAfter parses the end of a rate limit, in seconds, from the header that both hosts use.
+// retryAfter is the end of a rate limit; zero if the host does not say it.
 func retryAfter(header http.Header) time.Time {
-	seconds, err := strconv.ParseInt(header.Get("Retry-After"), 10, 32)
-	if err != nil || seconds < 0 {
+	now := time.Now()
+	delay, ok := egress.RetryAfter(header, now)
+	if !ok {
 		return time.Time{}
 	}
-	return time.Now().Add(time.Duration(seconds) * time.Second)
+	return now.Add(delay)
 }
