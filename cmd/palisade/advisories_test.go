@@ -65,7 +65,7 @@ func TestAdvisories(t *testing.T) {
 	wantParts(t, expect(exitNo, "check", "PyPI", "Requests.OAuthlib_Pro", "2.1").out, "is malicious: it is blocked.", "MAL-2026-1002", "blocks")
 	wantParts(t, expect(exitOK, "check", "npm", "fastpad", "1.0.0").out, "may be installed.", "MAL-2026-1003", "withdrawn")
 	wantParts(t, expect(exitOK, "list", "--ecosystem", "pypi").out, "PYSEC-2026-77", "numpy-fastmath", "pypi requests-oauthlib-pro")
-	if lines := strings.Count(expect(exitOK, "list", "--limit", "700").out, "\n"); lines != 701 {
+	if lines := strings.Count(expect(exitMore, "list", "--limit", "700").out, "\n"); lines != 701 {
 		t.Errorf("%d lines, want 700 and a title", lines)
 	}
 	if got := expect(exitOK, "list", "--ecosystem", "gem", "-o", "json").out; got != "[]\n" {
