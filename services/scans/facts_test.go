@@ -198,6 +198,9 @@ func TestAcceptedSuppressions(t *testing.T) {
 		signed := `"suppressions":[{"kind":"external","status":"accepted","justification":"fine","properties":{"alias":"kim"}}],`
 		state("none", ``, "unresolved|untriaged|open|")
 		state("rejected", `"suppressions":[{"kind":"external","status":"rejected"}],`, "unresolved|untriaged|open|")
+		for _, unreadable := range []string{`false`, `7`, `"yes"`, `""`, `[null]`, `[7]`, `{}`, `[{}]`} {
+			state("unreadable "+unreadable, `"suppressions":`+unreadable+`,`, "unresolved|untriaged|open|")
+		}
 		state("accepted", signed, "muted|ignored|ignored|fine – suppressed in the tool (external) by kim")
 		state("ended", ``, "unresolved|untriaged|open|")
 		state("in the code", `"suppressions":[{"kind":"inSource"}],`, "muted|untriaged|ignored|")

@@ -12,11 +12,16 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// dismiss triages one finding as false positive.
+// dismiss triages one finding in code as false positive.
 func dismiss(t *testing.T, s *apitest.Server, id int64) {
 	t.Helper()
+	dismissIssue(t, s, "sast", id)
+}
+
+func dismissIssue(t *testing.T, s *apitest.Server, issueType string, id int64) {
+	t.Helper()
 	answer := s.Do(t, s.Token, http.MethodPost, "/api/v1/deployments/acme/triage", fmt.Sprintf(
-		`{"issue_type":"sast","issue_ids":[%d],"new_triage_state":"ignored","new_triage_reason":"false_positive","new_note":"checked"}`, id))
+		`{"issue_type":%q,"issue_ids":[%d],"new_triage_state":"ignored","new_triage_reason":"false_positive","new_note":"checked"}`, issueType, id))
 	if answer.Status != 200 {
 		t.Fatalf("triage: %d %s", answer.Status, answer.Body)
 	}
@@ -118,6 +123,55 @@ func TestDecisionStaysWithItsProblem(t *testing.T) {
 				}
 				if n := s.Store.Reader.Finding.Query().CountX(s.System(t)); n != len(c.want) {
 					t.Errorf("%d findings", n)
+				}
+			})
+		})
+	}
+}
+
+// TestDecisionStaysWithItsPackage: one advisory is about several packages of a file, and the tool's message names none.
+func TestDecisionStaysWithItsPackage(t *testing.T) {
+	t.Parallel()
+	report := func(packages ...string) []byte {
+		var results []string
+		for _, name := range packages {
+			results = append(results, fmt.Sprintf(`{"ruleId":"CVE-2021-23337","message":{"text":"Command injection"},"properties":{"purl":"pkg:npm/%s"},
+				"locations":[{"physicalLocation":{"artifactLocation":{"uri":"package-lock.json"},"region":{"startLine":1}}}]}`, name))
+		}
+		return []byte(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"auditor"}},"results":[` + strings.Join(results, ",") + `]}]}`)
+	}
+	for name, c := range map[string]struct {
+		reports [][]byte
+		want    []string // package, version, state, status
+	}{
+		"it is upgraded, and returns": {
+			[][]byte{report("lodash@4.17.15", "lodash-es@4.17.15"), report("lodash-es@4.17.15"), report("lodash-es@4.17.15", "lodash@4.17.16")},
+			[]string{"lodash 4.17.16 unresolved ignored", "lodash-es 4.17.15 unresolved open"},
+		},
+		"another package": {
+			[][]byte{report("lodash@4.17.15"), report("lodash-es@4.17.15")},
+			[]string{"lodash 4.17.15 fixed fixed", "lodash-es 4.17.15 unresolved open"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+				upload(t, s, "main", c.reports[0], "product", "sca")
+				dismissIssue(t, s, "sca", rows(t, s, "refs/heads/main")[0].ID)
+				for _, report := range c.reports[1:] {
+					upload(t, s, "main", report, "product", "sca")
+				}
+				var got []string
+				for _, row := range rows(t, s, "refs/heads/main") {
+					content, err := blob.Decode(row.Content)
+					if err != nil {
+						t.Fatal(err)
+					}
+					found := content.GetFoundDependency()
+					got = append(got, strings.Join([]string{found.GetPackage(), found.GetVersion(), row.State, row.Status}, " "))
+				}
+				if !slices.Equal(got, c.want) {
+					t.Errorf("got  %q\nwant %q", got, c.want)
 				}
 			})
 		})

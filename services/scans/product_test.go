@@ -1,7 +1,9 @@
 package scans_test
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/palisade/palisade/ent"
@@ -41,6 +43,29 @@ func TestReportReplacesItsProductOnly(t *testing.T) {
 		wantProductStates(t, s, "less code", "sast fixed", "sast unresolved", "secrets unresolved")
 		wantCounts(t, "no secrets", upload(t, s, "main", sarifOf(t, run{Tool: "multi"}), "product", "secrets"), [6]int32{0, 0, 0, 0, 1, 0})
 		wantProductStates(t, s, "no secrets", "sast fixed", "sast unresolved", "secrets fixed")
+	})
+}
+
+// TestDependenciesInAReportOfCode: a result with a package and an advisory is one of a dependency, whatever the tool.
+// A report with such results replaces the dependencies, too, and one without any leaves them alone, because other
+// reports of the tool may have them.
+func TestDependenciesInAReportOfCode(t *testing.T) {
+	t.Parallel()
+	dependency := func(n int) string {
+		return fmt.Sprintf(`{"ruleId":"CVE-2021-1234%d","message":{"text":"vulnerable"},"properties":{"purl":"pkg:npm/left%d@1.0"},
+			"locations":[{"physicalLocation":{"artifactLocation":{"uri":"package-lock.json"},"region":{"startLine":%d}}}]}`, n, n, n)
+	}
+	code := `{"ruleId":"eval","message":{"text":"eval"},
+		"locations":[{"physicalLocation":{"artifactLocation":{"uri":"a.js"},"region":{"startLine":3}}}]}`
+	report := func(results ...string) []byte {
+		return []byte(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"multi"}},"results":[` + strings.Join(results, ",") + `]}]}`)
+	}
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		upload(t, s, "main", report(dependency(1), dependency(2), code))
+		wantCounts(t, "one fixed", upload(t, s, "main", report(dependency(2), code)), [6]int32{0, 0, 2, 0, 1, 0})
+		wantProductStates(t, s, "one fixed", "sca fixed", "sca unresolved", "sast unresolved")
+		wantCounts(t, "code only", upload(t, s, "main", report(code)), [6]int32{0, 0, 1, 0, 0, 0})
+		wantCounts(t, "dependencies only", upload(t, s, "main", report(), "product", "sca"), [6]int32{0, 0, 0, 0, 1, 0})
 	})
 }
 

@@ -19,7 +19,7 @@ func (s *sarifSource) Coverages() (map[ingest.Analysis]*ingest.Coverage, error) 
 		var versions []string
 		for _, run := range runs {
 			addRun(c, run, &s.seen[run.Index])
-			c.Products = append(c.Products, run.Products...)
+			c.Products = slices.AppendSeq(append(c.Products, run.Products...), maps.Keys(s.seen[run.Index].products))
 			versions = append(versions, run.Tool.Version)
 		}
 		slices.Sort(versions)

@@ -50,6 +50,8 @@ type seenInRun struct {
 	files map[string]bool
 	// rebased are paths that the report writes with another root.
 	rebased map[string]bool
+	// products are the products of results.
+	products map[string]bool
 	// nameless says that there are results without a rule: see ingest.Coverage.
 	nameless bool
 	// unnamedRules and unnamedFiles say that some results have an unknown rule or file. Then it is unknown which rules
@@ -77,7 +79,7 @@ func (s *sarifSource) Each(ctx context.Context, yield func(*ingest.Result) error
 	s.seen, s.skips, s.skippedOf = make([]seenInRun, len(s.report.Runs)), nil, make([]int, len(s.report.Runs))
 	for n, run := range s.report.Runs {
 		artifacts, _ := run.Artifacts()
-		s.seen[n] = seenInRun{rules: map[string]seenOfRule{}, files: map[string]bool{}, rebased: map[string]bool{}, listsFiles: len(artifacts) > 0}
+		s.seen[n] = seenInRun{rules: map[string]seenOfRule{}, files: map[string]bool{}, rebased: map[string]bool{}, products: map[string]bool{}, listsFiles: len(artifacts) > 0}
 	}
 	return s.report.Results(ctx, func(r *sarif.Result) error {
 		s.seen[r.Run].note(r)
@@ -107,6 +109,9 @@ func (r *seenInRun) note(result *sarif.Result) {
 	}
 	r.unnamedRules = r.unnamedRules || result.Rule.Stub // the run does not list all of its rules
 	r.nameless = r.nameless || result.Unnamed
+	if !r.products[result.Product] {
+		r.products[result.Product] = true
+	}
 	if result.Rebased && len(r.rebased) < maxRebased {
 		r.rebased[result.Path] = true
 	}

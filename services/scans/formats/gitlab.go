@@ -246,7 +246,7 @@ func (v *gitlabVulnerability) rule(product string) string {
 }
 
 // upgradeTo is how the scanners of GitLab write the fixed version into the solution.
-var upgradeTo = regexp.MustCompile(`(?i)\bupgrade (?:\S+ )?to (?:versions? )?v?(\d\S*)`)
+var upgradeTo = regexp.MustCompile(`(?i)\bupgrade (?:\S+ )?(?:from \S+ )?to (?:versions? )?v?(\d\S*)`)
 
 func (v *gitlabVulnerability) dependency() *Package {
 	d := &v.Location.Dependency

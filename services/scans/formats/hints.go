@@ -40,6 +40,8 @@ var hints = []hint{
 	{has("[].taint_trace"), "Psalm JSON", "run psalm with --report=report.sarif"},
 	{has("[].shortcode", "[].snippet"), "Psalm JSON", "run psalm with --report=report.sarif"},
 	{has("metadata.rubocop_version"), "RuboCop JSON", "run rubocop with --format sarif, or " + convert},
+	{has("[].code", "[].noqa_row"), "Ruff JSON", "run ruff check with --output-format sarif"},
+	{has("[].code", "[].level", "[].line", "[].file"), "Hadolint JSON", "run hadolint with --format sarif"},
 	{has("mobsfscan_version"), "mobsfscan JSON", "run mobsfscan with --sarif"},
 	{has("BugCollection"), "SpotBugs XML", "run spotbugs with -sarif, also for FindSecBugs"},
 	{has("pmd"), "PMD XML", "run pmd check with --format sarif"},
@@ -69,6 +71,11 @@ var hints = []hint{
 	{has("[].ProductArn"), "the findings of AWS Security Hub (ASFF)", convert},
 	{has("app_name", "code_analysis"), "MobSF JSON", "scan the source code with mobsfscan --sarif, or " + convert},
 	{has("totals.file_errors", "files"), "PHPStan JSON", convert},
+	{has("[].message-id", "[].symbol"), "Pylint JSON", convert},
+	{has("report_meta", "affected_packages"), "Safety JSON", convert},
+	{has("artifacts", "artifactRelationships"), "syft JSON", "write an SBOM with syft -o cyclonedx-json"},
+	{has("sbom.spdxVersion"), "an SBOM within JSON, as the API of GitHub writes it", "upload the SBOM itself (jq .sbom)"},
+	{has("@graph", "@context"), "SPDX 3", "write SPDX 2.3 or CycloneDX"},
 	{has("issues[].component", "paging"), "an answer of the SonarQube API", "use the generic issue format, or " + convert},
 	{has("[].most_recent_instance"), "an answer of GitHub's code scanning API", "download the analysis as application/sarif+json"},
 
@@ -114,6 +121,9 @@ func explain(o *Outline) string {
 		return "an empty list names no tool: say which one wrote it with the parameter format, such as format=eslint-json; " + allowed
 	case len(o.paths) == 0 && o.Root == '{':
 		return "an empty object names no tool; " + allowed
+	case o.Root == '{' && len(o.paths) == 1 && (o.Has("results") || o.Has("findings") || o.Has("issues")):
+		return fmt.Sprintf("an object with nothing but %s names no tool: say which one wrote it with the parameter format, such as format=osv-scanner-json; %s",
+			o.members(), allowed)
 	case o.Root == '{':
 		return fmt.Sprintf("the format of the report is not known: it is an object with the members %s; %s", o.members(), allowed)
 	case o.Root == '[':

@@ -90,7 +90,7 @@ type Rule struct {
 func identityText(rule string, c *storev1.FindingContent) identity.Text {
 	text := identity.Text{
 		Rule: rule, Path: c.GetLocation().GetFilePath(), ToolFingerprint: c.GetToolFingerprint(), PatternHash: c.GetPatternHash(),
-		Fingerprints: c.GetFingerprints(), Logical: c.GetLogicalLocation(), CodeHash: c.GetCodeHash(), Snippet: c.GetSnippet(), Message: c.GetMessage(),
+		Fingerprints: c.GetFingerprints(), Logical: placeName(c), CodeHash: c.GetCodeHash(), Snippet: c.GetSnippet(), Message: c.GetMessage(),
 		Line: int(c.GetLocation().GetLine()), Column: int(c.GetLocation().GetColumn()), EndLine: int(c.GetLocation().GetEndLine()),
 	}
 	// If the tool gives no id, the stored id is ours and adds no evidence.
@@ -98,6 +98,20 @@ func identityText(rule string, c *storev1.FindingContent) identity.Text {
 		text.MatchBasedID = c.GetMatchBasedId()
 	}
 	return text
+}
+
+// placeName is the name of the place, which distinguishes results of one message. For a dependency without one it is
+// the package, unless the tool tells results apart itself: by the package in the message, or by hashes of code. The
+// prefix says that it is not the name of code.
+func placeName(c *storev1.FindingContent) string {
+	name := c.GetFoundDependency().GetPackage()
+	switch {
+	case c.GetLogicalLocation() != "":
+		return c.GetLogicalLocation()
+	case name == "", c.GetPatternHash() != "", c.GetCodeHash() != "", strings.Contains(c.GetMessage(), name):
+		return ""
+	}
+	return "package " + name
 }
 
 // nameVersion is the version of fingerprints.

@@ -296,10 +296,11 @@ func (res *Result) region(r *wireRegion) {
 }
 
 // suppression applies suppressions: one that is accepted or has no status suppresses; rejected or under review ones do
-// not. The first one with a reason is kept, else the first. The specification has no author; tools use properties.
+// not. One that says nothing could not be read, or is none. The first one with a reason is kept, else the first. The
+// specification has no author; tools use properties.
 func (res *Result) suppression(all []wireSuppression) {
 	for _, s := range all {
-		if s.Status != "" && !strings.EqualFold(s.Status, "accepted") {
+		if s == (wireSuppression{}) || s.Status != "" && !strings.EqualFold(s.Status, "accepted") {
 			continue
 		}
 		author, reason := "", s.Justification
