@@ -87,11 +87,19 @@ type repositorySync struct {
 	config *ent.ScmConfig
 	log    *slog.Logger
 	debug  bool
+	// onlyKnown leaves out repositories that have no project yet.
+	onlyKnown bool
+	// spelled are the URLs that projects without an id are bound to, by their usual form. Administrators write them in any
+	// letter case.
+	spelled map[string][]string
 }
 
 func (s *repositorySync) run(ctx context.Context) error {
 	h, err := s.Open(ctx, s.config)
 	if err != nil {
+		return err
+	}
+	if err := s.readSpelled(ctx); err != nil {
 		return err
 	}
 	batch := make([]host.Repository, 0, syncBatch)
@@ -118,6 +126,9 @@ func (s *repositorySync) one(ctx context.Context, name string) error {
 	repository, err := h.Repository(ctx, name)
 	if err != nil {
 		s.log.InfoContext(ctx, "a repository could not be read", "config_id", s.config.ID, "repository", name, "error", errors.Join(err, errors.Unwrap(err)))
+		return err
+	}
+	if err := s.readSpelled(ctx); err != nil {
 		return err
 	}
 	return s.save(ctx, []host.Repository{repository})

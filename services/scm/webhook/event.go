@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -30,9 +31,10 @@ type Event struct {
 	Kind Kind
 	// At is the event's time by the host's clock; zero if the body has none.
 	At time.Time
-	// Repository is the full name ("acme/web", "acme/platform/api"), RepositoryURL its web page, Number the pull request's
-	// number. Set for Closed and Commented.
+	// Repository is the full name ("acme/web", "acme/platform/api"), RepositoryID the host's id of the repository, empty if
+	// the body has none, RepositoryURL its web page, and Number the pull request's number. Set for Closed and Commented.
 	Repository    string
+	RepositoryID  string `json:",omitempty"`
 	RepositoryURL string
 	Number        int64
 	// Merged is set for Closed.
@@ -118,6 +120,14 @@ var parsers = map[Host]map[string]func([]byte) (Event, error){
 		"Merge Request Hook": gitLabMergeRequest,
 		"Note Hook":          gitLabNote,
 	},
+}
+
+// idText is an id of a host; empty for none.
+func idText(id int64) string {
+	if id <= 0 {
+		return ""
+	}
+	return strconv.FormatInt(id, 10)
 }
 
 // decode parses JSON. Field names are matched case-insensitively; no host depends on case.

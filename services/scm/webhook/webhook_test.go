@@ -137,11 +137,11 @@ func payload(t testing.TB, name string, changes ...string) []byte {
 
 func TestParse(t *testing.T) {
 	at := time.Date(2026, 5, 4, 10, 20, 30, 0, time.UTC)
-	closed := Event{Kind: Closed, At: at, Repository: "acme/web", RepositoryURL: "https://git.acme.test/acme/web", Number: 17}
+	closed := Event{Kind: Closed, At: at, Repository: "acme/web", RepositoryID: "186853002", RepositoryURL: "https://git.acme.test/acme/web", Number: 17}
 	merged := closed
 	merged.Merged = true
 	comment := Event{
-		Kind: Commented, At: at, Repository: "acme/web", RepositoryURL: "https://git.acme.test/acme/web", Number: 17,
+		Kind: Commented, At: at, Repository: "acme/web", RepositoryID: "186853002", RepositoryURL: "https://git.acme.test/acme/web", Number: 17,
 		Comment: Comment{ID: "5102", Thread: "5101", Body: "/fp the input is a constant", Author: "octavia", Path: "app/login.go", Line: 42},
 	}
 	outdated, bot, fromApp, cleaned := comment, comment, comment, comment
@@ -153,11 +153,11 @@ func TestParse(t *testing.T) {
 	suspended, deleted, timeless := installed, installed, installed
 	timeless.Installation.UpdatedAt = time.Time{}
 	suspended.Installation.Suspended, deleted.Installation.Present = true, false
-	request := Event{Kind: Closed, At: at, Repository: "acme/platform/api", RepositoryURL: "https://git.acme.test/acme/platform/api", Number: 17}
+	request := Event{Kind: Closed, At: at, Repository: "acme/platform/api", RepositoryID: "5", RepositoryURL: "https://git.acme.test/acme/platform/api", Number: 17}
 	requestMerged := request
 	requestMerged.Merged = true
 	note := Event{
-		Kind: Commented, At: at, Repository: "acme/platform/api", RepositoryURL: "https://git.acme.test/acme/platform/api", Number: 17,
+		Kind: Commented, At: at, Repository: "acme/platform/api", RepositoryID: "5", RepositoryURL: "https://git.acme.test/acme/platform/api", Number: 17,
 		Comment: Comment{
 			ID: "1244", Thread: "6a9c1750b37d513a43987b574953fceb50b03ce7", Body: "/fp the input is a constant", Author: "mona", Path: "app/login.go", Line: 42,
 		},
