@@ -102,11 +102,12 @@ func (s *repositorySync) run(ctx context.Context) error {
 	if err := s.readSpelled(ctx); err != nil {
 		return err
 	}
-	batch := make([]host.Repository, 0, syncBatch)
+	batch, all := make([]host.Repository, 0, syncBatch), listing{}
 	for repository, err := range h.Repositories(ctx, s.config.Namespace) {
 		if err != nil {
 			return errors.Join(err, s.save(ctx, batch))
 		}
+		all.add(repository)
 		if batch = append(batch, repository); len(batch) == syncBatch {
 			if err := s.save(ctx, batch); err != nil {
 				return err
@@ -114,7 +115,10 @@ func (s *repositorySync) run(ctx context.Context) error {
 			batch = batch[:0]
 		}
 	}
-	return s.save(ctx, batch)
+	if err := s.save(ctx, batch); err != nil {
+		return err
+	}
+	return s.markLeft(ctx, all)
 }
 
 // one reads one repository.
@@ -124,6 +128,9 @@ func (s *repositorySync) one(ctx context.Context, name string) error {
 		return err
 	}
 	repository, err := h.Repository(ctx, name)
+	if host.Is(err, host.NotFound) {
+		err = errors.Join(err, s.leftAt(ctx, name))
+	}
 	if err != nil {
 		s.log.InfoContext(ctx, "a repository could not be read", "config_id", s.config.ID, "repository", name, "error", errors.Join(err, errors.Unwrap(err)))
 		return err

@@ -144,7 +144,7 @@ func (b *projectBatch) update(ctx context.Context, row *ent.Project, r host.Repo
 	return b.change(ctx, row, update)
 }
 
-// setArchived follows the host if it says something else than before. So what an administrator decides stays until then.
+// setArchived follows the host if it says something else than before. What an administrator decides stays until then.
 func setArchived(update *ent.ProjectUpdateOne, row *ent.Project, archived bool) {
 	if row.HostArchived == nil || archived != *row.HostArchived {
 		update.SetHostArchived(archived)

@@ -96,6 +96,12 @@ func (w *eventActions) effect(ctx context.Context, args eventArgs) (effect step,
 	case webhook.Commented:
 		effect, err = w.commented(ctx, args)
 		login = args.Event.Comment.Author
+	case webhook.Changed:
+		effect, err = w.changed(ctx, args)
+	case webhook.Deleted:
+		effect, err = w.deleted(ctx, args)
+	case webhook.BranchDeleted:
+		effect, err = w.branchDeleted(ctx, args)
 	case webhook.Installed:
 		effect = w.installed(args)
 	case webhook.Other:

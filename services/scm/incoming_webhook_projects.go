@@ -7,11 +7,16 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/project"
+	"github.com/palisade/palisade/ent/scmconfig"
 	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/scm/connect"
+	"github.com/palisade/palisade/services/scm/syncjob"
+	"github.com/palisade/palisade/services/scm/webhook"
 )
 
-// projects finds the projects of the event's repository, by id: those that are bound to it by id or, if they do not
+// projects finds the projects of the event's repository, by id: projects that are bound to it by id or, if they do not
 // know its id yet, by URL, and a project without a binding that has its name. Hosts ignore case in names. A project of
 // another repository that only has the name is not among them.
 func (w *eventActions) projects(ctx context.Context, db *ent.Client, args eventArgs) ([]*ent.Project, error) {
@@ -51,23 +56,46 @@ func (a eventArgs) repositoryURL() string {
 }
 
 // identify stores the id of the event's repository with the projects that are bound to its URL and do not know it yet.
+// If the event shows that the repository has another name than its projects know, it is read in the background: GitLab
+// does not tell groups that a project was renamed.
 func (w *eventActions) identify(ctx context.Context, tx *ent.Tx, args eventArgs) error {
-	if args.Event.RepositoryID == "" {
+	id := args.Event.RepositoryID
+	if id == "" {
 		return nil
 	}
-	rows, err := tx.Project.Query().Where(project.RepositoryIDIsNil(), store.OneOf(project.FieldRepositoryURL, spellings(args.repositoryURL()))).
-		Order(ent.Asc(project.FieldID)).All(ctx)
+	addresses := append(spellings(args.repositoryURL()), spellings(args.formerURL())...)
+	rows, err := tx.Project.Query().Where(project.Or(
+		project.RepositoryID(id), project.And(project.RepositoryIDIsNil(), store.OneOf(project.FieldRepositoryURL, addresses)),
+	)).Order(ent.Asc(project.FieldID)).All(ctx)
 	if err != nil {
 		return err
 	}
+	renamed := false
 	for _, row := range rows {
-		after, err := row.Update().SetRepositoryID(args.Event.RepositoryID).Save(ctx)
-		if err != nil {
-			return err
+		switch {
+		case !isAt(row, args.BaseURL):
+		case row.RepositoryID != nil:
+			renamed = renamed || !sameRepository(row.RepositoryURL, args.repositoryURL())
+		default:
+			after, err := row.Update().SetRepositoryID(id).Save(ctx)
+			if err != nil {
+				return err
+			}
+			audit.Change(ctx, "project", row.ID, auditedProject(row), auditedProject(after))
 		}
-		audit.Change(ctx, "project", row.ID, auditedProject(row), auditedProject(after))
 	}
-	return nil
+	if !renamed || args.Event.Kind == webhook.Changed || args.Event.Kind == webhook.Deleted {
+		return nil
+	}
+	configs, err := tx.ScmConfig.Query().Order(ent.Asc(scmconfig.FieldID)).All(ctx)
+	if err != nil {
+		return err
+	}
+	config, name, _ := connect.Reached(configs, &ent.Project{RepositoryURL: args.repositoryURL()})
+	if config == nil {
+		return nil
+	}
+	return jobs.FromContext(ctx).Enqueue(ctx, syncjob.Args{DeploymentID: config.DeploymentID, ConfigID: config.ID, Repository: name}, nil)
 }
 
 // lockProjects serializes imports into projects, triage and this event. On SQLite all writes are serialized anyway. It

@@ -29,7 +29,7 @@ func (c configCaller) names(t testing.TB) (list []string) {
 	return list
 }
 
-// stillOpen says that pull request 17 is open: a job asks the host about those of bound projects.
+// stillOpen says that pull request 17 is open: a job asks the host about pull requests of bound projects.
 func stillOpen(h *hosttest.GitHub) { h.PullRequests = map[int64]hosttest.Request{17: {State: "open"}} }
 
 // bind binds a project to a repository as an administrator.
@@ -207,7 +207,7 @@ func TestMovedRepository(t *testing.T) {
 	})
 }
 
-// TestTwoHostsWithOneID: ids are those of one host.
+// TestTwoHostsWithOneID: an id counts at one host.
 func TestTwoHostsWithOneID(t *testing.T) {
 	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {

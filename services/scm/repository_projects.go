@@ -21,7 +21,7 @@ import (
 
 // projectBatch holds the projects that repositories of one host may belong to, within a transaction.
 //
-// A repository is its id: its projects are those that are bound to it by id. A project that does not know the id of its
+// A repository is its id: its projects are bound to it by id. A project that does not know the id of its
 // repository yet is found by the URL that it is bound to, else by its name, and gets the id then. Never again is it
 // found by its name, so another repository that takes the name inherits nothing.
 type projectBatch struct {
