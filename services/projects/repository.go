@@ -43,7 +43,7 @@ func (s *Projects) bindRepository(ctx context.Context, tx *ent.Tx, row *ent.Proj
 		by = ""
 	}
 	update.SetRepositoryURL(repository).SetBoundBy(by)
-	if strings.EqualFold(trimURL(repository), trimURL(row.RepositoryURL)) {
+	if repository != "" && strings.EqualFold(trimURL(repository), trimURL(row.RepositoryURL)) {
 		return nil
 	}
 	update.ClearRepositoryID().ClearLeftHostAt().ClearHostArchived()

@@ -1,6 +1,7 @@
 package scans
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"strings"
@@ -27,11 +28,11 @@ func followRepository(ctx context.Context, db *ent.Client, about *scansv1.ScanPr
 	taken, renamed := false, ""
 	for _, row := range rows {
 		switch {
-		case row.Name == name && (row.RepositoryID == nil || *row.RepositoryID == id || !sameOrigin(row.RepositoryURL, about.GetRepoUrl())):
+		case row.Name == name && (row.RepositoryID == nil || *row.RepositoryID == id || !sameOrigin(addressOf(row), about.GetRepoUrl())):
 			return name, nil
 		case row.Name == name:
 			taken = true
-		case renamed == "" && isNamedAfter(row) && sameOrigin(row.RepositoryURL, about.GetRepoUrl()):
+		case renamed == "" && isNamedAfter(row) && sameOrigin(addressOf(row), about.GetRepoUrl()):
 			renamed = row.Name
 		}
 	}
@@ -55,10 +56,13 @@ func isRepositoryID(text string) bool {
 
 // isNamedAfter reports whether a project has the last known name of its repository, also if it had to give it away.
 func isNamedAfter(row *ent.Project) bool {
-	address := strings.TrimSuffix(strings.TrimRight(row.RepositoryURL, "/"), ".git")
+	address := strings.TrimSuffix(strings.TrimRight(addressOf(row), "/"), ".git")
 	name := strings.TrimSuffix(row.NameKey, strings.ToLower("~"+*row.RepositoryID))
 	return strings.HasSuffix(strings.ToLower(address), "/"+name)
 }
+
+// addressOf is the last known URL of a project's repository. A project that had to give its name away is bound to none.
+func addressOf(row *ent.Project) string { return cmp.Or(row.RepositoryURL, row.URL) }
 
 // sameOrigin compares the hosts of two URLs.
 func sameOrigin(a, b string) bool {

@@ -87,7 +87,7 @@ type repositorySync struct {
 	config *ent.ScmConfig
 	log    *slog.Logger
 	debug  bool
-	// onlyKnown leaves out repositories that have no project yet.
+	// onlyKnown leaves out repositories that no project is bound to.
 	onlyKnown bool
 	// spelled are the URLs that projects without an id are bound to, by their usual form. Administrators write them in any
 	// letter case.

@@ -51,6 +51,9 @@ func (s *repositorySync) markLeft(ctx context.Context, all listing) error {
 				left = append(left, row)
 			}
 		}
+		if len(left) == 0 {
+			continue
+		}
 		err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error { return leave(ctx, tx, left) })
 		if err != nil {
 			return err

@@ -89,8 +89,7 @@ func (b *projectBatch) freeName(ctx context.Context, r host.Repository) (bool, e
 		switch {
 		case row.NameKey != key:
 		case b.keepsName(row) || row.RepositoryID == nil || r.ID == "":
-			b.log.InfoContext(ctx, "a repository has the name of a project at another host, or one that an administrator bound to another repository",
-				"config_id", b.config.ID, "name", r.Name)
+			b.log.InfoContext(ctx, "a repository has the name of a project that is not bound to it", "config_id", b.config.ID, "project_id", row.ID, "name", r.Name)
 			return false, nil
 		default:
 			former = append(former, row)

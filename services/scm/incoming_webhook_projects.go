@@ -36,7 +36,7 @@ func (w *eventActions) projects(ctx context.Context, db *ent.Client, args eventA
 	for _, row := range rows {
 		switch {
 		case !isAt(row, args.BaseURL):
-		case row.RepositoryURL != "":
+		case row.RepositoryURL != "" || row.RepositoryID != nil:
 			if isBoundTo(row, about.RepositoryID, address) {
 				bound = append(bound, row)
 			}

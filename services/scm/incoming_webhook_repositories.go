@@ -87,7 +87,7 @@ func (w *eventActions) deleted(ctx context.Context, args eventArgs) (step, error
 func (w *eventActions) boundProjects(ctx context.Context, args eventArgs) (bound []*ent.Project, err error) {
 	rows, err := w.projects(ctx, w.store.Reader, args)
 	for _, row := range rows {
-		if row.RepositoryURL != "" {
+		if row.RepositoryURL != "" || row.RepositoryID != nil {
 			bound = append(bound, row)
 		}
 	}

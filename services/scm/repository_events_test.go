@@ -95,6 +95,22 @@ func repositoryEvents(t *testing.T, s configCaller, hidden bool) {
 	}
 }
 
+// TestEventsBindNothing: only synchronisations and administrators bind projects, and only the former make them.
+func TestEventsBindNothing(t *testing.T) {
+	t.Parallel()
+	eachConfig(t, func(t *testing.T, s configCaller) {
+		h, r := s.hooked(t)
+		h.Repositories = []hosttest.Repository{web, {ID: 9, Name: "acme/fresh", DefaultBranch: "main", Visibility: "private"}}
+		r.gitHub(t, "repository", event(t, "github_repository", `"renamed"`, `"edited"`, "acme/site", "acme/web"), 200, accepted)
+		r.gitHub(t, "repository", event(t, "github_repository", `"renamed"`, `"created"`, "acme/site", "acme/fresh", "186853002", "9"), 200, accepted)
+		s.settle(t)
+		wantList(t, "projects", s.names(t), "acme/web -")
+		if row := s.project(t, "acme/web"); row.RepositoryURL != "" || row.BoundBy != "" {
+			t.Errorf("bound to %q by %q", row.RepositoryURL, row.BoundBy)
+		}
+	})
+}
+
 // TestLateRename: what the host says now counts.
 func TestLateRename(t *testing.T) {
 	t.Parallel()
@@ -190,13 +206,13 @@ func TestDeletedBranch(t *testing.T) {
 	})
 }
 
-// TestGitLabRepositoryEvents: GitLab tells groups of pushes, and of created and deleted projects. Other events show that
-// a project has another name.
+// TestGitLabRepositoryEvents: GitLab tells groups of pushes, and of created and deleted projects. Other events show
+// that a project has another name.
 func TestGitLabRepositoryEvents(t *testing.T) {
 	t.Parallel()
 	eachConfig(t, func(t *testing.T, s configCaller) {
 		h, id := s.gitLab(t, `,"subscribe":true`)
-		h.MergeRequests = map[int64]hosttest.Request{17: {State: "open"}} // a job asks the host about requests of bound projects
+		h.MergeRequests = map[int64]hosttest.Request{17: {State: "open"}} // a job asks the host about them
 		hook := h.Hooks()[0]
 		wantList(t, "subscribed", hook.Events, "merge_requests_events", "note_events", "project_events", "push_events")
 		r := s.receiverOf(t, hook)

@@ -117,11 +117,17 @@ func TestReusedName(t *testing.T) {
 		if s.project(t, "acme/web~1").ID != web || s.project(t, "acme/web").ID == web {
 			t.Error("the new repository has the project of the old one")
 		}
+		if row := s.project(t, "acme/web~1"); row.RepositoryURL != "" || row.LeftHostAt == nil {
+			t.Errorf("the old project reads the code of the new repository: %+v", row)
+		}
 		s.Upload(t, "acme/web", mainRef, sarifOf(t))
 		wantList(t, "findings", s.stands(t, s.Tenant), mainRef+" open")
 
 		list(map[int64]string{1: "acme/site", 2: "acme/api", 3: "acme/web"}) // it was only hidden, and renamed
 		wantList(t, "projects", s.names(t), "acme/api 2", "acme/site 1", "acme/web 3")
+		if row := s.project(t, "acme/site"); row.RepositoryURL != h.URL+"/acme/site" || row.LeftHostAt != nil {
+			t.Errorf("the old project does not follow its repository: %+v", row)
+		}
 
 		list(map[int64]string{1: "acme/api", 2: "acme/web", 3: "acme/site"}) // they exchange their names
 		wantList(t, "projects", s.names(t), "acme/api 1", "acme/site 3", "acme/web 2")

@@ -1,6 +1,7 @@
 package scm
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -86,7 +87,7 @@ func (b *projectBatch) projectsOf(r host.Repository) []*ent.Project {
 			synchronised = synchronised || row.BoundBy == boundBySync
 		}
 	}
-	if synchronised {
+	if synchronised || b.onlyKnown {
 		return found
 	}
 	if row := b.named(r); row != nil && !slices.Contains(found, row) {
@@ -97,13 +98,10 @@ func (b *projectBatch) projectsOf(r host.Repository) []*ent.Project {
 
 // isBoundTo reports whether a project at the same host is bound to a repository.
 func isBoundTo(row *ent.Project, id, url string) bool {
-	switch {
-	case row.RepositoryURL == "":
-		return false
-	case row.RepositoryID != nil && id != "":
+	if row.RepositoryID != nil && id != "" {
 		return *row.RepositoryID == id
 	}
-	return sameRepository(row.RepositoryURL, url)
+	return row.RepositoryURL != "" && sameRepository(row.RepositoryURL, url)
 }
 
 // named returns the project that adopts a repository because it has its name; nil if there is none.
@@ -138,7 +136,7 @@ func isAt(row *ent.Project, baseURL string) bool {
 // followedName returns the name of a project after an update. A project that is named after its repository gets the
 // new name of the repository; other names stay.
 func (b *projectBatch) followedName(ctx context.Context, row *ent.Project, r host.Repository) (string, error) {
-	name, former := projectname.Normal(r.Name), b.nameAt(row.RepositoryURL)
+	name, former := projectname.Normal(r.Name), b.nameAt(cmp.Or(row.RepositoryURL, row.URL))
 	aside := strings.ToLower(asideName(name, r.ID))
 	switch {
 	case row.NameKey == aside:
@@ -176,7 +174,8 @@ func (b *projectBatch) keepsName(row *ent.Project) bool {
 // asideName is the name of a project whose own name another repository has now.
 func asideName(name, id string) string { return name + "~" + id }
 
-// moveAside gives a project another name, which it has until the host tells the new name of its own repository.
+// moveAside gives a project another name, which it has until the host tells the new name of its own repository. Until
+// then it is bound to no URL: there is another repository now, whose code it must not read or change.
 func (b *projectBatch) moveAside(ctx context.Context, row *ent.Project) error {
 	id := fmt.Sprintf("project-%d", row.ID)
 	if row.RepositoryID != nil {
@@ -196,7 +195,11 @@ func (b *projectBatch) moveAside(ctx context.Context, row *ent.Project) error {
 		name = fmt.Sprintf("%s~%d", name, row.ID)
 	}
 	b.log.WarnContext(ctx, "a project gave its name to the repository that has it now", "project_id", row.ID, "name", row.Name, "new_name", name)
-	return b.change(ctx, row, row.Update().SetName(name).SetNameKey(strings.ToLower(name)))
+	update := row.Update().SetName(name).SetNameKey(strings.ToLower(name))
+	if row.RepositoryID != nil {
+		update.SetRepositoryURL("").SetLeftHostAt(store.Now())
+	}
+	return b.change(ctx, row, update)
 }
 
 // change makes a change of a project, if it is one, and remembers the project as it was for the audit trail.
