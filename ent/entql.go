@@ -1264,6 +1264,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			project.FieldURL:                 {Type: field.TypeString, Column: project.FieldURL},
 			project.FieldRepositoryURL:       {Type: field.TypeString, Column: project.FieldRepositoryURL},
 			project.FieldBoundBy:             {Type: field.TypeString, Column: project.FieldBoundBy},
+			project.FieldRepositoryID:        {Type: field.TypeString, Column: project.FieldRepositoryID},
 			project.FieldDefaultBranch:       {Type: field.TypeString, Column: project.FieldDefaultBranch},
 			project.FieldPrimaryBranch:       {Type: field.TypeString, Column: project.FieldPrimaryBranch},
 			project.FieldVisibility:          {Type: field.TypeString, Column: project.FieldVisibility},
@@ -1275,6 +1276,8 @@ var schemaGraph = func() *sqlgraph.Schema {
 			project.FieldCreatorID:           {Type: field.TypeInt64, Column: project.FieldCreatorID},
 			project.FieldLatestScanAt:        {Type: field.TypeInt64, Column: project.FieldLatestScanAt},
 			project.FieldArchivedAt:          {Type: field.TypeInt64, Column: project.FieldArchivedAt},
+			project.FieldHostArchived:        {Type: field.TypeBool, Column: project.FieldHostArchived},
+			project.FieldLeftHostAt:          {Type: field.TypeInt64, Column: project.FieldLeftHostAt},
 			project.FieldIgnoredFiles:        {Type: field.TypeJSON, Column: project.FieldIgnoredFiles},
 			project.FieldProductIgnoredFiles: {Type: field.TypeJSON, Column: project.FieldProductIgnoredFiles},
 			project.FieldBadgeKey:            {Type: field.TypeString, Column: project.FieldBadgeKey},
@@ -6704,6 +6707,11 @@ func (f *ProjectFilter) WhereBoundBy(p entql.StringP) {
 	f.Where(p.Field(project.FieldBoundBy))
 }
 
+// WhereRepositoryID applies the entql string predicate on the repository_id field.
+func (f *ProjectFilter) WhereRepositoryID(p entql.StringP) {
+	f.Where(p.Field(project.FieldRepositoryID))
+}
+
 // WhereDefaultBranch applies the entql string predicate on the default_branch field.
 func (f *ProjectFilter) WhereDefaultBranch(p entql.StringP) {
 	f.Where(p.Field(project.FieldDefaultBranch))
@@ -6757,6 +6765,16 @@ func (f *ProjectFilter) WhereLatestScanAt(p entql.Int64P) {
 // WhereArchivedAt applies the entql int64 predicate on the archived_at field.
 func (f *ProjectFilter) WhereArchivedAt(p entql.Int64P) {
 	f.Where(p.Field(project.FieldArchivedAt))
+}
+
+// WhereHostArchived applies the entql bool predicate on the host_archived field.
+func (f *ProjectFilter) WhereHostArchived(p entql.BoolP) {
+	f.Where(p.Field(project.FieldHostArchived))
+}
+
+// WhereLeftHostAt applies the entql int64 predicate on the left_host_at field.
+func (f *ProjectFilter) WhereLeftHostAt(p entql.Int64P) {
+	f.Where(p.Field(project.FieldLeftHostAt))
 }
 
 // WhereIgnoredFiles applies the entql json.RawMessage predicate on the ignored_files field.

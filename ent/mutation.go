@@ -50075,6 +50075,7 @@ type ProjectMutation struct {
 	url                   *string
 	repository_url        *string
 	bound_by              *string
+	repository_id         *string
 	default_branch        *string
 	primary_branch        *string
 	visibility            *string
@@ -50090,6 +50091,9 @@ type ProjectMutation struct {
 	addlatest_scan_at     *int64
 	archived_at           *int64
 	addarchived_at        *int64
+	host_archived         *bool
+	left_host_at          *int64
+	addleft_host_at       *int64
 	ignored_files         *[]string
 	appendignored_files   []string
 	product_ignored_files *map[string][]string
@@ -50439,6 +50443,55 @@ func (m *ProjectMutation) OldBoundBy(ctx context.Context) (v string, err error) 
 // ResetBoundBy resets all changes to the "bound_by" field.
 func (m *ProjectMutation) ResetBoundBy() {
 	m.bound_by = nil
+}
+
+// SetRepositoryID sets the "repository_id" field.
+func (m *ProjectMutation) SetRepositoryID(s string) {
+	m.repository_id = &s
+}
+
+// RepositoryID returns the value of the "repository_id" field in the mutation.
+func (m *ProjectMutation) RepositoryID() (r string, exists bool) {
+	v := m.repository_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRepositoryID returns the old "repository_id" field's value of the Project entity.
+// If the Project object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ProjectMutation) OldRepositoryID(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRepositoryID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRepositoryID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRepositoryID: %w", err)
+	}
+	return oldValue.RepositoryID, nil
+}
+
+// ClearRepositoryID clears the value of the "repository_id" field.
+func (m *ProjectMutation) ClearRepositoryID() {
+	m.repository_id = nil
+	m.clearedFields[project.FieldRepositoryID] = struct{}{}
+}
+
+// RepositoryIDCleared returns if the "repository_id" field was cleared in this mutation.
+func (m *ProjectMutation) RepositoryIDCleared() bool {
+	_, ok := m.clearedFields[project.FieldRepositoryID]
+	return ok
+}
+
+// ResetRepositoryID resets all changes to the "repository_id" field.
+func (m *ProjectMutation) ResetRepositoryID() {
+	m.repository_id = nil
+	delete(m.clearedFields, project.FieldRepositoryID)
 }
 
 // SetDefaultBranch sets the "default_branch" field.
@@ -50959,6 +51012,125 @@ func (m *ProjectMutation) ResetArchivedAt() {
 	delete(m.clearedFields, project.FieldArchivedAt)
 }
 
+// SetHostArchived sets the "host_archived" field.
+func (m *ProjectMutation) SetHostArchived(b bool) {
+	m.host_archived = &b
+}
+
+// HostArchived returns the value of the "host_archived" field in the mutation.
+func (m *ProjectMutation) HostArchived() (r bool, exists bool) {
+	v := m.host_archived
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldHostArchived returns the old "host_archived" field's value of the Project entity.
+// If the Project object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ProjectMutation) OldHostArchived(ctx context.Context) (v *bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldHostArchived is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldHostArchived requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldHostArchived: %w", err)
+	}
+	return oldValue.HostArchived, nil
+}
+
+// ClearHostArchived clears the value of the "host_archived" field.
+func (m *ProjectMutation) ClearHostArchived() {
+	m.host_archived = nil
+	m.clearedFields[project.FieldHostArchived] = struct{}{}
+}
+
+// HostArchivedCleared returns if the "host_archived" field was cleared in this mutation.
+func (m *ProjectMutation) HostArchivedCleared() bool {
+	_, ok := m.clearedFields[project.FieldHostArchived]
+	return ok
+}
+
+// ResetHostArchived resets all changes to the "host_archived" field.
+func (m *ProjectMutation) ResetHostArchived() {
+	m.host_archived = nil
+	delete(m.clearedFields, project.FieldHostArchived)
+}
+
+// SetLeftHostAt sets the "left_host_at" field.
+func (m *ProjectMutation) SetLeftHostAt(i int64) {
+	m.left_host_at = &i
+	m.addleft_host_at = nil
+}
+
+// LeftHostAt returns the value of the "left_host_at" field in the mutation.
+func (m *ProjectMutation) LeftHostAt() (r int64, exists bool) {
+	v := m.left_host_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLeftHostAt returns the old "left_host_at" field's value of the Project entity.
+// If the Project object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ProjectMutation) OldLeftHostAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLeftHostAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLeftHostAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLeftHostAt: %w", err)
+	}
+	return oldValue.LeftHostAt, nil
+}
+
+// AddLeftHostAt adds i to the "left_host_at" field.
+func (m *ProjectMutation) AddLeftHostAt(i int64) {
+	if m.addleft_host_at != nil {
+		*m.addleft_host_at += i
+	} else {
+		m.addleft_host_at = &i
+	}
+}
+
+// AddedLeftHostAt returns the value that was added to the "left_host_at" field in this mutation.
+func (m *ProjectMutation) AddedLeftHostAt() (r int64, exists bool) {
+	v := m.addleft_host_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearLeftHostAt clears the value of the "left_host_at" field.
+func (m *ProjectMutation) ClearLeftHostAt() {
+	m.left_host_at = nil
+	m.addleft_host_at = nil
+	m.clearedFields[project.FieldLeftHostAt] = struct{}{}
+}
+
+// LeftHostAtCleared returns if the "left_host_at" field was cleared in this mutation.
+func (m *ProjectMutation) LeftHostAtCleared() bool {
+	_, ok := m.clearedFields[project.FieldLeftHostAt]
+	return ok
+}
+
+// ResetLeftHostAt resets all changes to the "left_host_at" field.
+func (m *ProjectMutation) ResetLeftHostAt() {
+	m.left_host_at = nil
+	m.addleft_host_at = nil
+	delete(m.clearedFields, project.FieldLeftHostAt)
+}
+
 // SetIgnoredFiles sets the "ignored_files" field.
 func (m *ProjectMutation) SetIgnoredFiles(s []string) {
 	m.ignored_files = &s
@@ -51205,7 +51377,7 @@ func (m *ProjectMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ProjectMutation) Fields() []string {
-	fields := make([]string, 0, 21)
+	fields := make([]string, 0, 24)
 	if m.deployment_id != nil {
 		fields = append(fields, project.FieldDeploymentID)
 	}
@@ -51223,6 +51395,9 @@ func (m *ProjectMutation) Fields() []string {
 	}
 	if m.bound_by != nil {
 		fields = append(fields, project.FieldBoundBy)
+	}
+	if m.repository_id != nil {
+		fields = append(fields, project.FieldRepositoryID)
 	}
 	if m.default_branch != nil {
 		fields = append(fields, project.FieldDefaultBranch)
@@ -51257,6 +51432,12 @@ func (m *ProjectMutation) Fields() []string {
 	if m.archived_at != nil {
 		fields = append(fields, project.FieldArchivedAt)
 	}
+	if m.host_archived != nil {
+		fields = append(fields, project.FieldHostArchived)
+	}
+	if m.left_host_at != nil {
+		fields = append(fields, project.FieldLeftHostAt)
+	}
 	if m.ignored_files != nil {
 		fields = append(fields, project.FieldIgnoredFiles)
 	}
@@ -51289,6 +51470,8 @@ func (m *ProjectMutation) Field(name string) (ent.Value, bool) {
 		return m.RepositoryURL()
 	case project.FieldBoundBy:
 		return m.BoundBy()
+	case project.FieldRepositoryID:
+		return m.RepositoryID()
 	case project.FieldDefaultBranch:
 		return m.DefaultBranch()
 	case project.FieldPrimaryBranch:
@@ -51311,6 +51494,10 @@ func (m *ProjectMutation) Field(name string) (ent.Value, bool) {
 		return m.LatestScanAt()
 	case project.FieldArchivedAt:
 		return m.ArchivedAt()
+	case project.FieldHostArchived:
+		return m.HostArchived()
+	case project.FieldLeftHostAt:
+		return m.LeftHostAt()
 	case project.FieldIgnoredFiles:
 		return m.IgnoredFiles()
 	case project.FieldProductIgnoredFiles:
@@ -51340,6 +51527,8 @@ func (m *ProjectMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldRepositoryURL(ctx)
 	case project.FieldBoundBy:
 		return m.OldBoundBy(ctx)
+	case project.FieldRepositoryID:
+		return m.OldRepositoryID(ctx)
 	case project.FieldDefaultBranch:
 		return m.OldDefaultBranch(ctx)
 	case project.FieldPrimaryBranch:
@@ -51362,6 +51551,10 @@ func (m *ProjectMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldLatestScanAt(ctx)
 	case project.FieldArchivedAt:
 		return m.OldArchivedAt(ctx)
+	case project.FieldHostArchived:
+		return m.OldHostArchived(ctx)
+	case project.FieldLeftHostAt:
+		return m.OldLeftHostAt(ctx)
 	case project.FieldIgnoredFiles:
 		return m.OldIgnoredFiles(ctx)
 	case project.FieldProductIgnoredFiles:
@@ -51420,6 +51613,13 @@ func (m *ProjectMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetBoundBy(v)
+		return nil
+	case project.FieldRepositoryID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRepositoryID(v)
 		return nil
 	case project.FieldDefaultBranch:
 		v, ok := value.(string)
@@ -51498,6 +51698,20 @@ func (m *ProjectMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetArchivedAt(v)
 		return nil
+	case project.FieldHostArchived:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetHostArchived(v)
+		return nil
+	case project.FieldLeftHostAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLeftHostAt(v)
+		return nil
 	case project.FieldIgnoredFiles:
 		v, ok := value.([]string)
 		if !ok {
@@ -51549,6 +51763,9 @@ func (m *ProjectMutation) AddedFields() []string {
 	if m.addarchived_at != nil {
 		fields = append(fields, project.FieldArchivedAt)
 	}
+	if m.addleft_host_at != nil {
+		fields = append(fields, project.FieldLeftHostAt)
+	}
 	return fields
 }
 
@@ -51567,6 +51784,8 @@ func (m *ProjectMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedLatestScanAt()
 	case project.FieldArchivedAt:
 		return m.AddedArchivedAt()
+	case project.FieldLeftHostAt:
+		return m.AddedLeftHostAt()
 	}
 	return nil, false
 }
@@ -51611,6 +51830,13 @@ func (m *ProjectMutation) AddField(name string, value ent.Value) error {
 		}
 		m.AddArchivedAt(v)
 		return nil
+	case project.FieldLeftHostAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddLeftHostAt(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Project numeric field %s", name)
 }
@@ -51619,6 +51845,9 @@ func (m *ProjectMutation) AddField(name string, value ent.Value) error {
 // mutation.
 func (m *ProjectMutation) ClearedFields() []string {
 	var fields []string
+	if m.FieldCleared(project.FieldRepositoryID) {
+		fields = append(fields, project.FieldRepositoryID)
+	}
 	if m.FieldCleared(project.FieldCreatorID) {
 		fields = append(fields, project.FieldCreatorID)
 	}
@@ -51627,6 +51856,12 @@ func (m *ProjectMutation) ClearedFields() []string {
 	}
 	if m.FieldCleared(project.FieldArchivedAt) {
 		fields = append(fields, project.FieldArchivedAt)
+	}
+	if m.FieldCleared(project.FieldHostArchived) {
+		fields = append(fields, project.FieldHostArchived)
+	}
+	if m.FieldCleared(project.FieldLeftHostAt) {
+		fields = append(fields, project.FieldLeftHostAt)
 	}
 	if m.FieldCleared(project.FieldIgnoredFiles) {
 		fields = append(fields, project.FieldIgnoredFiles)
@@ -51654,6 +51889,9 @@ func (m *ProjectMutation) FieldCleared(name string) bool {
 // error if the field is not defined in the schema.
 func (m *ProjectMutation) ClearField(name string) error {
 	switch name {
+	case project.FieldRepositoryID:
+		m.ClearRepositoryID()
+		return nil
 	case project.FieldCreatorID:
 		m.ClearCreatorID()
 		return nil
@@ -51662,6 +51900,12 @@ func (m *ProjectMutation) ClearField(name string) error {
 		return nil
 	case project.FieldArchivedAt:
 		m.ClearArchivedAt()
+		return nil
+	case project.FieldHostArchived:
+		m.ClearHostArchived()
+		return nil
+	case project.FieldLeftHostAt:
+		m.ClearLeftHostAt()
 		return nil
 	case project.FieldIgnoredFiles:
 		m.ClearIgnoredFiles()
@@ -51701,6 +51945,9 @@ func (m *ProjectMutation) ResetField(name string) error {
 	case project.FieldBoundBy:
 		m.ResetBoundBy()
 		return nil
+	case project.FieldRepositoryID:
+		m.ResetRepositoryID()
+		return nil
 	case project.FieldDefaultBranch:
 		m.ResetDefaultBranch()
 		return nil
@@ -51733,6 +51980,12 @@ func (m *ProjectMutation) ResetField(name string) error {
 		return nil
 	case project.FieldArchivedAt:
 		m.ResetArchivedAt()
+		return nil
+	case project.FieldHostArchived:
+		m.ResetHostArchived()
+		return nil
+	case project.FieldLeftHostAt:
+		m.ResetLeftHostAt()
 		return nil
 	case project.FieldIgnoredFiles:
 		m.ResetIgnoredFiles()

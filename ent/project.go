@@ -29,6 +29,8 @@ type Project struct {
 	RepositoryURL string `json:"repository_url,omitempty"`
 	// who set repository_url: sync, admin
 	BoundBy string `json:"bound_by,omitempty"`
+	// the host's id of the repository at repository_url; NULL: not known yet
+	RepositoryID *string `json:"repository_id,omitempty"`
 	// full ref; empty when unknown
 	DefaultBranch string `json:"default_branch,omitempty"`
 	// full ref set by a person; empty: the default branch
@@ -51,6 +53,10 @@ type Project struct {
 	LatestScanAt *int64 `json:"latest_scan_at,omitempty"`
 	// ArchivedAt holds the value of the "archived_at" field.
 	ArchivedAt *int64 `json:"archived_at,omitempty"`
+	// whether the host said last that the repository is archived; NULL: see archived_at
+	HostArchived *bool `json:"host_archived,omitempty"`
+	// when the host was found to list the repository no more; NULL: it lists it
+	LeftHostAt *int64 `json:"left_host_at,omitempty"`
 	// paths that scans leave out, as patterns of a .gitignore file
 	IgnoredFiles []string `json:"ignored_files,omitempty"`
 	// further patterns, by product: sast, sca, secrets
@@ -69,11 +75,11 @@ func (*Project) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case project.FieldIgnoredFiles, project.FieldProductIgnoredFiles, project.FieldCloseLimits:
 			values[i] = new([]byte)
-		case project.FieldManagedDiffScan, project.FieldManagedFullScan, project.FieldAiFullScan:
+		case project.FieldManagedDiffScan, project.FieldManagedFullScan, project.FieldAiFullScan, project.FieldHostArchived:
 			values[i] = new(sql.NullBool)
-		case project.FieldID, project.FieldDeploymentID, project.FieldCreatedAt, project.FieldCreatorID, project.FieldLatestScanAt, project.FieldArchivedAt:
+		case project.FieldID, project.FieldDeploymentID, project.FieldCreatedAt, project.FieldCreatorID, project.FieldLatestScanAt, project.FieldArchivedAt, project.FieldLeftHostAt:
 			values[i] = new(sql.NullInt64)
-		case project.FieldName, project.FieldNameKey, project.FieldURL, project.FieldRepositoryURL, project.FieldBoundBy, project.FieldDefaultBranch, project.FieldPrimaryBranch, project.FieldVisibility, project.FieldScmType, project.FieldBadgeKey:
+		case project.FieldName, project.FieldNameKey, project.FieldURL, project.FieldRepositoryURL, project.FieldBoundBy, project.FieldRepositoryID, project.FieldDefaultBranch, project.FieldPrimaryBranch, project.FieldVisibility, project.FieldScmType, project.FieldBadgeKey:
 			values[i] = new(sql.NullString)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -131,6 +137,13 @@ func (_m *Project) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field bound_by", values[i])
 			} else if value.Valid {
 				_m.BoundBy = value.String
+			}
+		case project.FieldRepositoryID:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field repository_id", values[i])
+			} else if value.Valid {
+				_m.RepositoryID = new(string)
+				*_m.RepositoryID = value.String
 			}
 		case project.FieldDefaultBranch:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -200,6 +213,20 @@ func (_m *Project) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.ArchivedAt = new(int64)
 				*_m.ArchivedAt = value.Int64
+			}
+		case project.FieldHostArchived:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field host_archived", values[i])
+			} else if value.Valid {
+				_m.HostArchived = new(bool)
+				*_m.HostArchived = value.Bool
+			}
+		case project.FieldLeftHostAt:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field left_host_at", values[i])
+			} else if value.Valid {
+				_m.LeftHostAt = new(int64)
+				*_m.LeftHostAt = value.Int64
 			}
 		case project.FieldIgnoredFiles:
 			if value, ok := values[i].(*[]byte); !ok {
@@ -284,6 +311,11 @@ func (_m *Project) String() string {
 	builder.WriteString("bound_by=")
 	builder.WriteString(_m.BoundBy)
 	builder.WriteString(", ")
+	if v := _m.RepositoryID; v != nil {
+		builder.WriteString("repository_id=")
+		builder.WriteString(*v)
+	}
+	builder.WriteString(", ")
 	builder.WriteString("default_branch=")
 	builder.WriteString(_m.DefaultBranch)
 	builder.WriteString(", ")
@@ -320,6 +352,16 @@ func (_m *Project) String() string {
 	builder.WriteString(", ")
 	if v := _m.ArchivedAt; v != nil {
 		builder.WriteString("archived_at=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.HostArchived; v != nil {
+		builder.WriteString("host_archived=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.LeftHostAt; v != nil {
+		builder.WriteString("left_host_at=")
 		builder.WriteString(fmt.Sprintf("%v", *v))
 	}
 	builder.WriteString(", ")

@@ -81,6 +81,20 @@ func (_c *ProjectCreate) SetNillableBoundBy(v *string) *ProjectCreate {
 	return _c
 }
 
+// SetRepositoryID sets the "repository_id" field.
+func (_c *ProjectCreate) SetRepositoryID(v string) *ProjectCreate {
+	_c.mutation.SetRepositoryID(v)
+	return _c
+}
+
+// SetNillableRepositoryID sets the "repository_id" field if the given value is not nil.
+func (_c *ProjectCreate) SetNillableRepositoryID(v *string) *ProjectCreate {
+	if v != nil {
+		_c.SetRepositoryID(*v)
+	}
+	return _c
+}
+
 // SetDefaultBranch sets the "default_branch" field.
 func (_c *ProjectCreate) SetDefaultBranch(v string) *ProjectCreate {
 	_c.mutation.SetDefaultBranch(v)
@@ -223,6 +237,34 @@ func (_c *ProjectCreate) SetArchivedAt(v int64) *ProjectCreate {
 func (_c *ProjectCreate) SetNillableArchivedAt(v *int64) *ProjectCreate {
 	if v != nil {
 		_c.SetArchivedAt(*v)
+	}
+	return _c
+}
+
+// SetHostArchived sets the "host_archived" field.
+func (_c *ProjectCreate) SetHostArchived(v bool) *ProjectCreate {
+	_c.mutation.SetHostArchived(v)
+	return _c
+}
+
+// SetNillableHostArchived sets the "host_archived" field if the given value is not nil.
+func (_c *ProjectCreate) SetNillableHostArchived(v *bool) *ProjectCreate {
+	if v != nil {
+		_c.SetHostArchived(*v)
+	}
+	return _c
+}
+
+// SetLeftHostAt sets the "left_host_at" field.
+func (_c *ProjectCreate) SetLeftHostAt(v int64) *ProjectCreate {
+	_c.mutation.SetLeftHostAt(v)
+	return _c
+}
+
+// SetNillableLeftHostAt sets the "left_host_at" field if the given value is not nil.
+func (_c *ProjectCreate) SetNillableLeftHostAt(v *int64) *ProjectCreate {
+	if v != nil {
+		_c.SetLeftHostAt(*v)
 	}
 	return _c
 }
@@ -456,6 +498,10 @@ func (_c *ProjectCreate) createSpec() (*Project, *sqlgraph.CreateSpec) {
 		_spec.SetField(project.FieldBoundBy, field.TypeString, value)
 		_node.BoundBy = value
 	}
+	if value, ok := _c.mutation.RepositoryID(); ok {
+		_spec.SetField(project.FieldRepositoryID, field.TypeString, value)
+		_node.RepositoryID = &value
+	}
 	if value, ok := _c.mutation.DefaultBranch(); ok {
 		_spec.SetField(project.FieldDefaultBranch, field.TypeString, value)
 		_node.DefaultBranch = value
@@ -499,6 +545,14 @@ func (_c *ProjectCreate) createSpec() (*Project, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.ArchivedAt(); ok {
 		_spec.SetField(project.FieldArchivedAt, field.TypeInt64, value)
 		_node.ArchivedAt = &value
+	}
+	if value, ok := _c.mutation.HostArchived(); ok {
+		_spec.SetField(project.FieldHostArchived, field.TypeBool, value)
+		_node.HostArchived = &value
+	}
+	if value, ok := _c.mutation.LeftHostAt(); ok {
+		_spec.SetField(project.FieldLeftHostAt, field.TypeInt64, value)
+		_node.LeftHostAt = &value
 	}
 	if value, ok := _c.mutation.IgnoredFiles(); ok {
 		_spec.SetField(project.FieldIgnoredFiles, field.TypeJSON, value)
@@ -625,6 +679,24 @@ func (u *ProjectUpsert) SetBoundBy(v string) *ProjectUpsert {
 // UpdateBoundBy sets the "bound_by" field to the value that was provided on create.
 func (u *ProjectUpsert) UpdateBoundBy() *ProjectUpsert {
 	u.SetExcluded(project.FieldBoundBy)
+	return u
+}
+
+// SetRepositoryID sets the "repository_id" field.
+func (u *ProjectUpsert) SetRepositoryID(v string) *ProjectUpsert {
+	u.Set(project.FieldRepositoryID, v)
+	return u
+}
+
+// UpdateRepositoryID sets the "repository_id" field to the value that was provided on create.
+func (u *ProjectUpsert) UpdateRepositoryID() *ProjectUpsert {
+	u.SetExcluded(project.FieldRepositoryID)
+	return u
+}
+
+// ClearRepositoryID clears the value of the "repository_id" field.
+func (u *ProjectUpsert) ClearRepositoryID() *ProjectUpsert {
+	u.SetNull(project.FieldRepositoryID)
 	return u
 }
 
@@ -757,6 +829,48 @@ func (u *ProjectUpsert) AddArchivedAt(v int64) *ProjectUpsert {
 // ClearArchivedAt clears the value of the "archived_at" field.
 func (u *ProjectUpsert) ClearArchivedAt() *ProjectUpsert {
 	u.SetNull(project.FieldArchivedAt)
+	return u
+}
+
+// SetHostArchived sets the "host_archived" field.
+func (u *ProjectUpsert) SetHostArchived(v bool) *ProjectUpsert {
+	u.Set(project.FieldHostArchived, v)
+	return u
+}
+
+// UpdateHostArchived sets the "host_archived" field to the value that was provided on create.
+func (u *ProjectUpsert) UpdateHostArchived() *ProjectUpsert {
+	u.SetExcluded(project.FieldHostArchived)
+	return u
+}
+
+// ClearHostArchived clears the value of the "host_archived" field.
+func (u *ProjectUpsert) ClearHostArchived() *ProjectUpsert {
+	u.SetNull(project.FieldHostArchived)
+	return u
+}
+
+// SetLeftHostAt sets the "left_host_at" field.
+func (u *ProjectUpsert) SetLeftHostAt(v int64) *ProjectUpsert {
+	u.Set(project.FieldLeftHostAt, v)
+	return u
+}
+
+// UpdateLeftHostAt sets the "left_host_at" field to the value that was provided on create.
+func (u *ProjectUpsert) UpdateLeftHostAt() *ProjectUpsert {
+	u.SetExcluded(project.FieldLeftHostAt)
+	return u
+}
+
+// AddLeftHostAt adds v to the "left_host_at" field.
+func (u *ProjectUpsert) AddLeftHostAt(v int64) *ProjectUpsert {
+	u.Add(project.FieldLeftHostAt, v)
+	return u
+}
+
+// ClearLeftHostAt clears the value of the "left_host_at" field.
+func (u *ProjectUpsert) ClearLeftHostAt() *ProjectUpsert {
+	u.SetNull(project.FieldLeftHostAt)
 	return u
 }
 
@@ -959,6 +1073,27 @@ func (u *ProjectUpsertOne) UpdateBoundBy() *ProjectUpsertOne {
 	})
 }
 
+// SetRepositoryID sets the "repository_id" field.
+func (u *ProjectUpsertOne) SetRepositoryID(v string) *ProjectUpsertOne {
+	return u.Update(func(s *ProjectUpsert) {
+		s.SetRepositoryID(v)
+	})
+}
+
+// UpdateRepositoryID sets the "repository_id" field to the value that was provided on create.
+func (u *ProjectUpsertOne) UpdateRepositoryID() *ProjectUpsertOne {
+	return u.Update(func(s *ProjectUpsert) {
+		s.UpdateRepositoryID()
+	})
+}
+
+// ClearRepositoryID clears the value of the "repository_id" field.
+func (u *ProjectUpsertOne) ClearRepositoryID() *ProjectUpsertOne {
+	return u.Update(func(s *ProjectUpsert) {
+		s.ClearRepositoryID()
+	})
+}
+
 // SetDefaultBranch sets the "default_branch" field.
 func (u *ProjectUpsertOne) SetDefaultBranch(v string) *ProjectUpsertOne {
 	return u.Update(func(s *ProjectUpsert) {
@@ -1110,6 +1245,55 @@ func (u *ProjectUpsertOne) UpdateArchivedAt() *ProjectUpsertOne {
 func (u *ProjectUpsertOne) ClearArchivedAt() *ProjectUpsertOne {
 	return u.Update(func(s *ProjectUpsert) {
 		s.ClearArchivedAt()
+	})
+}
+
+// SetHostArchived sets the "host_archived" field.
+func (u *ProjectUpsertOne) SetHostArchived(v bool) *ProjectUpsertOne {
+	return u.Update(func(s *ProjectUpsert) {
+		s.SetHostArchived(v)
+	})
+}
+
+// UpdateHostArchived sets the "host_archived" field to the value that was provided on create.
+func (u *ProjectUpsertOne) UpdateHostArchived() *ProjectUpsertOne {
+	return u.Update(func(s *ProjectUpsert) {
+		s.UpdateHostArchived()
+	})
+}
+
+// ClearHostArchived clears the value of the "host_archived" field.
+func (u *ProjectUpsertOne) ClearHostArchived() *ProjectUpsertOne {
+	return u.Update(func(s *ProjectUpsert) {
+		s.ClearHostArchived()
+	})
+}
+
+// SetLeftHostAt sets the "left_host_at" field.
+func (u *ProjectUpsertOne) SetLeftHostAt(v int64) *ProjectUpsertOne {
+	return u.Update(func(s *ProjectUpsert) {
+		s.SetLeftHostAt(v)
+	})
+}
+
+// AddLeftHostAt adds v to the "left_host_at" field.
+func (u *ProjectUpsertOne) AddLeftHostAt(v int64) *ProjectUpsertOne {
+	return u.Update(func(s *ProjectUpsert) {
+		s.AddLeftHostAt(v)
+	})
+}
+
+// UpdateLeftHostAt sets the "left_host_at" field to the value that was provided on create.
+func (u *ProjectUpsertOne) UpdateLeftHostAt() *ProjectUpsertOne {
+	return u.Update(func(s *ProjectUpsert) {
+		s.UpdateLeftHostAt()
+	})
+}
+
+// ClearLeftHostAt clears the value of the "left_host_at" field.
+func (u *ProjectUpsertOne) ClearLeftHostAt() *ProjectUpsertOne {
+	return u.Update(func(s *ProjectUpsert) {
+		s.ClearLeftHostAt()
 	})
 }
 
@@ -1490,6 +1674,27 @@ func (u *ProjectUpsertBulk) UpdateBoundBy() *ProjectUpsertBulk {
 	})
 }
 
+// SetRepositoryID sets the "repository_id" field.
+func (u *ProjectUpsertBulk) SetRepositoryID(v string) *ProjectUpsertBulk {
+	return u.Update(func(s *ProjectUpsert) {
+		s.SetRepositoryID(v)
+	})
+}
+
+// UpdateRepositoryID sets the "repository_id" field to the value that was provided on create.
+func (u *ProjectUpsertBulk) UpdateRepositoryID() *ProjectUpsertBulk {
+	return u.Update(func(s *ProjectUpsert) {
+		s.UpdateRepositoryID()
+	})
+}
+
+// ClearRepositoryID clears the value of the "repository_id" field.
+func (u *ProjectUpsertBulk) ClearRepositoryID() *ProjectUpsertBulk {
+	return u.Update(func(s *ProjectUpsert) {
+		s.ClearRepositoryID()
+	})
+}
+
 // SetDefaultBranch sets the "default_branch" field.
 func (u *ProjectUpsertBulk) SetDefaultBranch(v string) *ProjectUpsertBulk {
 	return u.Update(func(s *ProjectUpsert) {
@@ -1641,6 +1846,55 @@ func (u *ProjectUpsertBulk) UpdateArchivedAt() *ProjectUpsertBulk {
 func (u *ProjectUpsertBulk) ClearArchivedAt() *ProjectUpsertBulk {
 	return u.Update(func(s *ProjectUpsert) {
 		s.ClearArchivedAt()
+	})
+}
+
+// SetHostArchived sets the "host_archived" field.
+func (u *ProjectUpsertBulk) SetHostArchived(v bool) *ProjectUpsertBulk {
+	return u.Update(func(s *ProjectUpsert) {
+		s.SetHostArchived(v)
+	})
+}
+
+// UpdateHostArchived sets the "host_archived" field to the value that was provided on create.
+func (u *ProjectUpsertBulk) UpdateHostArchived() *ProjectUpsertBulk {
+	return u.Update(func(s *ProjectUpsert) {
+		s.UpdateHostArchived()
+	})
+}
+
+// ClearHostArchived clears the value of the "host_archived" field.
+func (u *ProjectUpsertBulk) ClearHostArchived() *ProjectUpsertBulk {
+	return u.Update(func(s *ProjectUpsert) {
+		s.ClearHostArchived()
+	})
+}
+
+// SetLeftHostAt sets the "left_host_at" field.
+func (u *ProjectUpsertBulk) SetLeftHostAt(v int64) *ProjectUpsertBulk {
+	return u.Update(func(s *ProjectUpsert) {
+		s.SetLeftHostAt(v)
+	})
+}
+
+// AddLeftHostAt adds v to the "left_host_at" field.
+func (u *ProjectUpsertBulk) AddLeftHostAt(v int64) *ProjectUpsertBulk {
+	return u.Update(func(s *ProjectUpsert) {
+		s.AddLeftHostAt(v)
+	})
+}
+
+// UpdateLeftHostAt sets the "left_host_at" field to the value that was provided on create.
+func (u *ProjectUpsertBulk) UpdateLeftHostAt() *ProjectUpsertBulk {
+	return u.Update(func(s *ProjectUpsert) {
+		s.UpdateLeftHostAt()
+	})
+}
+
+// ClearLeftHostAt clears the value of the "left_host_at" field.
+func (u *ProjectUpsertBulk) ClearLeftHostAt() *ProjectUpsertBulk {
+	return u.Update(func(s *ProjectUpsert) {
+		s.ClearLeftHostAt()
 	})
 }
 

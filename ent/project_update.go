@@ -99,6 +99,26 @@ func (_u *ProjectUpdate) SetNillableBoundBy(v *string) *ProjectUpdate {
 	return _u
 }
 
+// SetRepositoryID sets the "repository_id" field.
+func (_u *ProjectUpdate) SetRepositoryID(v string) *ProjectUpdate {
+	_u.mutation.SetRepositoryID(v)
+	return _u
+}
+
+// SetNillableRepositoryID sets the "repository_id" field if the given value is not nil.
+func (_u *ProjectUpdate) SetNillableRepositoryID(v *string) *ProjectUpdate {
+	if v != nil {
+		_u.SetRepositoryID(*v)
+	}
+	return _u
+}
+
+// ClearRepositoryID clears the value of the "repository_id" field.
+func (_u *ProjectUpdate) ClearRepositoryID() *ProjectUpdate {
+	_u.mutation.ClearRepositoryID()
+	return _u
+}
+
 // SetDefaultBranch sets the "default_branch" field.
 func (_u *ProjectUpdate) SetDefaultBranch(v string) *ProjectUpdate {
 	_u.mutation.SetDefaultBranch(v)
@@ -251,6 +271,53 @@ func (_u *ProjectUpdate) ClearArchivedAt() *ProjectUpdate {
 	return _u
 }
 
+// SetHostArchived sets the "host_archived" field.
+func (_u *ProjectUpdate) SetHostArchived(v bool) *ProjectUpdate {
+	_u.mutation.SetHostArchived(v)
+	return _u
+}
+
+// SetNillableHostArchived sets the "host_archived" field if the given value is not nil.
+func (_u *ProjectUpdate) SetNillableHostArchived(v *bool) *ProjectUpdate {
+	if v != nil {
+		_u.SetHostArchived(*v)
+	}
+	return _u
+}
+
+// ClearHostArchived clears the value of the "host_archived" field.
+func (_u *ProjectUpdate) ClearHostArchived() *ProjectUpdate {
+	_u.mutation.ClearHostArchived()
+	return _u
+}
+
+// SetLeftHostAt sets the "left_host_at" field.
+func (_u *ProjectUpdate) SetLeftHostAt(v int64) *ProjectUpdate {
+	_u.mutation.ResetLeftHostAt()
+	_u.mutation.SetLeftHostAt(v)
+	return _u
+}
+
+// SetNillableLeftHostAt sets the "left_host_at" field if the given value is not nil.
+func (_u *ProjectUpdate) SetNillableLeftHostAt(v *int64) *ProjectUpdate {
+	if v != nil {
+		_u.SetLeftHostAt(*v)
+	}
+	return _u
+}
+
+// AddLeftHostAt adds value to the "left_host_at" field.
+func (_u *ProjectUpdate) AddLeftHostAt(v int64) *ProjectUpdate {
+	_u.mutation.AddLeftHostAt(v)
+	return _u
+}
+
+// ClearLeftHostAt clears the value of the "left_host_at" field.
+func (_u *ProjectUpdate) ClearLeftHostAt() *ProjectUpdate {
+	_u.mutation.ClearLeftHostAt()
+	return _u
+}
+
 // SetIgnoredFiles sets the "ignored_files" field.
 func (_u *ProjectUpdate) SetIgnoredFiles(v []string) *ProjectUpdate {
 	_u.mutation.SetIgnoredFiles(v)
@@ -393,6 +460,12 @@ func (_u *ProjectUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.BoundBy(); ok {
 		_spec.SetField(project.FieldBoundBy, field.TypeString, value)
 	}
+	if value, ok := _u.mutation.RepositoryID(); ok {
+		_spec.SetField(project.FieldRepositoryID, field.TypeString, value)
+	}
+	if _u.mutation.RepositoryIDCleared() {
+		_spec.ClearField(project.FieldRepositoryID, field.TypeString)
+	}
 	if value, ok := _u.mutation.DefaultBranch(); ok {
 		_spec.SetField(project.FieldDefaultBranch, field.TypeString, value)
 	}
@@ -434,6 +507,21 @@ func (_u *ProjectUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.ArchivedAtCleared() {
 		_spec.ClearField(project.FieldArchivedAt, field.TypeInt64)
+	}
+	if value, ok := _u.mutation.HostArchived(); ok {
+		_spec.SetField(project.FieldHostArchived, field.TypeBool, value)
+	}
+	if _u.mutation.HostArchivedCleared() {
+		_spec.ClearField(project.FieldHostArchived, field.TypeBool)
+	}
+	if value, ok := _u.mutation.LeftHostAt(); ok {
+		_spec.SetField(project.FieldLeftHostAt, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedLeftHostAt(); ok {
+		_spec.AddField(project.FieldLeftHostAt, field.TypeInt64, value)
+	}
+	if _u.mutation.LeftHostAtCleared() {
+		_spec.ClearField(project.FieldLeftHostAt, field.TypeInt64)
 	}
 	if value, ok := _u.mutation.IgnoredFiles(); ok {
 		_spec.SetField(project.FieldIgnoredFiles, field.TypeJSON, value)
@@ -553,6 +641,26 @@ func (_u *ProjectUpdateOne) SetNillableBoundBy(v *string) *ProjectUpdateOne {
 	if v != nil {
 		_u.SetBoundBy(*v)
 	}
+	return _u
+}
+
+// SetRepositoryID sets the "repository_id" field.
+func (_u *ProjectUpdateOne) SetRepositoryID(v string) *ProjectUpdateOne {
+	_u.mutation.SetRepositoryID(v)
+	return _u
+}
+
+// SetNillableRepositoryID sets the "repository_id" field if the given value is not nil.
+func (_u *ProjectUpdateOne) SetNillableRepositoryID(v *string) *ProjectUpdateOne {
+	if v != nil {
+		_u.SetRepositoryID(*v)
+	}
+	return _u
+}
+
+// ClearRepositoryID clears the value of the "repository_id" field.
+func (_u *ProjectUpdateOne) ClearRepositoryID() *ProjectUpdateOne {
+	_u.mutation.ClearRepositoryID()
 	return _u
 }
 
@@ -705,6 +813,53 @@ func (_u *ProjectUpdateOne) AddArchivedAt(v int64) *ProjectUpdateOne {
 // ClearArchivedAt clears the value of the "archived_at" field.
 func (_u *ProjectUpdateOne) ClearArchivedAt() *ProjectUpdateOne {
 	_u.mutation.ClearArchivedAt()
+	return _u
+}
+
+// SetHostArchived sets the "host_archived" field.
+func (_u *ProjectUpdateOne) SetHostArchived(v bool) *ProjectUpdateOne {
+	_u.mutation.SetHostArchived(v)
+	return _u
+}
+
+// SetNillableHostArchived sets the "host_archived" field if the given value is not nil.
+func (_u *ProjectUpdateOne) SetNillableHostArchived(v *bool) *ProjectUpdateOne {
+	if v != nil {
+		_u.SetHostArchived(*v)
+	}
+	return _u
+}
+
+// ClearHostArchived clears the value of the "host_archived" field.
+func (_u *ProjectUpdateOne) ClearHostArchived() *ProjectUpdateOne {
+	_u.mutation.ClearHostArchived()
+	return _u
+}
+
+// SetLeftHostAt sets the "left_host_at" field.
+func (_u *ProjectUpdateOne) SetLeftHostAt(v int64) *ProjectUpdateOne {
+	_u.mutation.ResetLeftHostAt()
+	_u.mutation.SetLeftHostAt(v)
+	return _u
+}
+
+// SetNillableLeftHostAt sets the "left_host_at" field if the given value is not nil.
+func (_u *ProjectUpdateOne) SetNillableLeftHostAt(v *int64) *ProjectUpdateOne {
+	if v != nil {
+		_u.SetLeftHostAt(*v)
+	}
+	return _u
+}
+
+// AddLeftHostAt adds value to the "left_host_at" field.
+func (_u *ProjectUpdateOne) AddLeftHostAt(v int64) *ProjectUpdateOne {
+	_u.mutation.AddLeftHostAt(v)
+	return _u
+}
+
+// ClearLeftHostAt clears the value of the "left_host_at" field.
+func (_u *ProjectUpdateOne) ClearLeftHostAt() *ProjectUpdateOne {
+	_u.mutation.ClearLeftHostAt()
 	return _u
 }
 
@@ -880,6 +1035,12 @@ func (_u *ProjectUpdateOne) sqlSave(ctx context.Context) (_node *Project, err er
 	if value, ok := _u.mutation.BoundBy(); ok {
 		_spec.SetField(project.FieldBoundBy, field.TypeString, value)
 	}
+	if value, ok := _u.mutation.RepositoryID(); ok {
+		_spec.SetField(project.FieldRepositoryID, field.TypeString, value)
+	}
+	if _u.mutation.RepositoryIDCleared() {
+		_spec.ClearField(project.FieldRepositoryID, field.TypeString)
+	}
 	if value, ok := _u.mutation.DefaultBranch(); ok {
 		_spec.SetField(project.FieldDefaultBranch, field.TypeString, value)
 	}
@@ -921,6 +1082,21 @@ func (_u *ProjectUpdateOne) sqlSave(ctx context.Context) (_node *Project, err er
 	}
 	if _u.mutation.ArchivedAtCleared() {
 		_spec.ClearField(project.FieldArchivedAt, field.TypeInt64)
+	}
+	if value, ok := _u.mutation.HostArchived(); ok {
+		_spec.SetField(project.FieldHostArchived, field.TypeBool, value)
+	}
+	if _u.mutation.HostArchivedCleared() {
+		_spec.ClearField(project.FieldHostArchived, field.TypeBool)
+	}
+	if value, ok := _u.mutation.LeftHostAt(); ok {
+		_spec.SetField(project.FieldLeftHostAt, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedLeftHostAt(); ok {
+		_spec.AddField(project.FieldLeftHostAt, field.TypeInt64, value)
+	}
+	if _u.mutation.LeftHostAtCleared() {
+		_spec.ClearField(project.FieldLeftHostAt, field.TypeInt64)
 	}
 	if value, ok := _u.mutation.IgnoredFiles(); ok {
 		_spec.SetField(project.FieldIgnoredFiles, field.TypeJSON, value)

@@ -34,7 +34,7 @@ const projectsPage = 500
 func newProjectsList(std streams) *cobra.Command {
 	var flags clientFlags
 	var output, search string
-	var hadProblems, notSetUp, archived bool
+	var hadProblems, notSetUp, archived, leftHost bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List all projects",
@@ -52,6 +52,9 @@ func newProjectsList(std streams) *cobra.Command {
 			if notSetUp {
 				filters["setup"] = false
 			}
+			if leftHost {
+				filters["leftHost"] = true
+			}
 			d, err := openDeployment(cmd.Context(), flags, std)
 			if err != nil {
 				return err
@@ -64,6 +67,7 @@ func newProjectsList(std streams) *cobra.Command {
 	cmd.Flags().BoolVar(&hadProblems, "had-problems", false, "only projects whose latest scan failed")
 	cmd.Flags().BoolVar(&notSetUp, "not-set-up", false, "only projects that were never scanned")
 	cmd.Flags().BoolVar(&archived, "archived", false, "archived projects instead of the others")
+	cmd.Flags().BoolVar(&leftHost, "left-host", false, "only projects whose repository the source-code host lists no more")
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table, or json with one page of the API in each line")
 	return cmd
 }

@@ -1897,6 +1897,7 @@ var (
 		{Name: "url", Type: field.TypeString, Default: ""},
 		{Name: "repository_url", Type: field.TypeString, Default: ""},
 		{Name: "bound_by", Type: field.TypeString, Default: ""},
+		{Name: "repository_id", Type: field.TypeString, Nullable: true},
 		{Name: "default_branch", Type: field.TypeString, Default: ""},
 		{Name: "primary_branch", Type: field.TypeString, Default: ""},
 		{Name: "visibility", Type: field.TypeString, Default: "unknown"},
@@ -1908,6 +1909,8 @@ var (
 		{Name: "creator_id", Type: field.TypeInt64, Nullable: true},
 		{Name: "latest_scan_at", Type: field.TypeInt64, Nullable: true},
 		{Name: "archived_at", Type: field.TypeInt64, Nullable: true},
+		{Name: "host_archived", Type: field.TypeBool, Nullable: true},
+		{Name: "left_host_at", Type: field.TypeInt64, Nullable: true},
 		{Name: "ignored_files", Type: field.TypeJSON, Nullable: true},
 		{Name: "product_ignored_files", Type: field.TypeJSON, Nullable: true},
 		{Name: "badge_key", Type: field.TypeString, Nullable: true},
@@ -1937,17 +1940,17 @@ var (
 			{
 				Name:    "projects_list_scm_type",
 				Unique:  false,
-				Columns: []*schema.Column{ProjectsColumns[1], ProjectsColumns[10], ProjectsColumns[0]},
+				Columns: []*schema.Column{ProjectsColumns[1], ProjectsColumns[11], ProjectsColumns[0]},
 			},
 			{
 				Name:    "projects_list_archived",
 				Unique:  false,
-				Columns: []*schema.Column{ProjectsColumns[1], ProjectsColumns[17], ProjectsColumns[0]},
+				Columns: []*schema.Column{ProjectsColumns[1], ProjectsColumns[18], ProjectsColumns[0]},
 			},
 			{
 				Name:    "projects_list_scanned",
 				Unique:  false,
-				Columns: []*schema.Column{ProjectsColumns[1], ProjectsColumns[16], ProjectsColumns[0]},
+				Columns: []*schema.Column{ProjectsColumns[1], ProjectsColumns[17], ProjectsColumns[0]},
 			},
 			{
 				Name:    "projects_by_repository",
@@ -1955,9 +1958,25 @@ var (
 				Columns: []*schema.Column{ProjectsColumns[1], ProjectsColumns[5], ProjectsColumns[0]},
 			},
 			{
+				Name:    "projects_by_repository_id",
+				Unique:  false,
+				Columns: []*schema.Column{ProjectsColumns[1], ProjectsColumns[7]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "repository_id IS NOT NULL",
+				},
+			},
+			{
+				Name:    "projects_left_host",
+				Unique:  false,
+				Columns: []*schema.Column{ProjectsColumns[1], ProjectsColumns[20], ProjectsColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "left_host_at IS NOT NULL",
+				},
+			},
+			{
 				Name:    "projects_by_badge",
 				Unique:  false,
-				Columns: []*schema.Column{ProjectsColumns[20]},
+				Columns: []*schema.Column{ProjectsColumns[23]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "badge_key IS NOT NULL",
 				},

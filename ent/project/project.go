@@ -24,6 +24,8 @@ const (
 	FieldRepositoryURL = "repository_url"
 	// FieldBoundBy holds the string denoting the bound_by field in the database.
 	FieldBoundBy = "bound_by"
+	// FieldRepositoryID holds the string denoting the repository_id field in the database.
+	FieldRepositoryID = "repository_id"
 	// FieldDefaultBranch holds the string denoting the default_branch field in the database.
 	FieldDefaultBranch = "default_branch"
 	// FieldPrimaryBranch holds the string denoting the primary_branch field in the database.
@@ -46,6 +48,10 @@ const (
 	FieldLatestScanAt = "latest_scan_at"
 	// FieldArchivedAt holds the string denoting the archived_at field in the database.
 	FieldArchivedAt = "archived_at"
+	// FieldHostArchived holds the string denoting the host_archived field in the database.
+	FieldHostArchived = "host_archived"
+	// FieldLeftHostAt holds the string denoting the left_host_at field in the database.
+	FieldLeftHostAt = "left_host_at"
 	// FieldIgnoredFiles holds the string denoting the ignored_files field in the database.
 	FieldIgnoredFiles = "ignored_files"
 	// FieldProductIgnoredFiles holds the string denoting the product_ignored_files field in the database.
@@ -67,6 +73,7 @@ var Columns = []string{
 	FieldURL,
 	FieldRepositoryURL,
 	FieldBoundBy,
+	FieldRepositoryID,
 	FieldDefaultBranch,
 	FieldPrimaryBranch,
 	FieldVisibility,
@@ -78,6 +85,8 @@ var Columns = []string{
 	FieldCreatorID,
 	FieldLatestScanAt,
 	FieldArchivedAt,
+	FieldHostArchived,
+	FieldLeftHostAt,
 	FieldIgnoredFiles,
 	FieldProductIgnoredFiles,
 	FieldBadgeKey,
@@ -166,6 +175,11 @@ func ByBoundBy(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldBoundBy, opts...).ToFunc()
 }
 
+// ByRepositoryID orders the results by the repository_id field.
+func ByRepositoryID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldRepositoryID, opts...).ToFunc()
+}
+
 // ByDefaultBranch orders the results by the default_branch field.
 func ByDefaultBranch(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldDefaultBranch, opts...).ToFunc()
@@ -219,6 +233,16 @@ func ByLatestScanAt(opts ...sql.OrderTermOption) OrderOption {
 // ByArchivedAt orders the results by the archived_at field.
 func ByArchivedAt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldArchivedAt, opts...).ToFunc()
+}
+
+// ByHostArchived orders the results by the host_archived field.
+func ByHostArchived(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldHostArchived, opts...).ToFunc()
+}
+
+// ByLeftHostAt orders the results by the left_host_at field.
+func ByLeftHostAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldLeftHostAt, opts...).ToFunc()
 }
 
 // ByBadgeKey orders the results by the badge_key field.

@@ -82,6 +82,11 @@ func BoundBy(v string) predicate.Project {
 	return predicate.Project(sql.FieldEQ(FieldBoundBy, v))
 }
 
+// RepositoryID applies equality check predicate on the "repository_id" field. It's identical to RepositoryIDEQ.
+func RepositoryID(v string) predicate.Project {
+	return predicate.Project(sql.FieldEQ(FieldRepositoryID, v))
+}
+
 // DefaultBranch applies equality check predicate on the "default_branch" field. It's identical to DefaultBranchEQ.
 func DefaultBranch(v string) predicate.Project {
 	return predicate.Project(sql.FieldEQ(FieldDefaultBranch, v))
@@ -135,6 +140,16 @@ func LatestScanAt(v int64) predicate.Project {
 // ArchivedAt applies equality check predicate on the "archived_at" field. It's identical to ArchivedAtEQ.
 func ArchivedAt(v int64) predicate.Project {
 	return predicate.Project(sql.FieldEQ(FieldArchivedAt, v))
+}
+
+// HostArchived applies equality check predicate on the "host_archived" field. It's identical to HostArchivedEQ.
+func HostArchived(v bool) predicate.Project {
+	return predicate.Project(sql.FieldEQ(FieldHostArchived, v))
+}
+
+// LeftHostAt applies equality check predicate on the "left_host_at" field. It's identical to LeftHostAtEQ.
+func LeftHostAt(v int64) predicate.Project {
+	return predicate.Project(sql.FieldEQ(FieldLeftHostAt, v))
 }
 
 // BadgeKey applies equality check predicate on the "badge_key" field. It's identical to BadgeKeyEQ.
@@ -510,6 +525,81 @@ func BoundByEqualFold(v string) predicate.Project {
 // BoundByContainsFold applies the ContainsFold predicate on the "bound_by" field.
 func BoundByContainsFold(v string) predicate.Project {
 	return predicate.Project(sql.FieldContainsFold(FieldBoundBy, v))
+}
+
+// RepositoryIDEQ applies the EQ predicate on the "repository_id" field.
+func RepositoryIDEQ(v string) predicate.Project {
+	return predicate.Project(sql.FieldEQ(FieldRepositoryID, v))
+}
+
+// RepositoryIDNEQ applies the NEQ predicate on the "repository_id" field.
+func RepositoryIDNEQ(v string) predicate.Project {
+	return predicate.Project(sql.FieldNEQ(FieldRepositoryID, v))
+}
+
+// RepositoryIDIn applies the In predicate on the "repository_id" field.
+func RepositoryIDIn(vs ...string) predicate.Project {
+	return predicate.Project(sql.FieldIn(FieldRepositoryID, vs...))
+}
+
+// RepositoryIDNotIn applies the NotIn predicate on the "repository_id" field.
+func RepositoryIDNotIn(vs ...string) predicate.Project {
+	return predicate.Project(sql.FieldNotIn(FieldRepositoryID, vs...))
+}
+
+// RepositoryIDGT applies the GT predicate on the "repository_id" field.
+func RepositoryIDGT(v string) predicate.Project {
+	return predicate.Project(sql.FieldGT(FieldRepositoryID, v))
+}
+
+// RepositoryIDGTE applies the GTE predicate on the "repository_id" field.
+func RepositoryIDGTE(v string) predicate.Project {
+	return predicate.Project(sql.FieldGTE(FieldRepositoryID, v))
+}
+
+// RepositoryIDLT applies the LT predicate on the "repository_id" field.
+func RepositoryIDLT(v string) predicate.Project {
+	return predicate.Project(sql.FieldLT(FieldRepositoryID, v))
+}
+
+// RepositoryIDLTE applies the LTE predicate on the "repository_id" field.
+func RepositoryIDLTE(v string) predicate.Project {
+	return predicate.Project(sql.FieldLTE(FieldRepositoryID, v))
+}
+
+// RepositoryIDContains applies the Contains predicate on the "repository_id" field.
+func RepositoryIDContains(v string) predicate.Project {
+	return predicate.Project(sql.FieldContains(FieldRepositoryID, v))
+}
+
+// RepositoryIDHasPrefix applies the HasPrefix predicate on the "repository_id" field.
+func RepositoryIDHasPrefix(v string) predicate.Project {
+	return predicate.Project(sql.FieldHasPrefix(FieldRepositoryID, v))
+}
+
+// RepositoryIDHasSuffix applies the HasSuffix predicate on the "repository_id" field.
+func RepositoryIDHasSuffix(v string) predicate.Project {
+	return predicate.Project(sql.FieldHasSuffix(FieldRepositoryID, v))
+}
+
+// RepositoryIDIsNil applies the IsNil predicate on the "repository_id" field.
+func RepositoryIDIsNil() predicate.Project {
+	return predicate.Project(sql.FieldIsNull(FieldRepositoryID))
+}
+
+// RepositoryIDNotNil applies the NotNil predicate on the "repository_id" field.
+func RepositoryIDNotNil() predicate.Project {
+	return predicate.Project(sql.FieldNotNull(FieldRepositoryID))
+}
+
+// RepositoryIDEqualFold applies the EqualFold predicate on the "repository_id" field.
+func RepositoryIDEqualFold(v string) predicate.Project {
+	return predicate.Project(sql.FieldEqualFold(FieldRepositoryID, v))
+}
+
+// RepositoryIDContainsFold applies the ContainsFold predicate on the "repository_id" field.
+func RepositoryIDContainsFold(v string) predicate.Project {
+	return predicate.Project(sql.FieldContainsFold(FieldRepositoryID, v))
 }
 
 // DefaultBranchEQ applies the EQ predicate on the "default_branch" field.
@@ -990,6 +1080,76 @@ func ArchivedAtIsNil() predicate.Project {
 // ArchivedAtNotNil applies the NotNil predicate on the "archived_at" field.
 func ArchivedAtNotNil() predicate.Project {
 	return predicate.Project(sql.FieldNotNull(FieldArchivedAt))
+}
+
+// HostArchivedEQ applies the EQ predicate on the "host_archived" field.
+func HostArchivedEQ(v bool) predicate.Project {
+	return predicate.Project(sql.FieldEQ(FieldHostArchived, v))
+}
+
+// HostArchivedNEQ applies the NEQ predicate on the "host_archived" field.
+func HostArchivedNEQ(v bool) predicate.Project {
+	return predicate.Project(sql.FieldNEQ(FieldHostArchived, v))
+}
+
+// HostArchivedIsNil applies the IsNil predicate on the "host_archived" field.
+func HostArchivedIsNil() predicate.Project {
+	return predicate.Project(sql.FieldIsNull(FieldHostArchived))
+}
+
+// HostArchivedNotNil applies the NotNil predicate on the "host_archived" field.
+func HostArchivedNotNil() predicate.Project {
+	return predicate.Project(sql.FieldNotNull(FieldHostArchived))
+}
+
+// LeftHostAtEQ applies the EQ predicate on the "left_host_at" field.
+func LeftHostAtEQ(v int64) predicate.Project {
+	return predicate.Project(sql.FieldEQ(FieldLeftHostAt, v))
+}
+
+// LeftHostAtNEQ applies the NEQ predicate on the "left_host_at" field.
+func LeftHostAtNEQ(v int64) predicate.Project {
+	return predicate.Project(sql.FieldNEQ(FieldLeftHostAt, v))
+}
+
+// LeftHostAtIn applies the In predicate on the "left_host_at" field.
+func LeftHostAtIn(vs ...int64) predicate.Project {
+	return predicate.Project(sql.FieldIn(FieldLeftHostAt, vs...))
+}
+
+// LeftHostAtNotIn applies the NotIn predicate on the "left_host_at" field.
+func LeftHostAtNotIn(vs ...int64) predicate.Project {
+	return predicate.Project(sql.FieldNotIn(FieldLeftHostAt, vs...))
+}
+
+// LeftHostAtGT applies the GT predicate on the "left_host_at" field.
+func LeftHostAtGT(v int64) predicate.Project {
+	return predicate.Project(sql.FieldGT(FieldLeftHostAt, v))
+}
+
+// LeftHostAtGTE applies the GTE predicate on the "left_host_at" field.
+func LeftHostAtGTE(v int64) predicate.Project {
+	return predicate.Project(sql.FieldGTE(FieldLeftHostAt, v))
+}
+
+// LeftHostAtLT applies the LT predicate on the "left_host_at" field.
+func LeftHostAtLT(v int64) predicate.Project {
+	return predicate.Project(sql.FieldLT(FieldLeftHostAt, v))
+}
+
+// LeftHostAtLTE applies the LTE predicate on the "left_host_at" field.
+func LeftHostAtLTE(v int64) predicate.Project {
+	return predicate.Project(sql.FieldLTE(FieldLeftHostAt, v))
+}
+
+// LeftHostAtIsNil applies the IsNil predicate on the "left_host_at" field.
+func LeftHostAtIsNil() predicate.Project {
+	return predicate.Project(sql.FieldIsNull(FieldLeftHostAt))
+}
+
+// LeftHostAtNotNil applies the NotNil predicate on the "left_host_at" field.
+func LeftHostAtNotNil() predicate.Project {
+	return predicate.Project(sql.FieldNotNull(FieldLeftHostAt))
 }
 
 // IgnoredFilesIsNil applies the IsNil predicate on the "ignored_files" field.

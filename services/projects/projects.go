@@ -79,7 +79,9 @@ func (s *Projects) ListProjects(ctx context.Context, r *projectsv1.ListProjectsR
 	response := &projectsv1.ListProjectsResponse{}
 	for _, row := range rows {
 		item := convert(row, tags[row.ID])
-		item.ManagedScanConfig, item.RepositoryUrl, item.IgnoredFiles, item.ProductIgnoredFiles = nil, "", nil, nil // list items omit these
+		// List items omit these.
+		item.ManagedScanConfig, item.RepositoryUrl, item.RepositoryId, item.LeftHostAt = nil, "", "", nil
+		item.IgnoredFiles, item.ProductIgnoredFiles = nil, nil
 		response.Projects = append(response.Projects, item)
 	}
 	return response, nil
@@ -244,7 +246,7 @@ func (s *Projects) change(ctx context.Context, name string, fn func(context.Cont
 		if err := fn(ctx, tx, row, update); err != nil {
 			return err
 		}
-		if len(update.Mutation().Fields()) > 0 {
+		if len(update.Mutation().Fields())+len(update.Mutation().ClearedFields()) > 0 {
 			if row, err = update.Save(ctx); err != nil {
 				return err
 			}
@@ -299,6 +301,10 @@ func convert(row *ent.Project, tags []string) *projectsv1.Project {
 			DiffScan: &projectsv1.DiffScan{Enabled: row.ManagedDiffScan},
 			FullScan: &projectsv1.FullScan{Enabled: row.ManagedFullScan},
 		},
+		Archived: row.ArchivedAt != nil, LeftHostAt: store.Timestamp(row.LeftHostAt),
+	}
+	if row.RepositoryID != nil {
+		out.RepositoryId = *row.RepositoryID
 	}
 	if out.PrimaryBranch == "" {
 		out.PrimaryBranch = row.DefaultBranch

@@ -200,9 +200,13 @@ func (a *related) convert(row *ent.Project) (*projectsv1.Repository, error) {
 		ScmType:          scmv1.ScmType(scmv1.ScmType_value[row.ScmType]),
 		AuthorizedScopes: a.scopes.of(row.ID),
 		ScaInfo:          &projectsv1.RepositoryScaInfo{DependencyCounts: a.dependencies[row.ID].counts},
+		LeftHostAt:       store.Timestamp(row.LeftHostAt),
 	}
 	if row.ArchivedAt != nil {
 		out.IsArchived, out.IsScmArchived, out.ArchivedAt = true, true, timestamppb.New(store.Time(*row.ArchivedAt))
+	}
+	if row.HostArchived != nil {
+		out.IsScmArchived = *row.HostArchived
 	}
 	a.addScans(out, row)
 	a.addRefs(out, row)

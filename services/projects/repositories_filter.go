@@ -75,6 +75,9 @@ func byHost(f *projectsv1.RepoFilters) (where []predicate.Project) {
 	if f.IsLocalScanProject != nil {
 		where = append(where, either(f.GetIsLocalScanProject(), project.And(project.RepositoryURL(""), project.URL(""))))
 	}
+	if f.LeftHost != nil {
+		where = append(where, either(f.GetLeftHost(), project.LeftHostAtNotNil()))
+	}
 	if f.GetScmType() != scmv1.ScmType_SCM_TYPE_UNSPECIFIED {
 		where = append(where, project.ScmType(f.GetScmType().String()))
 	}

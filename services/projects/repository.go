@@ -1,13 +1,17 @@
 package projects
 
 import (
+	"context"
 	"net/url"
 	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/scmconfig"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/scm/connect"
+	"github.com/palisade/palisade/services/scm/syncjob"
 )
 
 // boundByAdmin is the value of bound_by for a repository set by an administrator: a synchronisation does not change it.
@@ -31,13 +35,39 @@ func checkRepository(raw string) error {
 	return nil
 }
 
-// bindRepository sets the repository with the project's code.
-func bindRepository(update *ent.ProjectUpdateOne, repository string) {
+// bindRepository sets the repository with the project's code. What the host said about another repository ends: its id,
+// that it is archived, and that it left the host.
+func (s *Projects) bindRepository(ctx context.Context, tx *ent.Tx, row *ent.Project, update *ent.ProjectUpdateOne, repository string) error {
 	by := boundByAdmin
 	if repository == "" {
 		by = ""
 	}
 	update.SetRepositoryURL(repository).SetBoundBy(by)
+	if repository != "" && strings.EqualFold(trimURL(repository), trimURL(row.RepositoryURL)) {
+		return nil
+	}
+	update.ClearRepositoryID().ClearLeftHostAt().ClearHostArchived()
+	if row.HostArchived == nil || *row.HostArchived {
+		update.ClearArchivedAt()
+	}
+	return s.readRepository(ctx, tx, repository)
+}
+
+// readRepository reads a repository in the background, so that its id is known. A host that is not connected is read
+// when it is.
+func (s *Projects) readRepository(ctx context.Context, tx *ent.Tx, repository string) error {
+	if repository == "" {
+		return nil
+	}
+	configs, err := tx.ScmConfig.Query().Order(scmconfig.ByID()).All(ctx)
+	if err != nil {
+		return err
+	}
+	config, name, _ := connect.Reached(configs, &ent.Project{RepositoryURL: repository})
+	if config == nil || connect.Callable(config) != nil {
+		return nil
+	}
+	return s.jobs.Enqueue(ctx, syncjob.Args{DeploymentID: config.DeploymentID, ConfigID: config.ID, Repository: name}, nil)
 }
 
 // setURL sets the URL for links. The URL of a synchronised project comes from the source-code host, which finds

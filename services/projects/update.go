@@ -9,6 +9,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	projectsv1 "github.com/palisade/palisade/gen/palisade/projects/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/policies/pathignore"
 	"github.com/palisade/palisade/services/projects/codehost"
 	"github.com/palisade/palisade/services/projects/gitref"
@@ -22,6 +23,7 @@ const (
 	maskPrimaryBranch = "primary_branch"
 	maskRepository    = "repository_url"
 	maskURL           = "url"
+	maskArchived      = "archived"
 	maskTags          = "tags"
 	maskIgnored       = "ignored_files"
 	maskOfProducts    = "product_ignored_files"
@@ -32,7 +34,7 @@ const (
 
 var maskPaths = []string{
 	maskPrimaryBranch, maskTags, maskManagedScan, maskDiffScan, maskDiffScan + ".enabled", maskFullScan, maskFullScan + ".enabled", maskRepository, maskURL,
-	maskIgnored, maskOfProducts,
+	maskIgnored, maskOfProducts, maskArchived,
 }
 
 // UpdateProject changes the fields in the mask, or all non-empty fields if there is no mask.
@@ -68,7 +70,12 @@ func (s *Projects) UpdateProject(ctx context.Context, r *projectsv1.UpdateProjec
 			update.SetPrimaryBranch(storedBranch(branch))
 		}
 		if bind {
-			bindRepository(update, r.GetRepositoryUrl())
+			if err := s.bindRepository(ctx, tx, row, update, r.GetRepositoryUrl()); err != nil {
+				return err
+			}
+		}
+		if r.Archived != nil && named(mask, maskArchived, true) {
+			setArchived(row, update, r.GetArchived())
 		}
 		if named(mask, maskURL, link != "") {
 			if err := setURL(row, update, link); err != nil {
@@ -98,6 +105,20 @@ func (s *Projects) UpdateProject(ctx context.Context, r *projectsv1.UpdateProjec
 		return nil
 	})
 	return &projectsv1.UpdateProjectResponse{Project: out}, err
+}
+
+// setArchived archives a project, or brings it back. A project that was archived without word of who did it was
+// archived by its host.
+func setArchived(row *ent.Project, update *ent.ProjectUpdateOne, archived bool) {
+	if row.HostArchived == nil {
+		update.SetHostArchived(row.ArchivedAt != nil)
+	}
+	switch {
+	case !archived:
+		update.ClearArchivedAt()
+	case row.ArchivedAt == nil:
+		update.SetArchivedAt(store.Now())
+	}
 }
 
 // checkPrimaryBranch rejects what cannot be a primary branch.

@@ -39,11 +39,23 @@ func openProject(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID 
 	if err := checkUpload(ctx, tx.Client(), p); err != nil {
 		return nil, err
 	}
-	update := p.Update().SetLatestScanAt(now).ClearArchivedAt()
+	update := unarchive(p, p.Update().SetLatestScanAt(now))
 	if betterDefault(p, ref) {
 		update.SetDefaultBranch(ref)
 	}
 	return update.Save(ctx)
+}
+
+// unarchive brings an archived project back because it is scanned, unless its host archived the repository.
+func unarchive(p *ent.Project, update *ent.ProjectUpdateOne) *ent.ProjectUpdateOne {
+	byHost := p.RepositoryURL != ""
+	if p.HostArchived != nil {
+		byHost = *p.HostArchived
+	}
+	if byHost {
+		return update
+	}
+	return update.ClearArchivedAt()
 }
 
 // betterDefault reports whether a scanned ref is a better guess of the default branch. What a source-code host says is

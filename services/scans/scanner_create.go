@@ -87,6 +87,11 @@ func (s *ScannerProtocol) open(ctx context.Context, set settings, r scanRequest)
 	if want.cliVersion == "" {
 		want.cliVersion = r.GetProjectMetadata().GetSemgrepVersion()
 	}
+	name, err := followRepository(ctx, s.store.Reader, r.GetProjectMetadata(), want.project)
+	if err != nil {
+		return nil, want, err
+	}
+	want.project = name
 	if about.GetDryRun() || want.project == "" {
 		return set.info(0, want.products), want, nil
 	}

@@ -241,7 +241,7 @@ func (w *resultsWorker) ingest(
 
 // scannedProject records that a project was scanned, and guesses its default branch as uploads do.
 func scannedProject(ctx context.Context, of *ent.Project, row *ent.Scan) (*ent.Project, error) {
-	update := of.Update().SetLatestScanAt(max(row.StartedAt, latest(of))).ClearArchivedAt()
+	update := unarchive(of, of.Update().SetLatestScanAt(max(row.StartedAt, latest(of))))
 	if row.IsFullScan && betterDefault(of, row.Ref) {
 		update.SetDefaultBranch(row.Ref)
 	}

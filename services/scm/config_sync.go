@@ -87,6 +87,11 @@ type repositorySync struct {
 	config *ent.ScmConfig
 	log    *slog.Logger
 	debug  bool
+	// onlyKnown leaves out repositories that no project is bound to.
+	onlyKnown bool
+	// spelled are the URLs that projects without an id are bound to, by their usual form. Administrators write them in any
+	// letter case.
+	spelled map[string][]string
 }
 
 func (s *repositorySync) run(ctx context.Context) error {
@@ -94,11 +99,15 @@ func (s *repositorySync) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	batch := make([]host.Repository, 0, syncBatch)
+	if err := s.readSpelled(ctx); err != nil {
+		return err
+	}
+	batch, all := make([]host.Repository, 0, syncBatch), listing{}
 	for repository, err := range h.Repositories(ctx, s.config.Namespace) {
 		if err != nil {
 			return errors.Join(err, s.save(ctx, batch))
 		}
+		all.add(repository)
 		if batch = append(batch, repository); len(batch) == syncBatch {
 			if err := s.save(ctx, batch); err != nil {
 				return err
@@ -106,7 +115,10 @@ func (s *repositorySync) run(ctx context.Context) error {
 			batch = batch[:0]
 		}
 	}
-	return s.save(ctx, batch)
+	if err := s.save(ctx, batch); err != nil {
+		return err
+	}
+	return s.markLeft(ctx, all)
 }
 
 // one reads one repository.
@@ -116,8 +128,14 @@ func (s *repositorySync) one(ctx context.Context, name string) error {
 		return err
 	}
 	repository, err := h.Repository(ctx, name)
+	if host.Is(err, host.NotFound) {
+		err = errors.Join(err, s.leftAt(ctx, name))
+	}
 	if err != nil {
 		s.log.InfoContext(ctx, "a repository could not be read", "config_id", s.config.ID, "repository", name, "error", errors.Join(err, errors.Unwrap(err)))
+		return err
+	}
+	if err := s.readSpelled(ctx); err != nil {
 		return err
 	}
 	return s.save(ctx, []host.Repository{repository})

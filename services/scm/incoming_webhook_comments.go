@@ -51,8 +51,8 @@ func (w *eventActions) commented(ctx context.Context, args eventArgs) (step, err
 	if !ok {
 		return nil, nil
 	}
-	project, err := w.project(ctx, w.store.Reader, args)
-	if err != nil || project == nil {
+	projects, err := w.projects(ctx, w.store.Reader, args)
+	if err != nil || len(projects) == 0 {
 		return nil, err
 	}
 	h, err := w.openSender(ctx, args.ConfigID, args.AppID, args.Event.Installation.ID)
@@ -61,7 +61,7 @@ func (w *eventActions) commented(ctx context.Context, args eventArgs) (step, err
 	}
 	may, err := h.CanWrite(ctx, args.Event.Repository, comment.Author)
 	if host.Is(err, host.NotFound) || err == nil && !may {
-		w.log.InfoContext(ctx, "a comment's command was ignored: its author may not write to the repository", "project", project.Name)
+		w.log.InfoContext(ctx, "a comment's command was ignored: its author may not write to the repository", "repository", args.Event.Repository)
 		return nil, nil
 	}
 	if err != nil {
@@ -75,12 +75,12 @@ func (w *eventActions) commented(ctx context.Context, args eventArgs) (step, err
 		return nil, nil // the account that Palisade comments with
 	}
 	return func(ctx context.Context, tx *ent.Tx) error {
-		return w.execute(ctx, tx, args, project, thread, wanted, problem)
+		return w.execute(ctx, tx, args, projects, thread, wanted, problem)
 	}, nil
 }
 
 // execute triages and enqueues the reply, once per comment, even if several webhooks report it.
-func (w *eventActions) execute(ctx context.Context, tx *ent.Tx, args eventArgs, project *ent.Project, thread host.ReviewComment, wanted command.Command, problem error) error {
+func (w *eventActions) execute(ctx context.Context, tx *ent.Tx, args eventArgs, projects []*ent.Project, thread host.ReviewComment, wanted command.Command, problem error) error {
 	comment := args.Event.Comment
 	once := strings.Join([]string{"comment", args.BaseURL, args.Event.Repository, comment.ID}, " ")
 	known, err := tx.WebhookReceipt.Query().Where(webhookreceipt.WebhookKey(""), webhookreceipt.DeliveryID(once)).Exist(ctx)
@@ -99,10 +99,10 @@ func (w *eventActions) execute(ctx context.Context, tx *ent.Tx, args eventArgs, 
 		answer.Text = "This was not understood: " + problem.Error() + "."
 		return jobs.FromContext(ctx).Enqueue(ctx, answer, nil)
 	}
-	if err := w.lockProject(ctx, tx, project.ID); err != nil {
+	if projects, err = w.lockProjects(ctx, tx, projects); err != nil {
 		return err
 	}
-	found, err := findingsOf(ctx, tx, project.ID, args, thread)
+	found, err := findingsOf(ctx, tx, projects, args, thread)
 	if err != nil {
 		return err
 	}
@@ -194,10 +194,15 @@ func splitDecided(found []*ent.Finding, at time.Time) (open, decided []*ent.Find
 	return open, decided
 }
 
-// findingsOf finds the findings of a thread: the findings that our comment names, if the project has them. Otherwise it
-// is the findings that the pull request's latest scan reported in the thread's line.
-func findingsOf(ctx context.Context, tx *ent.Tx, projectID int64, args eventArgs, thread host.ReviewComment) ([]*ent.Finding, error) {
-	named, err := tx.Finding.Query().Where(finding.ProjectID(projectID), store.OneOf(finding.FieldID, command.Findings(thread.Body))).
+// findingsOf finds the findings of a thread: the findings that our comment names, if the projects have them. Otherwise
+// it is the findings that the pull request's latest scans reported in the thread's line.
+func findingsOf(ctx context.Context, tx *ent.Tx, projects []*ent.Project, args eventArgs, thread host.ReviewComment) ([]*ent.Finding, error) {
+	ids := make([]int64, len(projects))
+	for i, row := range projects {
+		ids[i] = row.ID
+	}
+	inProjects := store.OneOf(finding.FieldProjectID, ids)
+	named, err := tx.Finding.Query().Where(inProjects, store.OneOf(finding.FieldID, command.Findings(thread.Body))).
 		Select(finding.FieldID, finding.FieldIssueType, finding.FieldTriageState, finding.FieldTriagedAt).Order(ent.Asc(finding.FieldID)).All(ctx)
 	if err != nil || len(named) > 0 {
 		return named, err
@@ -210,7 +215,7 @@ func findingsOf(ctx context.Context, tx *ent.Tx, projectID int64, args eventArgs
 		return nil, nil
 	}
 	rows, err := tx.Finding.Query().
-		Where(finding.ProjectID(projectID), store.OneOf(finding.FieldRef, webhook.Refs(args.Host, args.Event.Number)), reportedByLatestScan()).
+		Where(inProjects, store.OneOf(finding.FieldRef, webhook.Refs(args.Host, args.Event.Number)), reportedByLatestScan()).
 		Select(finding.FieldID, finding.FieldIssueType, finding.FieldTriageState, finding.FieldTriagedAt, finding.FieldContent).
 		Order(ent.Asc(finding.FieldID)).All(ctx)
 	if err != nil {

@@ -37,20 +37,24 @@ func asHost(ctx context.Context, args eventArgs, login string) context.Context {
 // closed marks findings on the refs of a closed pull request as removed, merged or not: the refs get no more scans, and
 // merged findings are reported on the branch (contract facts section 4). Fixed findings stay fixed. A scan of a
 // reopened request reopens the findings that it reports, and a close from before that scan has no effect, however late
-// its event arrives. If the request was to fix a finding, the finding's fix state is updated; its project may have
-// another name than the repository.
+// its event arrives. If the request was to fix a finding, the finding's fix state is updated.
 func (w *eventActions) closed(ctx context.Context, args eventArgs) (step, error) {
-	row, err := w.project(ctx, w.store.Reader, args)
+	rows, err := w.projects(ctx, w.store.Reader, args)
 	if err != nil {
 		return nil, err
 	}
+	reason := "pull request closed"
+	if args.Event.Merged {
+		reason = "pull request merged"
+	}
+	end := refsEnd{
+		refs: webhook.Refs(args.Host, args.Event.Number), reason: reason,
+		kind: "pull_request", name: func(project string) string { return fmt.Sprintf("%s#%d", project, args.Event.Number) },
+	}
 	return func(ctx context.Context, tx *ent.Tx) error {
-		again := false
-		if row != nil {
-			again, err = w.closeRefs(ctx, tx, args, row)
-			if err := ignoreMissing(err); err != nil { // not found: deleted concurrently, with its findings
-				return err
-			}
+		again, err := w.endRefs(ctx, tx, args, rows, end)
+		if err != nil {
+			return err
 		}
 		if again && !args.Event.Merged {
 			return nil
@@ -59,22 +63,44 @@ func (w *eventActions) closed(ctx context.Context, args eventArgs) (step, error)
 	}, nil
 }
 
-// closeRefs removes the findings on a pull request's refs, unless a later scan shows that it was reopened.
-func (w *eventActions) closeRefs(ctx context.Context, tx *ent.Tx, args eventArgs, project *ent.Project) (again bool, err error) {
-	if err := w.lockProject(ctx, tx, project.ID); err != nil {
+// refsEnd is the end of refs of a repository: why, and the object in the audit trail.
+type refsEnd struct {
+	refs         []string
+	reason, kind string
+	name         func(project string) string
+}
+
+// endRefs removes the findings on refs of projects, unless a later scan shows that a ref lives again: again is true
+// then. Projects that were deleted concurrently have no findings any more.
+func (w *eventActions) endRefs(ctx context.Context, tx *ent.Tx, args eventArgs, rows []*ent.Project, end refsEnd) (again bool, err error) {
+	if rows, err = w.lockProjects(ctx, tx, rows); err != nil {
 		return false, err
 	}
-	refs := webhook.Refs(args.Host, args.Event.Number)
-	if again, err = scannedSince(ctx, tx, project.ID, refs, args.Event.At); err != nil || again {
-		return again, err
+	for _, row := range rows {
+		scanned, err := scannedSince(ctx, tx, row.ID, end.refs, args.Event.At)
+		if err != nil {
+			return false, err
+		}
+		if scanned {
+			again = true
+			continue
+		}
+		if err := w.endProjectRefs(ctx, tx, args, row, end); err != nil {
+			return false, err
+		}
 	}
+	return again, nil
+}
+
+func (w *eventActions) endProjectRefs(ctx context.Context, tx *ent.Tx, args eventArgs, row *ent.Project, end refsEnd) error {
+	refs := end.refs
 	// Closes that are held on these refs are void: nothing is open there any more.
-	_, err = tx.HeldClose.Update().Where(heldclose.ProjectID(project.ID), heldclose.RefIn(refs...), heldclose.Active(true), heldclose.State("pending")).
+	_, err := tx.HeldClose.Update().Where(heldclose.ProjectID(row.ID), heldclose.RefIn(refs...), heldclose.Active(true), heldclose.State("pending")).
 		SetState("superseded").SetActive(false).SetActorKind("host").SetDecidedAt(store.Now()).Save(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
-	return false, w.removeFindings(ctx, tx, args, project, refs)
+	return w.removeFindings(ctx, tx, args, row, end)
 }
 
 // scannedSince reports whether a scan of one of the refs began after a time, compared in seconds, the precision of
@@ -84,12 +110,8 @@ func scannedSince(ctx context.Context, tx *ent.Tx, projectID int64, refs []strin
 	return tx.Scan.Query().Where(scan.ProjectID(projectID), scan.RefIn(refs...), scan.StartedAtGTE(next)).Exist(ctx)
 }
 
-func (w *eventActions) removeFindings(ctx context.Context, tx *ent.Tx, args eventArgs, project *ent.Project, refs []string) error {
-	now := store.Now()
-	reason := "pull request closed"
-	if args.Event.Merged {
-		reason = "pull request merged"
-	}
+func (w *eventActions) removeFindings(ctx context.Context, tx *ent.Tx, args eventArgs, project *ent.Project, end refsEnd) error {
+	now, refs := store.Now(), end.refs
 	// Select ids first: if statistics say that one project has most findings, SQLite would scan the table instead of using
 	// an index.
 	ids, err := tx.Finding.Query().Where(finding.ProjectID(project.ID), finding.RefIn(refs...), reportedByLatestScan()).Order(ent.Asc(finding.FieldID)).IDs(ctx)
@@ -99,7 +121,7 @@ func (w *eventActions) removeFindings(ctx context.Context, tx *ent.Tx, args even
 	among, list := w.store.InIDs(ids)
 	err = w.store.Exec(ctx, tx, `INSERT INTO finding_events (deployment_id, finding_id, kind, from_status, to_status, reason, note, actor_kind, actor_id, actor_name, at)
 		SELECT deployment_id, id, 'removed', status, ?, ?, '', 'host', 0, '', ? FROM findings WHERE +deployment_id = ? AND id`+among,
-		append([]any{lifecycle.Removed, reason, now, args.DeploymentID}, list...)...)
+		append([]any{lifecycle.Removed, end.reason, now, args.DeploymentID}, list...)...)
 	if err != nil {
 		return err
 	}
@@ -108,13 +130,17 @@ func (w *eventActions) removeFindings(ctx context.Context, tx *ent.Tx, args even
 	if err != nil {
 		return err
 	}
+	ended := make([]any, len(refs))
+	for i, ref := range refs {
+		ended[i] = ref
+	}
 	about, err := structpb.NewStruct(map[string]any{
-		"project": project.Name, "reason": reason, "removedFindings": len(ids), "refs": []any{refs[0], refs[1]},
+		"project": project.Name, "reason": end.reason, "removedFindings": len(ids), "refs": ended,
 	})
 	if err != nil {
 		return err
 	}
-	audit.Change(ctx, "pull_request", fmt.Sprintf("%s#%d", project.Name, args.Event.Number), nil, about)
+	audit.Change(ctx, end.kind, end.name(project.Name), nil, about)
 	return nil
 }
 

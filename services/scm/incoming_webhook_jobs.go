@@ -3,13 +3,11 @@ package scm
 import (
 	"context"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/riverqueue/river"
 
 	"github.com/palisade/palisade/ent"
-	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/scmapp"
 	"github.com/palisade/palisade/ent/scmconfig"
 	"github.com/palisade/palisade/ent/tenant"
@@ -79,7 +77,10 @@ func (w *eventActions) act(ctx context.Context, args eventArgs, over step) error
 		if err := over(ctx, tx); err != nil {
 			return err
 		}
-		if err := w.seen(ctx, tx, args); err != nil || effect == nil {
+		if err := w.seen(ctx, tx, args); err != nil {
+			return err
+		}
+		if err := w.identify(ctx, tx, args); err != nil || effect == nil {
 			return err
 		}
 		return ignoreMissing(effect(ctx, tx))
@@ -95,6 +96,12 @@ func (w *eventActions) effect(ctx context.Context, args eventArgs) (effect step,
 	case webhook.Commented:
 		effect, err = w.commented(ctx, args)
 		login = args.Event.Comment.Author
+	case webhook.Changed:
+		effect, err = w.changed(ctx, args)
+	case webhook.Deleted:
+		effect, err = w.deleted(ctx, args)
+	case webhook.BranchDeleted:
+		effect, err = w.branchDeleted(ctx, args)
 	case webhook.Installed:
 		effect = w.installed(args)
 	case webhook.Other:
@@ -116,38 +123,6 @@ func (w *eventWorker) Work(ctx context.Context, job *river.Job[eventArgs]) error
 	}
 	nothing := func(context.Context, *ent.Tx) error { return nil }
 	return retry(w.act(tenant.NewContext(ctx, args.DeploymentID), args, nothing), job.CreatedAt)
-}
-
-// project finds the project of the event's repository; nil if there is none. Hosts ignore case in names. A project
-// bound to another host is not a match.
-func (w *eventActions) project(ctx context.Context, db *ent.Client, args eventArgs) (*ent.Project, error) {
-	rows, err := db.Project.Query().Where(project.NameKey(strings.ToLower(args.Event.Repository))).Order(ent.Asc(project.FieldID)).All(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var found *ent.Project
-	for _, row := range rows {
-		at := row.RepositoryURL
-		if at == "" {
-			at = row.URL
-		}
-		if at != "" && !sameHost(at, args.BaseURL) {
-			continue
-		}
-		if found == nil || row.Name == args.Event.Repository {
-			found = row
-		}
-	}
-	return found, nil
-}
-
-// lockProject serializes imports into a project, triage and this event. On SQLite all writes are serialized anyway.
-func (w *eventActions) lockProject(ctx context.Context, tx *ent.Tx, id int64) error {
-	if !w.store.Postgres() {
-		return nil
-	}
-	_, err := tx.Project.Query().Where(project.ID(id)).ForUpdate().OnlyID(ctx)
-	return err
 }
 
 // openSender opens the host as the sender of a webhook: a configuration, or the application's installation that the

@@ -143,10 +143,15 @@ func (f sender) row(event webhook.Event, delivery string, wanted bool) (*ent.Web
 	return row, nil
 }
 
-// subject is the key by which events are ordered: all events of one pull request share it, regardless of the sender.
+// subject is the key by which events are ordered: all events of one pull request share it, and all about a repository
+// itself, regardless of the sender.
 func (f sender) subject(event webhook.Event) string {
-	if event.Kind == webhook.Installed {
+	switch event.Kind {
+	case webhook.Installed:
 		return fmt.Sprintf("app %d", f.appID)
+	case webhook.Changed, webhook.Deleted, webhook.BranchDeleted:
+		return fmt.Sprintf("%s repository %s", f.baseURL, event.RepositoryID)
+	case webhook.Closed, webhook.Commented, webhook.Other:
 	}
 	return fmt.Sprintf("%s/%s#%d", f.baseURL, strings.ToLower(event.Repository), event.Number)
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // webhookEvents are the events that webhooks subscribe to.
-var webhookEvents = []host.Event{host.PullRequestEvent, host.ReviewCommentEvent}
+var webhookEvents = []host.Event{host.PullRequestEvent, host.ReviewCommentEvent, host.RepositoryEvent, host.BranchDeletedEvent}
 
 // maxRestores is the maximum number of pushes if others keep changing the secret.
 const maxRestores = 5

@@ -9,7 +9,9 @@ import (
 )
 
 // gitHubEvents are GitHub's event names.
-var gitHubEvents = map[Event]string{PullRequestEvent: "pull_request", ReviewCommentEvent: "pull_request_review_comment"}
+var gitHubEvents = map[Event]string{
+	PullRequestEvent: "pull_request", ReviewCommentEvent: "pull_request_review_comment", RepositoryEvent: "repository", BranchDeletedEvent: "delete",
+}
 
 // organization rejects namespaces without webhooks of their own.
 func (h *gitHub) organization(ctx context.Context, namespace string) (*github.User, error) {

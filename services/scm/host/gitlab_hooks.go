@@ -45,11 +45,11 @@ func (h *gitLab) Subscribe(ctx context.Context, namespace string, hook Webhook) 
 	if err != nil {
 		return Subscription{}, err
 	}
-	requests, notes := gitLabEvents(hook.Events)
+	on := func(event Event) *bool { return gitlab.Ptr(slices.Contains(hook.Events, event)) }
 	made, _, err := h.client.Groups.AddGroupHook(group.ID, &gitlab.AddGroupHookOptions{
 		URL: &hook.Callback, Token: &hook.Secret, EnableSSLVerification: gitlab.Ptr(true),
-		PushEvents:          gitlab.Ptr(false), // GitLab's default is true
-		MergeRequestsEvents: &requests, NoteEvents: &notes,
+		PushEvents: on(BranchDeletedEvent), ProjectEvents: on(RepositoryEvent),
+		MergeRequestsEvents: on(PullRequestEvent), NoteEvents: on(ReviewCommentEvent),
 	}, gitlab.WithContext(ctx))
 	return gitLabAnswered(group, made, err)
 }
@@ -64,10 +64,11 @@ func (h *gitLab) UpdateWebhook(ctx context.Context, namespace, id string, hook W
 	if err != nil {
 		return Subscription{}, err
 	}
-	requests, notes := gitLabEvents(hook.Events)
+	on := func(event Event) *bool { return gitlab.Ptr(slices.Contains(hook.Events, event)) }
 	changed, _, err := h.client.Groups.EditGroupHook(group.ID, number, &gitlab.EditGroupHookOptions{
 		URL: &hook.Callback, Token: &hook.Secret, EnableSSLVerification: gitlab.Ptr(true),
-		PushEvents: gitlab.Ptr(false), MergeRequestsEvents: &requests, NoteEvents: &notes,
+		PushEvents: on(BranchDeletedEvent), ProjectEvents: on(RepositoryEvent),
+		MergeRequestsEvents: on(PullRequestEvent), NoteEvents: on(ReviewCommentEvent),
 	}, gitlab.WithContext(ctx))
 	return gitLabAnswered(group, changed, err)
 }
@@ -80,10 +81,6 @@ func (h *gitLab) Unsubscribe(ctx context.Context, namespace, id string) error {
 	}
 	_, err = h.client.Groups.DeleteGroupHook(namespace, number, gitlab.WithContext(ctx))
 	return ignoreNotFound(gitLabError(err))
-}
-
-func gitLabEvents(events []Event) (requests, notes bool) {
-	return slices.Contains(events, PullRequestEvent), slices.Contains(events, ReviewCommentEvent)
 }
 
 func gitLabAnswered(group *gitlab.Group, hook *gitlab.GroupHook, err error) (Subscription, error) {

@@ -98,6 +98,11 @@ const (
 	PullRequestEvent Event = "pull_request"
 	// ReviewCommentEvent: a comment in a review thread.
 	ReviewCommentEvent Event = "review_comment"
+	// RepositoryEvent: a repository was created, renamed, transferred, archived, edited or deleted. GitLab tells groups
+	// only about created and deleted ones.
+	RepositoryEvent Event = "repository"
+	// BranchDeletedEvent: a branch was deleted. GitLab sends all pushes.
+	BranchDeletedEvent Event = "branch_deleted"
 )
 
 // Webhook is the content of a webhook to create.

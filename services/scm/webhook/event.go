@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -21,6 +22,12 @@ const (
 	Closed Kind = "closed"
 	// Commented: someone replied in a review thread of a pull (or merge) request.
 	Commented Kind = "commented"
+	// Changed: a repository was created, renamed, transferred, archived, unarchived or edited.
+	Changed Kind = "repository"
+	// Deleted: a repository was deleted.
+	Deleted Kind = "repository_deleted"
+	// BranchDeleted: a branch was deleted.
+	BranchDeleted Kind = "branch_deleted"
 	// Installed: an application's installation was created, deleted, suspended or resumed.
 	Installed Kind = "installed"
 )
@@ -30,17 +37,33 @@ type Event struct {
 	Kind Kind
 	// At is the event's time by the host's clock; zero if the body has none.
 	At time.Time
-	// Repository is the full name ("acme/web", "acme/platform/api"), RepositoryURL its web page, Number the pull request's
-	// number. Set for Closed and Commented.
+	// Repository is the full name ("acme/web", "acme/platform/api"), RepositoryID the host's id of it, empty if the body
+	// has none, RepositoryURL its web page, and Number the pull request's number. Set for Closed and Commented; other
+	// kinds about a repository have no Number.
 	Repository    string
+	RepositoryID  string `json:",omitempty"`
 	RepositoryURL string
 	Number        int64
+	// Former is the full name before a rename or transfer, and State the repository after it. Set for Changed.
+	Former string `json:",omitempty"`
+	State  *State `json:",omitempty"`
+	// Ref is the full ref of a deleted branch.
+	Ref string `json:",omitempty"`
 	// Merged is set for Closed.
 	Merged bool
 	// Comment is set for Commented.
 	Comment Comment
 	// Installation is set for Installed. Other kinds have only the ID, if an application's webhook sent it.
 	Installation Installation
+}
+
+// State is what a body says about its repository.
+type State struct {
+	// DefaultBranch is the short name.
+	DefaultBranch string
+	// Visibility is "public" or "private".
+	Visibility string
+	Archived   bool
 }
 
 // Comment is a reply in a review thread.
@@ -113,11 +136,25 @@ var parsers = map[Host]map[string]func([]byte) (Event, error){
 		"pull_request":                gitHubPullRequest,
 		"pull_request_review_comment": gitHubComment,
 		"installation":                gitHubInstallation,
+		"repository":                  gitHubChange,
+		"delete":                      gitHubDelete,
+		"push":                        gitHubPush,
 	},
 	GitLab: {
 		"Merge Request Hook": gitLabMergeRequest,
 		"Note Hook":          gitLabNote,
+		"Push Hook":          gitLabPush,
+		"Project Hook":       gitLabChange,
+		"System Hook":        gitLabChange,
 	},
+}
+
+// idText is an id of a host; empty for none.
+func idText(id int64) string {
+	if id <= 0 {
+		return ""
+	}
+	return strconv.FormatInt(id, 10)
 }
 
 // decode parses JSON. Field names are matched case-insensitively; no host depends on case.
@@ -131,7 +168,7 @@ func decode[T any](body []byte) (T, error) {
 func (e *Event) check() error {
 	e.Comment.Body = strings.ReplaceAll(strings.ToValidUTF8(e.Comment.Body, ""), "\x00", "")
 	for _, name := range []string{
-		e.Repository, e.RepositoryURL, e.Comment.ID, e.Comment.Thread, e.Comment.Author, e.Comment.Path, e.Installation.Namespace,
+		e.Repository, e.RepositoryURL, e.Former, e.Ref, e.Comment.ID, e.Comment.Thread, e.Comment.Author, e.Comment.Path, e.Installation.Namespace,
 	} {
 		if len(name) > maxName || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
 			return errors.New("a name is too long, or has control characters")
@@ -149,6 +186,8 @@ func (e *Event) check() error {
 		if e.Installation.ID <= 0 || e.Installation.Namespace == "" {
 			return errors.New("the installation or its account is missing")
 		}
+	case Changed, Deleted, BranchDeleted:
+		return e.checkRepository()
 	case Other:
 	}
 	return nil
@@ -160,6 +199,14 @@ const maxName = 4096
 func (e *Event) checkRequest() error {
 	if !strings.Contains(e.Repository, "/") || e.Number <= 0 {
 		return errors.New("the repository or the number of the request is missing")
+	}
+	return nil
+}
+
+// checkRepository requires the id: without it, nobody knows which repository has the name now.
+func (e *Event) checkRepository() error {
+	if !strings.Contains(e.Repository, "/") || e.RepositoryID == "" {
+		return errors.New("the repository or its id is missing")
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 )
 
 type gitHubRepository struct {
+	ID       int64  `json:"id"`
 	FullName string `json:"full_name"`
 	HTMLURL  string `json:"html_url"`
 }
@@ -35,7 +36,7 @@ func gitHubPullRequest(body []byte) (Event, error) {
 		return Event{}, err
 	}
 	e := Event{
-		Kind: Closed, Repository: p.Repository.FullName, RepositoryURL: p.Repository.HTMLURL,
+		Kind: Closed, Repository: p.Repository.FullName, RepositoryID: idText(p.Repository.ID), RepositoryURL: p.Repository.HTMLURL,
 		Number: p.PullRequest.Number, Merged: p.PullRequest.Merged, Installation: Installation{ID: p.Installation.ID},
 	}
 	if p.PullRequest.ClosedAt != nil {
@@ -73,7 +74,8 @@ func gitHubComment(body []byte) (Event, error) {
 		c.Line = c.OriginalLine
 	}
 	return Event{
-		Kind: Commented, At: c.CreatedAt, Repository: p.Repository.FullName, RepositoryURL: p.Repository.HTMLURL, Number: p.PullRequest.Number,
+		Kind: Commented, At: c.CreatedAt, Repository: p.Repository.FullName, RepositoryID: idText(p.Repository.ID), RepositoryURL: p.Repository.HTMLURL,
+		Number: p.PullRequest.Number,
 		Comment: Comment{
 			ID: strconv.FormatInt(c.ID, 10), Thread: strconv.FormatInt(c.InReplyToID, 10), Body: c.Body,
 			Author: c.User.Login, Bot: c.User.Type == "Bot" || p.Sender.Type == "Bot", Path: c.Path, Line: c.Line,

@@ -7,6 +7,7 @@ import (
 )
 
 type gitLabProject struct {
+	ID                int64  `json:"id"`
 	PathWithNamespace string `json:"path_with_namespace"`
 	WebURL            string `json:"web_url"`
 }
@@ -35,8 +36,9 @@ func gitLabMergeRequest(body []byte) (Event, error) {
 		return Event{}, err
 	}
 	return Event{
-		Kind: Closed, At: gitLabTime(p.ObjectAttributes.UpdatedAt), Repository: p.Project.PathWithNamespace, RepositoryURL: p.Project.WebURL,
-		Number: p.ObjectAttributes.IID, Merged: p.ObjectAttributes.State == "merged",
+		Kind: Closed, At: gitLabTime(p.ObjectAttributes.UpdatedAt), Repository: p.Project.PathWithNamespace, RepositoryID: idText(p.Project.ID),
+		RepositoryURL: p.Project.WebURL,
+		Number:        p.ObjectAttributes.IID, Merged: p.ObjectAttributes.State == "merged",
 	}, nil
 }
 
@@ -73,7 +75,8 @@ func gitLabNote(body []byte) (Event, error) {
 		return Event{}, err
 	}
 	e := Event{
-		Kind: Commented, At: gitLabTime(note.CreatedAt), Repository: p.Project.PathWithNamespace, RepositoryURL: p.Project.WebURL, Number: p.MergeRequest.IID,
+		Kind: Commented, At: gitLabTime(note.CreatedAt), Repository: p.Project.PathWithNamespace, RepositoryID: idText(p.Project.ID),
+		RepositoryURL: p.Project.WebURL, Number: p.MergeRequest.IID,
 		Comment: Comment{
 			ID: strconv.FormatInt(note.ID, 10), Thread: note.DiscussionID, Body: note.Note,
 			Author: p.User.Username, Bot: gitLabBot.MatchString(p.User.Username),

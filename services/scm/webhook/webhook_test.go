@@ -137,11 +137,11 @@ func payload(t testing.TB, name string, changes ...string) []byte {
 
 func TestParse(t *testing.T) {
 	at := time.Date(2026, 5, 4, 10, 20, 30, 0, time.UTC)
-	closed := Event{Kind: Closed, At: at, Repository: "acme/web", RepositoryURL: "https://git.acme.test/acme/web", Number: 17}
+	closed := Event{Kind: Closed, At: at, Repository: "acme/web", RepositoryID: "186853002", RepositoryURL: "https://git.acme.test/acme/web", Number: 17}
 	merged := closed
 	merged.Merged = true
 	comment := Event{
-		Kind: Commented, At: at, Repository: "acme/web", RepositoryURL: "https://git.acme.test/acme/web", Number: 17,
+		Kind: Commented, At: at, Repository: "acme/web", RepositoryID: "186853002", RepositoryURL: "https://git.acme.test/acme/web", Number: 17,
 		Comment: Comment{ID: "5102", Thread: "5101", Body: "/fp the input is a constant", Author: "octavia", Path: "app/login.go", Line: 42},
 	}
 	outdated, bot, fromApp, cleaned := comment, comment, comment, comment
@@ -153,11 +153,11 @@ func TestParse(t *testing.T) {
 	suspended, deleted, timeless := installed, installed, installed
 	timeless.Installation.UpdatedAt = time.Time{}
 	suspended.Installation.Suspended, deleted.Installation.Present = true, false
-	request := Event{Kind: Closed, At: at, Repository: "acme/platform/api", RepositoryURL: "https://git.acme.test/acme/platform/api", Number: 17}
+	request := Event{Kind: Closed, At: at, Repository: "acme/platform/api", RepositoryID: "5", RepositoryURL: "https://git.acme.test/acme/platform/api", Number: 17}
 	requestMerged := request
 	requestMerged.Merged = true
 	note := Event{
-		Kind: Commented, At: at, Repository: "acme/platform/api", RepositoryURL: "https://git.acme.test/acme/platform/api", Number: 17,
+		Kind: Commented, At: at, Repository: "acme/platform/api", RepositoryID: "5", RepositoryURL: "https://git.acme.test/acme/platform/api", Number: 17,
 		Comment: Comment{
 			ID: "1244", Thread: "6a9c1750b37d513a43987b574953fceb50b03ce7", Body: "/fp the input is a constant", Author: "mona", Path: "app/login.go", Line: 42,
 		},
@@ -165,12 +165,43 @@ func TestParse(t *testing.T) {
 	botNote, general := note, note
 	botNote.Comment.Author, botNote.Comment.Bot = "project_5_bot_1f2e3d", true
 	general.Comment.Path, general.Comment.Line = "", 0
+	renamed := Event{
+		Kind: Changed, Repository: "acme/site", RepositoryID: "186853002", RepositoryURL: "https://git.acme.test/acme/site", Former: "acme/web",
+		State: &State{DefaultBranch: "main", Visibility: "private"},
+	}
+	moved, archived, gone := renamed, renamed, renamed
+	moved.Former = "globex/site"
+	archived.Former, archived.State = "", &State{DefaultBranch: "main", Visibility: "public", Archived: true}
+	gone.Kind, gone.Former, gone.State = Deleted, "", nil
+	branch := Event{
+		Kind: BranchDeleted, Ref: "refs/heads/feature/login", Repository: "acme/web", RepositoryID: "186853002", RepositoryURL: "https://git.acme.test/acme/web",
+	}
+	gitLabBranch := Event{
+		Kind: BranchDeleted, Ref: "refs/heads/feature/login", Repository: "acme/platform/api", RepositoryID: "5", RepositoryURL: "https://git.acme.test/acme/platform/api",
+	}
+	destroyed := Event{Kind: Deleted, Repository: "acme/platform/api", RepositoryID: "5"}
+	transferred := Event{Kind: Changed, Repository: "acme/platform/api", RepositoryID: "5", Former: "acme/api"}
+	const from = `{"repository": {"name": {"from": "web"}}}`
 	for name, test := range map[string]struct {
 		host Host
 		name string
 		body []byte
 		want Event
 	}{
+		"renamed":         {GitHub, "repository", payload(t, "github_repository"), renamed},
+		"transferred":     {GitHub, "repository", payload(t, "github_repository", `"renamed"`, `"transferred"`, from, `{"owner": {"from": {"organization": {"login": "globex"}}}}`), moved},
+		"archived":        {GitHub, "repository", payload(t, "github_repository", `"renamed"`, `"archived"`, from, `{}`, `"archived": false`, `"archived": true`, `"private": true`, `"private": false`), archived},
+		"deleted":         {GitHub, "repository", payload(t, "github_repository", `"renamed"`, `"deleted"`, from, `{}`), gone},
+		"other action":    {GitHub, "repository", payload(t, "github_repository", `"renamed"`, `"reported"`), Event{}},
+		"deleted branch":  {GitHub, "delete", payload(t, "github_delete"), branch},
+		"deleted tag":     {GitHub, "delete", payload(t, "github_delete", `"ref_type": "branch"`, `"ref_type": "tag"`), Event{}},
+		"deleting push":   {GitHub, "push", payload(t, "github_delete", `"ref": "feature/login"`, `"deleted": true, "ref": "refs/heads/feature/login"`), branch},
+		"other push":      {GitHub, "push", payload(t, "github_delete", `"ref": "feature/login"`, `"deleted": false, "ref": "refs/heads/feature/login"`), Event{}},
+		"GitLab's branch": {GitLab, "Push Hook", payload(t, "gitlab_push"), gitLabBranch},
+		"GitLab's push":   {GitLab, "Push Hook", payload(t, "gitlab_push", `"after": "0000000000000000000000000000000000000000"`, `"after": "95790bf8"`), Event{}},
+		"destroyed":       {GitLab, "Project Hook", payload(t, "gitlab_project"), destroyed},
+		"system hook": {GitLab, "System Hook", payload(t, "gitlab_project", `"project_destroy"`, `"project_transfer"`, `"path": "api"`, `"old_path_with_namespace": "acme/api"`),
+			transferred},
 		"closed":            {GitHub, "pull_request", payload(t, "github_pull_request"), closed},
 		"merged":            {GitHub, "pull_request", payload(t, "github_pull_request", `"merged": false`, `"merged": true`), merged},
 		"opened":            {GitHub, "pull_request", payload(t, "github_pull_request", `"closed",`, `"opened",`), Event{}},
@@ -227,6 +258,8 @@ func TestParseMalformed(t *testing.T) {
 		"control characters":    {GitHub, "pull_request", `{"action":"closed","pull_request":{"number":17},"repository":{"full_name":"acme/w\u0000eb"}}`},
 		"a long name":           {GitHub, "pull_request", `{"action":"closed","pull_request":{"number":17},"repository":{"full_name":"acme/` + strings.Repeat("w", 5000) + `"}}`},
 		"no author":             {GitHub, "pull_request_review_comment", `{"action":"created","comment":{"id":1,"in_reply_to_id":2,"body":"/fp x"},"pull_request":{"number":1},"repository":{"full_name":"acme/web"}}`},
+		"no id of a repository": {GitHub, "repository", `{"action":"renamed","repository":{"full_name":"acme/web"}}`},
+		"no name":               {GitHub, "delete", `{"ref":"x","ref_type":"branch","repository":{"id":1}}`},
 		"no account":            {GitHub, "installation", `{"action":"created","installation":{"id":1}}`},
 		"GitLab without iid":    {GitLab, "Merge Request Hook", `{"project":{"path_with_namespace":"acme/web"},"object_attributes":{"state":"closed"}}`},
 		"GitLab without a user": {GitLab, "Note Hook", `{"project":{"path_with_namespace":"acme/web"},"merge_request":{"iid":1},"object_attributes":{"id":1,"discussion_id":"d","note":"/fp x","noteable_type":"MergeRequest","type":"DiffNote"}}`},
@@ -240,7 +273,8 @@ func TestParseMalformed(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for name, file := range map[string]string{
 		"pull_request": "github_pull_request", "pull_request_review_comment": "github_comment", "installation": "github_installation",
-		"Merge Request Hook": "gitlab_merge_request", "Note Hook": "gitlab_note",
+		"repository": "github_repository", "delete": "github_delete", "push": "github_delete",
+		"Merge Request Hook": "gitlab_merge_request", "Note Hook": "gitlab_note", "Push Hook": "gitlab_push", "Project Hook": "gitlab_project",
 	} {
 		f.Add(strings.Contains(name, "Hook"), name, payload(f, file))
 	}

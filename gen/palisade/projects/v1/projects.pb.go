@@ -56,8 +56,16 @@ type Project struct {
 	IgnoredFiles []string `protobuf:"bytes,11,rep,name=ignored_files,proto3" json:"ignored_files,omitempty"`
 	// Further paths that are left out, by product. List items omit them.
 	ProductIgnoredFiles *ProductIgnoredFiles `protobuf:"bytes,12,opt,name=product_ignored_files,proto3" json:"product_ignored_files,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// The host's id of the repository that the project is bound to. The project follows the repository with this id when
+	// it gets another name or owner. Absent until the host has told it. Not in list items.
+	RepositoryId string `protobuf:"bytes,13,opt,name=repository_id,proto3" json:"repository_id,omitempty"`
+	// True for archived projects.
+	Archived bool `protobuf:"varint,14,opt,name=archived,proto3" json:"archived,omitempty"`
+	// When the source-code host was found to list the repository no more: it was deleted, moved out of the connected
+	// namespaces, or hidden from the credential. Absent for others. Not in list items.
+	LeftHostAt    *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=left_host_at,proto3" json:"left_host_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Project) Reset() {
@@ -170,6 +178,27 @@ func (x *Project) GetIgnoredFiles() []string {
 func (x *Project) GetProductIgnoredFiles() *ProductIgnoredFiles {
 	if x != nil {
 		return x.ProductIgnoredFiles
+	}
+	return nil
+}
+
+func (x *Project) GetRepositoryId() string {
+	if x != nil {
+		return x.RepositoryId
+	}
+	return ""
+}
+
+func (x *Project) GetArchived() bool {
+	if x != nil {
+		return x.Archived
+	}
+	return false
+}
+
+func (x *Project) GetLeftHostAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LeftHostAt
 	}
 	return nil
 }
@@ -560,8 +589,11 @@ type UpdateProjectRequest struct {
 	IgnoredFiles []string `protobuf:"bytes,9,rep,name=ignored_files,proto3" json:"ignored_files,omitempty"`
 	// Further paths, by product. They replace all current ones; none with the mask "product_ignored_files" removes them.
 	ProductIgnoredFiles *ProductIgnoredFiles `protobuf:"bytes,10,opt,name=product_ignored_files,proto3" json:"product_ignored_files,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// True archives the project, false brings it back. What the source-code host says later counts again when it changes
+	// there.
+	Archived      *bool `protobuf:"varint,11,opt,name=archived,proto3,oneof" json:"archived,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *UpdateProjectRequest) Reset() {
@@ -662,6 +694,13 @@ func (x *UpdateProjectRequest) GetProductIgnoredFiles() *ProductIgnoredFiles {
 		return x.ProductIgnoredFiles
 	}
 	return nil
+}
+
+func (x *UpdateProjectRequest) GetArchived() bool {
+	if x != nil && x.Archived != nil {
+		return *x.Archived
+	}
+	return false
 }
 
 // Response of UpdateProject.
@@ -1155,7 +1194,7 @@ var File_palisade_projects_v1_projects_proto protoreflect.FileDescriptor
 
 const file_palisade_projects_v1_projects_proto_rawDesc = "" +
 	"\n" +
-	"#palisade/projects/v1/projects.proto\x12\x14palisade.projects.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\x1a'palisade/projects/v1/repositories.proto\"\xd5\x04\n" +
+	"#palisade/projects/v1/projects.proto\x12\x14palisade.projects.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\x1a'palisade/projects/v1/repositories.proto\"\xef\x05\n" +
 	"\aProject\x12\x16\n" +
 	"\x02id\x18\x01 \x01(\x03B\x06\x92\xb5\x18\x02\b\x01R\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
@@ -1171,7 +1210,10 @@ const file_palisade_projects_v1_projects_proto_rawDesc = "" +
 	"\x0erepository_url\x18\n" +
 	" \x01(\tB\x06\x92\xb5\x18\x02\x10\x01R\x0erepository_url\x12,\n" +
 	"\rignored_files\x18\v \x03(\tB\x06\x92\xb5\x18\x02\x10\x01R\rignored_files\x12_\n" +
-	"\x15product_ignored_files\x18\f \x01(\v2).palisade.projects.v1.ProductIgnoredFilesR\x15product_ignored_files\"\x8f\x01\n" +
+	"\x15product_ignored_files\x18\f \x01(\v2).palisade.projects.v1.ProductIgnoredFilesR\x15product_ignored_files\x12,\n" +
+	"\rrepository_id\x18\r \x01(\tB\x06\x92\xb5\x18\x02\x10\x01R\rrepository_id\x12\"\n" +
+	"\barchived\x18\x0e \x01(\bB\x06\x92\xb5\x18\x02\x10\x01R\barchived\x12F\n" +
+	"\fleft_host_at\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampB\x06\x92\xb5\x18\x02\x10\x01R\fleft_host_at\"\x8f\x01\n" +
 	"\x11ManagedScanConfig\x12<\n" +
 	"\tdiff_scan\x18\x01 \x01(\v2\x1e.palisade.projects.v1.DiffScanR\tdiff_scan\x12<\n" +
 	"\tfull_scan\x18\x02 \x01(\v2\x1e.palisade.projects.v1.FullScanR\tfull_scan\"$\n" +
@@ -1192,7 +1234,7 @@ const file_palisade_projects_v1_projects_proto_rawDesc = "" +
 	"\x0fdeployment_slug\x18\x01 \x01(\tR\x0edeploymentSlug\x12!\n" +
 	"\fproject_name\x18\x02 \x01(\tR\vprojectName\"M\n" +
 	"\x12GetProjectResponse\x127\n" +
-	"\aproject\x18\x01 \x01(\v2\x1d.palisade.projects.v1.ProjectR\aproject\"\xbc\x04\n" +
+	"\aproject\x18\x01 \x01(\v2\x1d.palisade.projects.v1.ProjectR\aproject\"\xea\x04\n" +
 	"\x14UpdateProjectRequest\x12'\n" +
 	"\x0fdeployment_slug\x18\x01 \x01(\tR\x0edeploymentSlug\x12!\n" +
 	"\fproject_name\x18\x02 \x01(\tR\vprojectName\x120\n" +
@@ -1206,7 +1248,9 @@ const file_palisade_projects_v1_projects_proto_rawDesc = "" +
 	"\x03url\x18\b \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\x03url\x129\n" +
 	"\rignored_files\x18\t \x03(\tB\x13\xbaH\x10\x92\x01\r\x10d\x18\x01\"\ar\x05\x10\x01\x18\xff\x01R\rignored_files\x12_\n" +
 	"\x15product_ignored_files\x18\n" +
-	" \x01(\v2).palisade.projects.v1.ProductIgnoredFilesR\x15product_ignored_files\"P\n" +
+	" \x01(\v2).palisade.projects.v1.ProductIgnoredFilesR\x15product_ignored_files\x12\x1f\n" +
+	"\barchived\x18\v \x01(\bH\x00R\barchived\x88\x01\x01B\v\n" +
+	"\t_archived\"P\n" +
 	"\x15UpdateProjectResponse\x127\n" +
 	"\aproject\x18\x01 \x01(\v2\x1d.palisade.projects.v1.ProjectR\aproject\"b\n" +
 	"\x14DeleteProjectRequest\x12'\n" +
@@ -1286,38 +1330,39 @@ var file_palisade_projects_v1_projects_proto_depIdxs = []int32{
 	18, // 1: palisade.projects.v1.Project.latest_scan_at:type_name -> google.protobuf.Timestamp
 	1,  // 2: palisade.projects.v1.Project.managed_scan_config:type_name -> palisade.projects.v1.ManagedScanConfig
 	19, // 3: palisade.projects.v1.Project.product_ignored_files:type_name -> palisade.projects.v1.ProductIgnoredFiles
-	2,  // 4: palisade.projects.v1.ManagedScanConfig.diff_scan:type_name -> palisade.projects.v1.DiffScan
-	3,  // 5: palisade.projects.v1.ManagedScanConfig.full_scan:type_name -> palisade.projects.v1.FullScan
-	0,  // 6: palisade.projects.v1.ListProjectsResponse.projects:type_name -> palisade.projects.v1.Project
-	0,  // 7: palisade.projects.v1.GetProjectResponse.project:type_name -> palisade.projects.v1.Project
-	1,  // 8: palisade.projects.v1.UpdateProjectRequest.managed_scan_config:type_name -> palisade.projects.v1.ManagedScanConfig
-	20, // 9: palisade.projects.v1.UpdateProjectRequest.update_mask:type_name -> google.protobuf.FieldMask
-	19, // 10: palisade.projects.v1.UpdateProjectRequest.product_ignored_files:type_name -> palisade.projects.v1.ProductIgnoredFiles
-	0,  // 11: palisade.projects.v1.UpdateProjectResponse.project:type_name -> palisade.projects.v1.Project
-	0,  // 12: palisade.projects.v1.AddProjectTagsResponse.project:type_name -> palisade.projects.v1.Project
-	0,  // 13: palisade.projects.v1.DeleteProjectTagsResponse.project:type_name -> palisade.projects.v1.Project
-	2,  // 14: palisade.projects.v1.ToggleProjectManagedScanRequest.diff_scan:type_name -> palisade.projects.v1.DiffScan
-	3,  // 15: palisade.projects.v1.ToggleProjectManagedScanRequest.full_scan:type_name -> palisade.projects.v1.FullScan
-	0,  // 16: palisade.projects.v1.ToggleProjectManagedScanResponse.project:type_name -> palisade.projects.v1.Project
-	4,  // 17: palisade.projects.v1.ProjectsService.ListProjects:input_type -> palisade.projects.v1.ListProjectsRequest
-	6,  // 18: palisade.projects.v1.ProjectsService.GetProject:input_type -> palisade.projects.v1.GetProjectRequest
-	8,  // 19: palisade.projects.v1.ProjectsService.UpdateProject:input_type -> palisade.projects.v1.UpdateProjectRequest
-	10, // 20: palisade.projects.v1.ProjectsService.DeleteProject:input_type -> palisade.projects.v1.DeleteProjectRequest
-	12, // 21: palisade.projects.v1.ProjectsService.AddProjectTags:input_type -> palisade.projects.v1.AddProjectTagsRequest
-	14, // 22: palisade.projects.v1.ProjectsService.DeleteProjectTags:input_type -> palisade.projects.v1.DeleteProjectTagsRequest
-	16, // 23: palisade.projects.v1.ProjectsService.ToggleProjectManagedScan:input_type -> palisade.projects.v1.ToggleProjectManagedScanRequest
-	5,  // 24: palisade.projects.v1.ProjectsService.ListProjects:output_type -> palisade.projects.v1.ListProjectsResponse
-	7,  // 25: palisade.projects.v1.ProjectsService.GetProject:output_type -> palisade.projects.v1.GetProjectResponse
-	9,  // 26: palisade.projects.v1.ProjectsService.UpdateProject:output_type -> palisade.projects.v1.UpdateProjectResponse
-	11, // 27: palisade.projects.v1.ProjectsService.DeleteProject:output_type -> palisade.projects.v1.DeleteProjectResponse
-	13, // 28: palisade.projects.v1.ProjectsService.AddProjectTags:output_type -> palisade.projects.v1.AddProjectTagsResponse
-	15, // 29: palisade.projects.v1.ProjectsService.DeleteProjectTags:output_type -> palisade.projects.v1.DeleteProjectTagsResponse
-	17, // 30: palisade.projects.v1.ProjectsService.ToggleProjectManagedScan:output_type -> palisade.projects.v1.ToggleProjectManagedScanResponse
-	24, // [24:31] is the sub-list for method output_type
-	17, // [17:24] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	18, // 4: palisade.projects.v1.Project.left_host_at:type_name -> google.protobuf.Timestamp
+	2,  // 5: palisade.projects.v1.ManagedScanConfig.diff_scan:type_name -> palisade.projects.v1.DiffScan
+	3,  // 6: palisade.projects.v1.ManagedScanConfig.full_scan:type_name -> palisade.projects.v1.FullScan
+	0,  // 7: palisade.projects.v1.ListProjectsResponse.projects:type_name -> palisade.projects.v1.Project
+	0,  // 8: palisade.projects.v1.GetProjectResponse.project:type_name -> palisade.projects.v1.Project
+	1,  // 9: palisade.projects.v1.UpdateProjectRequest.managed_scan_config:type_name -> palisade.projects.v1.ManagedScanConfig
+	20, // 10: palisade.projects.v1.UpdateProjectRequest.update_mask:type_name -> google.protobuf.FieldMask
+	19, // 11: palisade.projects.v1.UpdateProjectRequest.product_ignored_files:type_name -> palisade.projects.v1.ProductIgnoredFiles
+	0,  // 12: palisade.projects.v1.UpdateProjectResponse.project:type_name -> palisade.projects.v1.Project
+	0,  // 13: palisade.projects.v1.AddProjectTagsResponse.project:type_name -> palisade.projects.v1.Project
+	0,  // 14: palisade.projects.v1.DeleteProjectTagsResponse.project:type_name -> palisade.projects.v1.Project
+	2,  // 15: palisade.projects.v1.ToggleProjectManagedScanRequest.diff_scan:type_name -> palisade.projects.v1.DiffScan
+	3,  // 16: palisade.projects.v1.ToggleProjectManagedScanRequest.full_scan:type_name -> palisade.projects.v1.FullScan
+	0,  // 17: palisade.projects.v1.ToggleProjectManagedScanResponse.project:type_name -> palisade.projects.v1.Project
+	4,  // 18: palisade.projects.v1.ProjectsService.ListProjects:input_type -> palisade.projects.v1.ListProjectsRequest
+	6,  // 19: palisade.projects.v1.ProjectsService.GetProject:input_type -> palisade.projects.v1.GetProjectRequest
+	8,  // 20: palisade.projects.v1.ProjectsService.UpdateProject:input_type -> palisade.projects.v1.UpdateProjectRequest
+	10, // 21: palisade.projects.v1.ProjectsService.DeleteProject:input_type -> palisade.projects.v1.DeleteProjectRequest
+	12, // 22: palisade.projects.v1.ProjectsService.AddProjectTags:input_type -> palisade.projects.v1.AddProjectTagsRequest
+	14, // 23: palisade.projects.v1.ProjectsService.DeleteProjectTags:input_type -> palisade.projects.v1.DeleteProjectTagsRequest
+	16, // 24: palisade.projects.v1.ProjectsService.ToggleProjectManagedScan:input_type -> palisade.projects.v1.ToggleProjectManagedScanRequest
+	5,  // 25: palisade.projects.v1.ProjectsService.ListProjects:output_type -> palisade.projects.v1.ListProjectsResponse
+	7,  // 26: palisade.projects.v1.ProjectsService.GetProject:output_type -> palisade.projects.v1.GetProjectResponse
+	9,  // 27: palisade.projects.v1.ProjectsService.UpdateProject:output_type -> palisade.projects.v1.UpdateProjectResponse
+	11, // 28: palisade.projects.v1.ProjectsService.DeleteProject:output_type -> palisade.projects.v1.DeleteProjectResponse
+	13, // 29: palisade.projects.v1.ProjectsService.AddProjectTags:output_type -> palisade.projects.v1.AddProjectTagsResponse
+	15, // 30: palisade.projects.v1.ProjectsService.DeleteProjectTags:output_type -> palisade.projects.v1.DeleteProjectTagsResponse
+	17, // 31: palisade.projects.v1.ProjectsService.ToggleProjectManagedScan:output_type -> palisade.projects.v1.ToggleProjectManagedScanResponse
+	25, // [25:32] is the sub-list for method output_type
+	18, // [18:25] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_palisade_projects_v1_projects_proto_init() }
@@ -1327,6 +1372,7 @@ func file_palisade_projects_v1_projects_proto_init() {
 	}
 	file_palisade_projects_v1_repositories_proto_init()
 	file_palisade_projects_v1_projects_proto_msgTypes[4].OneofWrappers = []any{}
+	file_palisade_projects_v1_projects_proto_msgTypes[8].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

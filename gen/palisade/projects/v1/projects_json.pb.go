@@ -51,6 +51,18 @@ func (x *Project) AppendJSON(b []byte) []byte {
 		b = append(b, `,"product_ignored_files":`...)
 		b = x.ProductIgnoredFiles.AppendJSON(b)
 	}
+	if x.RepositoryId != "" {
+		b = append(b, `,"repository_id":`...)
+		b = jsonappend.String(b, x.RepositoryId)
+	}
+	if x.Archived {
+		b = append(b, `,"archived":`...)
+		b = jsonappend.Bool(b, x.Archived)
+	}
+	if x.LeftHostAt != nil {
+		b = append(b, `,"left_host_at":`...)
+		b = jsonappend.Timestamp(b, x.LeftHostAt)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -178,6 +190,10 @@ func (x *UpdateProjectRequest) AppendJSON(b []byte) []byte {
 	if x.ProductIgnoredFiles != nil {
 		b = append(b, `,"product_ignored_files":`...)
 		b = x.ProductIgnoredFiles.AppendJSON(b)
+	}
+	if x.Archived != nil {
+		b = append(b, `,"archived":`...)
+		b = jsonappend.Bool(b, *x.Archived)
 	}
 	return jsonappend.CloseObject(b, start)
 }

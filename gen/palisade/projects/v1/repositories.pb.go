@@ -314,8 +314,10 @@ type RepoFilters struct {
 	IsLocalScanProject *bool `protobuf:"varint,12,opt,name=is_local_scan_project,json=isLocalScanProject,proto3,oneof" json:"is_local_scan_project,omitempty"`
 	// How the latest scan ended.
 	LatestScanStatus LatestScanStatusBucket `protobuf:"varint,13,opt,name=latest_scan_status,json=latestScanStatus,proto3,enum=palisade.projects.v1.LatestScanStatusBucket" json:"latest_scan_status,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// True lists repositories that their host lists no more, false the others.
+	LeftHost      *bool `protobuf:"varint,14,opt,name=left_host,json=leftHost,proto3,oneof" json:"left_host,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RepoFilters) Reset() {
@@ -437,6 +439,13 @@ func (x *RepoFilters) GetLatestScanStatus() LatestScanStatusBucket {
 		return x.LatestScanStatus
 	}
 	return LatestScanStatusBucket_LATEST_SCAN_STATUS_BUCKET_UNSPECIFIED
+}
+
+func (x *RepoFilters) GetLeftHost() bool {
+	if x != nil && x.LeftHost != nil {
+		return *x.LeftHost
+	}
+	return false
 }
 
 // Request of GetReposCount.
@@ -897,7 +906,7 @@ type Repository struct {
 	TokenScopes *v1.ScmTokenScopes `protobuf:"bytes,29,opt,name=token_scopes,json=tokenScopes,proto3" json:"token_scopes,omitempty"`
 	// Settings of AI scans.
 	AiScans *RepositoryAiScans `protobuf:"bytes,30,opt,name=ai_scans,json=aiScans,proto3" json:"ai_scans,omitempty"`
-	// True if the repository is archived at its host. Only a synchronization archives projects.
+	// True if the repository is archived at its host, as the host said last. Uploads do not change it.
 	IsScmArchived bool `protobuf:"varint,31,opt,name=is_scm_archived,json=isScmArchived,proto3" json:"is_scm_archived,omitempty"`
 	// Open findings on the primary branch, or on all refs while it is unknown; only with include_summary.
 	Findings *RepositoryFindings `protobuf:"bytes,32,opt,name=findings,proto3" json:"findings,omitempty"`
@@ -906,8 +915,11 @@ type Repository struct {
 	Freshness string `protobuf:"bytes,33,opt,name=freshness,proto3" json:"freshness,omitempty"`
 	// Further paths that are left out, by product. Absent without any.
 	ProductIgnoredFiles *ProductIgnoredFiles `protobuf:"bytes,34,opt,name=product_ignored_files,json=productIgnoredFiles,proto3" json:"product_ignored_files,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// When the host was found to list the repository no more: it was deleted, moved out of the connected namespaces, or
+	// hidden from the credential. Absent for others.
+	LeftHostAt    *timestamppb.Timestamp `protobuf:"bytes,35,opt,name=left_host_at,json=leftHostAt,proto3" json:"left_host_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Repository) Reset() {
@@ -1174,6 +1186,13 @@ func (x *Repository) GetFreshness() string {
 func (x *Repository) GetProductIgnoredFiles() *ProductIgnoredFiles {
 	if x != nil {
 		return x.ProductIgnoredFiles
+	}
+	return nil
+}
+
+func (x *Repository) GetLeftHostAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LeftHostAt
 	}
 	return nil
 }
@@ -1746,7 +1765,7 @@ const file_palisade_projects_v1_repositories_proto_rawDesc = "" +
 	"\tpage_size\x18\x02 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\bpageSize\x12\x16\n" +
 	"\x06cursor\x18\x03 \x01(\tR\x06cursor\x12;\n" +
 	"\afilters\x18\x04 \x01(\v2!.palisade.projects.v1.RepoFiltersR\afilters\x12'\n" +
-	"\x0finclude_summary\x18\x05 \x01(\bR\x0eincludeSummary\"\xbc\x05\n" +
+	"\x0finclude_summary\x18\x05 \x01(\bR\x0eincludeSummary\"\xec\x05\n" +
 	"\vRepoFilters\x12 \n" +
 	"\x06search\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\x06search\x12#\n" +
 	"\rinvert_search\x18\x02 \x01(\bR\finvertSearch\x12\x19\n" +
@@ -1762,12 +1781,15 @@ const file_palisade_projects_v1_repositories_proto_rawDesc = "" +
 	"\vcode_access\x18\v \x01(\bH\x03R\n" +
 	"codeAccess\x88\x01\x01\x126\n" +
 	"\x15is_local_scan_project\x18\f \x01(\bH\x04R\x12isLocalScanProject\x88\x01\x01\x12d\n" +
-	"\x12latest_scan_status\x18\r \x01(\x0e2,.palisade.projects.v1.LatestScanStatusBucketB\b\xbaH\x05\x82\x01\x02\x10\x01R\x10latestScanStatusB\b\n" +
+	"\x12latest_scan_status\x18\r \x01(\x0e2,.palisade.projects.v1.LatestScanStatusBucketB\b\xbaH\x05\x82\x01\x02\x10\x01R\x10latestScanStatus\x12 \n" +
+	"\tleft_host\x18\x0e \x01(\bH\x05R\bleftHost\x88\x01\x01B\b\n" +
 	"\x06_setupB\x10\n" +
 	"\x0e_has_sms_setupB\x14\n" +
 	"\x12_is_scm_repositoryB\x0e\n" +
 	"\f_code_accessB\x18\n" +
-	"\x16_is_local_scan_project\"x\n" +
+	"\x16_is_local_scan_projectB\f\n" +
+	"\n" +
+	"_left_host\"x\n" +
 	"\x14GetReposCountRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12;\n" +
 	"\afilters\x18\x02 \x01(\v2!.palisade.projects.v1.RepoFiltersR\afilters\"-\n" +
@@ -1790,7 +1812,7 @@ const file_palisade_projects_v1_repositories_proto_rawDesc = "" +
 	"\x0fdeployment_slug\x18\x01 \x01(\tR\x0edeploymentSlug\x12\x17\n" +
 	"\arepo_id\x18\x02 \x01(\x03R\x06repoId\"G\n" +
 	"\x0fGetRepoResponse\x124\n" +
-	"\x04repo\x18\x01 \x01(\v2 .palisade.projects.v1.RepositoryR\x04repo\"\x9e\x0e\n" +
+	"\x04repo\x18\x01 \x01(\v2 .palisade.projects.v1.RepositoryR\x04repo\"\xdc\x0e\n" +
 	"\n" +
 	"Repository\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x12\n" +
@@ -1832,7 +1854,9 @@ const file_palisade_projects_v1_repositories_proto_rawDesc = "" +
 	"\x0fis_scm_archived\x18\x1f \x01(\bR\risScmArchived\x12D\n" +
 	"\bfindings\x18  \x01(\v2(.palisade.projects.v1.RepositoryFindingsR\bfindings\x12$\n" +
 	"\tfreshness\x18! \x01(\tB\x06\x92\xb5\x18\x02\x10\x01R\tfreshness\x12]\n" +
-	"\x15product_ignored_files\x18\" \x01(\v2).palisade.projects.v1.ProductIgnoredFilesR\x13productIgnoredFiles\"\x8e\x01\n" +
+	"\x15product_ignored_files\x18\" \x01(\v2).palisade.projects.v1.ProductIgnoredFilesR\x13productIgnoredFiles\x12<\n" +
+	"\fleft_host_at\x18# \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"leftHostAt\"\x8e\x01\n" +
 	"\x13ProductIgnoredFiles\x12%\n" +
 	"\x04sast\x18\x01 \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10d\"\ar\x05\x10\x01(\xe8\aR\x04sast\x12#\n" +
 	"\x03sca\x18\x02 \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10d\"\ar\x05\x10\x01(\xe8\aR\x03sca\x12+\n" +
@@ -1969,24 +1993,25 @@ var file_palisade_projects_v1_repositories_proto_depIdxs = []int32{
 	16, // 22: palisade.projects.v1.Repository.ai_scans:type_name -> palisade.projects.v1.RepositoryAiScans
 	17, // 23: palisade.projects.v1.Repository.findings:type_name -> palisade.projects.v1.RepositoryFindings
 	14, // 24: palisade.projects.v1.Repository.product_ignored_files:type_name -> palisade.projects.v1.ProductIgnoredFiles
-	25, // 25: palisade.projects.v1.RepositoryScan.started_at:type_name -> google.protobuf.Timestamp
-	25, // 26: palisade.projects.v1.RepositoryScan.completed_at:type_name -> google.protobuf.Timestamp
-	28, // 27: palisade.projects.v1.RepositoryScan.status:type_name -> palisade.scans.v1.ScanStatus
-	24, // 28: palisade.projects.v1.RepositoryScaInfo.dependency_counts:type_name -> palisade.projects.v1.RepositoryScaInfo.DependencyCountsEntry
-	9,  // 29: palisade.projects.v1.GetReposByTagResponse.TagIdToRepoIdsEntry.value:type_name -> palisade.projects.v1.RepoIdList
-	3,  // 30: palisade.projects.v1.RepositoriesService.SearchRepos:input_type -> palisade.projects.v1.SearchReposRequest
-	11, // 31: palisade.projects.v1.RepositoriesService.GetRepo:input_type -> palisade.projects.v1.GetRepoRequest
-	5,  // 32: palisade.projects.v1.RepositoriesService.GetReposCount:input_type -> palisade.projects.v1.GetReposCountRequest
-	7,  // 33: palisade.projects.v1.RepositoriesService.GetReposByTag:input_type -> palisade.projects.v1.GetReposByTagRequest
-	10, // 34: palisade.projects.v1.RepositoriesService.SearchRepos:output_type -> palisade.projects.v1.SearchReposResponse
-	12, // 35: palisade.projects.v1.RepositoriesService.GetRepo:output_type -> palisade.projects.v1.GetRepoResponse
-	6,  // 36: palisade.projects.v1.RepositoriesService.GetReposCount:output_type -> palisade.projects.v1.GetReposCountResponse
-	8,  // 37: palisade.projects.v1.RepositoriesService.GetReposByTag:output_type -> palisade.projects.v1.GetReposByTagResponse
-	34, // [34:38] is the sub-list for method output_type
-	30, // [30:34] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	25, // 25: palisade.projects.v1.Repository.left_host_at:type_name -> google.protobuf.Timestamp
+	25, // 26: palisade.projects.v1.RepositoryScan.started_at:type_name -> google.protobuf.Timestamp
+	25, // 27: palisade.projects.v1.RepositoryScan.completed_at:type_name -> google.protobuf.Timestamp
+	28, // 28: palisade.projects.v1.RepositoryScan.status:type_name -> palisade.scans.v1.ScanStatus
+	24, // 29: palisade.projects.v1.RepositoryScaInfo.dependency_counts:type_name -> palisade.projects.v1.RepositoryScaInfo.DependencyCountsEntry
+	9,  // 30: palisade.projects.v1.GetReposByTagResponse.TagIdToRepoIdsEntry.value:type_name -> palisade.projects.v1.RepoIdList
+	3,  // 31: palisade.projects.v1.RepositoriesService.SearchRepos:input_type -> palisade.projects.v1.SearchReposRequest
+	11, // 32: palisade.projects.v1.RepositoriesService.GetRepo:input_type -> palisade.projects.v1.GetRepoRequest
+	5,  // 33: palisade.projects.v1.RepositoriesService.GetReposCount:input_type -> palisade.projects.v1.GetReposCountRequest
+	7,  // 34: palisade.projects.v1.RepositoriesService.GetReposByTag:input_type -> palisade.projects.v1.GetReposByTagRequest
+	10, // 35: palisade.projects.v1.RepositoriesService.SearchRepos:output_type -> palisade.projects.v1.SearchReposResponse
+	12, // 36: palisade.projects.v1.RepositoriesService.GetRepo:output_type -> palisade.projects.v1.GetRepoResponse
+	6,  // 37: palisade.projects.v1.RepositoriesService.GetReposCount:output_type -> palisade.projects.v1.GetReposCountResponse
+	8,  // 38: palisade.projects.v1.RepositoriesService.GetReposByTag:output_type -> palisade.projects.v1.GetReposByTagResponse
+	35, // [35:39] is the sub-list for method output_type
+	31, // [31:35] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_palisade_projects_v1_repositories_proto_init() }

@@ -78,6 +78,10 @@ func (x *RepoFilters) AppendJSON(b []byte) []byte {
 		b = append(b, `,"latestScanStatus":`...)
 		b = jsonappend.Enum(b, x.LatestScanStatus, LatestScanStatusBucket_name)
 	}
+	if x.LeftHost != nil {
+		b = append(b, `,"leftHost":`...)
+		b = jsonappend.Bool(b, *x.LeftHost)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -290,6 +294,10 @@ func (x *Repository) AppendJSON(b []byte) []byte {
 	if x.ProductIgnoredFiles != nil {
 		b = append(b, `,"productIgnoredFiles":`...)
 		b = x.ProductIgnoredFiles.AppendJSON(b)
+	}
+	if x.LeftHostAt != nil {
+		b = append(b, `,"leftHostAt":`...)
+		b = jsonappend.Timestamp(b, x.LeftHostAt)
 	}
 	return jsonappend.CloseObject(b, start)
 }

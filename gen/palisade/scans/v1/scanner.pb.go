@@ -313,8 +313,11 @@ type ScanProjectMetadata struct {
 	IsFullScan *bool `protobuf:"varint,22,opt,name=is_full_scan,proto3,oneof" json:"is_full_scan,omitempty"`
 	// Version of an older scanner.
 	SemgrepVersion string `protobuf:"bytes,23,opt,name=semgrep_version,proto3" json:"semgrep_version,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The source-code host's id of the repository, which stays when it gets another name. A scan under a name that no
+	// project has yet goes to the project of this repository, if it had its name.
+	RepoId        string `protobuf:"bytes,24,opt,name=repo_id,proto3" json:"repo_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ScanProjectMetadata) Reset() {
@@ -504,6 +507,13 @@ func (x *ScanProjectMetadata) GetIsFullScan() bool {
 func (x *ScanProjectMetadata) GetSemgrepVersion() string {
 	if x != nil {
 		return x.SemgrepVersion
+	}
+	return ""
+}
+
+func (x *ScanProjectMetadata) GetRepoId() string {
+	if x != nil {
+		return x.RepoId
 	}
 	return ""
 }
@@ -1787,7 +1797,7 @@ const file_palisade_scans_v1_scanner_proto_rawDesc = "" +
 	"\rscan_metadata\x18\x02 \x01(\v2\x1f.palisade.scans.v1.ScanMetadataR\rscan_metadata\x12L\n" +
 	"\x0eproject_config\x18\x03 \x01(\v2$.palisade.scans.v1.ScanProjectConfigR\x0eproject_config\"O\n" +
 	"\x14CreateScanV2Response\x127\n" +
-	"\x04info\x18\x01 \x01(\v2\x1b.palisade.scans.v1.ScanInfoB\x06\x92\xb5\x18\x02\x10\x03R\x04info\"\xd4\f\n" +
+	"\x04info\x18\x01 \x01(\v2\x1b.palisade.scans.v1.ScanInfoB\x06\x92\xb5\x18\x02\x10\x03R\x04info\"\xf7\f\n" +
 	"\x13ScanProjectMetadata\x124\n" +
 	"\x10scan_environment\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\x10scan_environment\x12\xe2\x01\n" +
 	"\n" +
@@ -1819,7 +1829,8 @@ const file_palisade_scans_v1_scanner_proto_rawDesc = "" +
 	"\bbase_sha\x18\x14 \x01(\tR\bbase_sha\x12\x1c\n" +
 	"\tstart_sha\x18\x15 \x01(\tR\tstart_sha\x12'\n" +
 	"\fis_full_scan\x18\x16 \x01(\bH\x00R\fis_full_scan\x88\x01\x01\x121\n" +
-	"\x0fsemgrep_version\x18\x17 \x01(\tB\a\xbaH\x04r\x02\x18@R\x0fsemgrep_versionB\x0f\n" +
+	"\x0fsemgrep_version\x18\x17 \x01(\tB\a\xbaH\x04r\x02\x18@R\x0fsemgrep_version\x12!\n" +
+	"\arepo_id\x18\x18 \x01(\tB\a\xbaH\x04r\x02\x18@R\arepo_idB\x0f\n" +
 	"\r_is_full_scan\"\xf5\x01\n" +
 	"\fScanMetadata\x12)\n" +
 	"\vcli_version\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x18@R\vcli_version\x12%\n" +

@@ -145,6 +145,8 @@ func (x *ScanProjectMetadata) AppendJSON(b []byte) []byte {
 	}
 	b = append(b, `,"semgrep_version":`...)
 	b = jsonappend.String(b, x.SemgrepVersion)
+	b = append(b, `,"repo_id":`...)
+	b = jsonappend.String(b, x.RepoId)
 	return jsonappend.CloseObject(b, start)
 }
 

@@ -53,6 +53,7 @@ func NewGitLab(t testing.TB) *GitLab {
 		"POST /api/v4/groups/{group}/hooks":                                   h.createHook,
 		"PUT /api/v4/groups/{group}/hooks/{id}":                               h.editHook,
 		"DELETE /api/v4/groups/{group}/hooks/{id}":                            h.deleteHook,
+		"GET /api/v4/projects/{project}":                                      h.project,
 		"GET /api/v4/projects/{project}/members/all/{user}":                   h.projectMember,
 		"GET /api/v4/projects/{project}/merge_requests":                       h.listRequests,
 		"POST /api/v4/projects/{project}/merge_requests":                      h.createRequest,
@@ -124,14 +125,34 @@ func (h *GitLab) projects(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
 	var all []object
 	for _, p := range h.Repositories {
-		parts := strings.Split(p.Name, "/")
-		all = append(all, object{
-			"id": p.ID, "name": parts[len(parts)-1], "path": parts[len(parts)-1], "path_with_namespace": p.Name, "web_url": h.URL + "/" + p.Name,
-			"default_branch": p.DefaultBranch, "visibility": p.Visibility, "archived": p.Archived, "empty_repo": p.DefaultBranch == "", "created_at": "2024-09-30T13:46:02Z",
-		})
+		all = append(all, h.repository(p))
 	}
 	h.mu.Unlock()
 	list(w, r, all)
+}
+
+// project answers with one project of the list.
+func (h *GitLab) project(w http.ResponseWriter, r *http.Request) {
+	h.mu.Lock()
+	i := slices.IndexFunc(h.Repositories, func(p Repository) bool { return strings.EqualFold(p.Name, r.PathValue("project")) })
+	var found object
+	if i >= 0 {
+		found = h.repository(h.Repositories[i])
+	}
+	h.mu.Unlock()
+	if found == nil {
+		notFoundGitLab(w, "Project Not Found")
+		return
+	}
+	write(w, http.StatusOK, found)
+}
+
+func (h *GitLab) repository(p Repository) object {
+	parts := strings.Split(p.Name, "/")
+	return object{
+		"id": p.ID, "name": parts[len(parts)-1], "path": parts[len(parts)-1], "path_with_namespace": p.Name, "web_url": h.URL + "/" + p.Name,
+		"default_branch": p.DefaultBranch, "visibility": p.Visibility, "archived": p.Archived, "empty_repo": p.DefaultBranch == "", "created_at": "2024-09-30T13:46:02Z",
+	}
 }
 
 // list writes a page with GitLab's headers.
@@ -185,7 +206,7 @@ func decodeGitLabHook(r *http.Request, id int64) Hook {
 	hook := Hook{ID: id, Insecure: request["enable_ssl_verification"] != true}
 	hook.URL, _ = request["url"].(string)
 	hook.Secret, _ = request["token"].(string)
-	for _, event := range []string{"merge_requests_events", "note_events", "push_events"} {
+	for _, event := range []string{"merge_requests_events", "note_events", "project_events", "push_events"} {
 		on, said := request[event].(bool)
 		if on || !said && event == "push_events" {
 			hook.Events = append(hook.Events, event)

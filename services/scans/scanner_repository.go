@@ -1,0 +1,72 @@
+package scans
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/project"
+	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
+)
+
+// followRepository returns the name of a scan's project. The CI system tells the host's id of the repository, which
+// stays when the repository gets another name: until the host tells that, its scans come under a name that no project
+// has yet, or that the project of another repository still has. The id of a scan only chooses a project. It is not
+// stored, because every uploader chooses it, and the stored id decides which repository's code Palisade reads.
+func followRepository(ctx context.Context, db *ent.Client, about *scansv1.ScanProjectMetadata, name string) (string, error) {
+	id := about.GetRepoId()
+	if !isRepositoryID(id) || name != about.GetRepository() { // a part of a repository has a name of its own
+		return name, nil
+	}
+	rows, err := db.Project.Query().Where(project.Or(project.Name(name), project.RepositoryID(id))).Order(ent.Asc(project.FieldID)).All(ctx)
+	if err != nil {
+		return "", err
+	}
+	taken, renamed := false, ""
+	for _, row := range rows {
+		switch {
+		case row.Name == name && (row.RepositoryID == nil || *row.RepositoryID == id || !sameOrigin(addressOf(row), about.GetRepoUrl())):
+			return name, nil
+		case row.Name == name:
+			taken = true
+		case renamed == "" && isNamedAfter(row) && sameOrigin(addressOf(row), about.GetRepoUrl()):
+			renamed = row.Name
+		}
+	}
+	aside := name + "~" + id // synchronisations know this form
+	switch {
+	case renamed != "":
+		return renamed, nil
+	case taken && utf8.RuneCountInString(aside) <= maxProjectName:
+		return aside, nil
+	}
+	return name, nil
+}
+
+// maxProjectName is the maximum length of a project's name, in runes.
+const maxProjectName = 255
+
+// isRepositoryID reports whether a text can be an id of a host: digits, or a UUID.
+func isRepositoryID(text string) bool {
+	return text != "" && strings.Trim(text, "0123456789abcdefABCDEF-") == ""
+}
+
+// isNamedAfter reports whether a project has the last known name of its repository, also if it had to give it away.
+func isNamedAfter(row *ent.Project) bool {
+	address := strings.TrimSuffix(strings.TrimRight(addressOf(row), "/"), ".git")
+	name := strings.TrimSuffix(row.NameKey, strings.ToLower("~"+*row.RepositoryID))
+	return strings.HasSuffix(strings.ToLower(address), "/"+name)
+}
+
+// addressOf is the last known URL of a project's repository. A project that had to give its name away is bound to none.
+func addressOf(row *ent.Project) string { return cmp.Or(row.RepositoryURL, row.URL) }
+
+// sameOrigin compares the hosts of two URLs.
+func sameOrigin(a, b string) bool {
+	first, err := url.Parse(a)
+	second, err2 := url.Parse(b)
+	return err == nil && err2 == nil && first.Host != "" && strings.EqualFold(first.Host, second.Host)
+}
