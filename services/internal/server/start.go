@@ -80,6 +80,7 @@ func (s *Server) open(ctx context.Context, stderr io.Writer, domains []Domain) (
 		s.keepSession(st)
 	}
 	s.probes = newProbes(st.Ping, s.config.Disk().State)
+	st.OnFailure(func(err error) { s.probes.writeFailed(s.log, err) })
 	who, err := s.openAccess(ctx, st, stderr)
 	if err != nil {
 		return err
