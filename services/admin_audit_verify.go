@@ -32,6 +32,9 @@ type AuditReport struct {
 	// Entries is the number of valid entries, up to the first broken one. Unchained is the number of older entries,
 	// from before the hash chain existed.
 	Entries, Unchained int64
+	// UnsealedIDs is the number of entries at the end that a server of the previous version has written. Their ids are
+	// not protected until the next entry.
+	UnsealedIDs int64
 	// First and Last are the times of the first and the last valid entry; zero without entries.
 	First, Last time.Time
 	// Sequence and Hash belong to the last valid entry. Hash is hexadecimal.
@@ -131,7 +134,7 @@ func verifyOne(ctx context.Context, trail *audit.Trail, d trailOf, anchors *know
 		return AuditReport{}, err
 	}
 	out := AuditReport{
-		Deployment: d.name, Entries: found.Entries, Unchained: found.Unchained, Anchors: found.Anchors,
+		Deployment: d.name, Entries: found.Entries, Unchained: found.Unchained, UnsealedIDs: found.UnsealedIDs, Anchors: found.Anchors,
 		Sequence: found.Sequence, Hash: hex.EncodeToString(found.Hash),
 	}
 	if found.Entries > 0 {

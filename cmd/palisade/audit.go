@@ -224,6 +224,10 @@ func (p *verifyPrinter) report(r services.AuditReport) error {
 	if r.Unchained > 0 {
 		fmt.Fprintf(&b, "        %s from before the chain\n", plural(r.Unchained, "entry", "entries"))
 	}
+	if r.UnsealedIDs > 0 && len(r.Broken) == 0 {
+		fmt.Fprintf(&b, "        the ids of the last %s are not sealed yet: a server of the previous version wrote them\n",
+			plural(r.UnsealedIDs, "entry", "entries"))
+	}
 	_, err := fmt.Fprint(p.std.out, b.String())
 	return err
 }
