@@ -47,3 +47,10 @@ func (t *Trail) ForgetIDs(test testing.TB) {
 		test.Fatal(err)
 	}
 }
+
+// JournalIsFull makes the file of pending entries take no more entries; its header can still be written.
+func (t *Trail) JournalIsFull() {
+	t.pending.mu.Lock()
+	defer t.pending.mu.Unlock()
+	t.pending.journal.end = 1 << 62 // no file has space there
+}

@@ -20,6 +20,8 @@ const (
 	unchainedPurpose = "palisade audit unchained 1"
 	// idsPurpose is for the ids of entries and heads; see idSeal.
 	idsPurpose = "palisade audit ids 1"
+	// journalPurpose is for pending entries in a file.
+	journalPurpose = "palisade audit journal 1"
 	// anchorPurpose is for anchors outside the database.
 	anchorPurpose = "palisade audit anchor 1"
 )

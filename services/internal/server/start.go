@@ -85,7 +85,7 @@ func (s *Server) open(ctx context.Context, stderr io.Writer, domains []Domain) (
 	if err != nil {
 		return err
 	}
-	s.onClose("audit trail", who.trail.Close)
+	s.keepPending(ctx, who.trail)
 	deps, err := s.makeDeps(st, who, metrics)
 	if err != nil {
 		return err
