@@ -24,6 +24,8 @@ type AuditHead struct {
 	Hash []byte `json:"hash,omitempty"`
 	// HMAC-SHA256 over deployment, sequence and hash; detects a truncated chain
 	Seal []byte `json:"seal,omitempty"`
+	// number of the last covered entry, and an HMAC-SHA256 over the ids of this row and of all entries; null before the first entry
+	Ids []byte `json:"ids,omitempty"`
 	// start of the chain and a digest of what precedes it: an HMAC-SHA256 followed by JSON; created with the deployment
 	Origin       []byte `json:"origin,omitempty"`
 	selectValues sql.SelectValues
@@ -34,7 +36,7 @@ func (*AuditHead) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case audithead.FieldHash, audithead.FieldSeal, audithead.FieldOrigin:
+		case audithead.FieldHash, audithead.FieldSeal, audithead.FieldIds, audithead.FieldOrigin:
 			values[i] = new([]byte)
 		case audithead.FieldID, audithead.FieldDeploymentID, audithead.FieldSequence:
 			values[i] = new(sql.NullInt64)
@@ -82,6 +84,12 @@ func (_m *AuditHead) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field seal", values[i])
 			} else if value != nil {
 				_m.Seal = *value
+			}
+		case audithead.FieldIds:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field ids", values[i])
+			} else if value != nil {
+				_m.Ids = *value
 			}
 		case audithead.FieldOrigin:
 			if value, ok := values[i].(*[]byte); !ok {
@@ -136,6 +144,9 @@ func (_m *AuditHead) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("seal=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Seal))
+	builder.WriteString(", ")
+	builder.WriteString("ids=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Ids))
 	builder.WriteString(", ")
 	builder.WriteString("origin=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Origin))

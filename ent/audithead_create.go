@@ -53,6 +53,12 @@ func (_c *AuditHeadCreate) SetSeal(v []byte) *AuditHeadCreate {
 	return _c
 }
 
+// SetIds sets the "ids" field.
+func (_c *AuditHeadCreate) SetIds(v []byte) *AuditHeadCreate {
+	_c.mutation.SetIds(v)
+	return _c
+}
+
 // SetOrigin sets the "origin" field.
 func (_c *AuditHeadCreate) SetOrigin(v []byte) *AuditHeadCreate {
 	_c.mutation.SetOrigin(v)
@@ -166,6 +172,10 @@ func (_c *AuditHeadCreate) createSpec() (*AuditHead, *sqlgraph.CreateSpec) {
 		_spec.SetField(audithead.FieldSeal, field.TypeBytes, value)
 		_node.Seal = value
 	}
+	if value, ok := _c.mutation.Ids(); ok {
+		_spec.SetField(audithead.FieldIds, field.TypeBytes, value)
+		_node.Ids = value
+	}
 	if value, ok := _c.mutation.Origin(); ok {
 		_spec.SetField(audithead.FieldOrigin, field.TypeBytes, value)
 		_node.Origin = value
@@ -273,6 +283,24 @@ func (u *AuditHeadUpsert) UpdateSeal() *AuditHeadUpsert {
 // ClearSeal clears the value of the "seal" field.
 func (u *AuditHeadUpsert) ClearSeal() *AuditHeadUpsert {
 	u.SetNull(audithead.FieldSeal)
+	return u
+}
+
+// SetIds sets the "ids" field.
+func (u *AuditHeadUpsert) SetIds(v []byte) *AuditHeadUpsert {
+	u.Set(audithead.FieldIds, v)
+	return u
+}
+
+// UpdateIds sets the "ids" field to the value that was provided on create.
+func (u *AuditHeadUpsert) UpdateIds() *AuditHeadUpsert {
+	u.SetExcluded(audithead.FieldIds)
+	return u
+}
+
+// ClearIds clears the value of the "ids" field.
+func (u *AuditHeadUpsert) ClearIds() *AuditHeadUpsert {
+	u.SetNull(audithead.FieldIds)
 	return u
 }
 
@@ -405,6 +433,27 @@ func (u *AuditHeadUpsertOne) UpdateSeal() *AuditHeadUpsertOne {
 func (u *AuditHeadUpsertOne) ClearSeal() *AuditHeadUpsertOne {
 	return u.Update(func(s *AuditHeadUpsert) {
 		s.ClearSeal()
+	})
+}
+
+// SetIds sets the "ids" field.
+func (u *AuditHeadUpsertOne) SetIds(v []byte) *AuditHeadUpsertOne {
+	return u.Update(func(s *AuditHeadUpsert) {
+		s.SetIds(v)
+	})
+}
+
+// UpdateIds sets the "ids" field to the value that was provided on create.
+func (u *AuditHeadUpsertOne) UpdateIds() *AuditHeadUpsertOne {
+	return u.Update(func(s *AuditHeadUpsert) {
+		s.UpdateIds()
+	})
+}
+
+// ClearIds clears the value of the "ids" field.
+func (u *AuditHeadUpsertOne) ClearIds() *AuditHeadUpsertOne {
+	return u.Update(func(s *AuditHeadUpsert) {
+		s.ClearIds()
 	})
 }
 
@@ -706,6 +755,27 @@ func (u *AuditHeadUpsertBulk) UpdateSeal() *AuditHeadUpsertBulk {
 func (u *AuditHeadUpsertBulk) ClearSeal() *AuditHeadUpsertBulk {
 	return u.Update(func(s *AuditHeadUpsert) {
 		s.ClearSeal()
+	})
+}
+
+// SetIds sets the "ids" field.
+func (u *AuditHeadUpsertBulk) SetIds(v []byte) *AuditHeadUpsertBulk {
+	return u.Update(func(s *AuditHeadUpsert) {
+		s.SetIds(v)
+	})
+}
+
+// UpdateIds sets the "ids" field to the value that was provided on create.
+func (u *AuditHeadUpsertBulk) UpdateIds() *AuditHeadUpsertBulk {
+	return u.Update(func(s *AuditHeadUpsert) {
+		s.UpdateIds()
+	})
+}
+
+// ClearIds clears the value of the "ids" field.
+func (u *AuditHeadUpsertBulk) ClearIds() *AuditHeadUpsertBulk {
+	return u.Update(func(s *AuditHeadUpsert) {
+		s.ClearIds()
 	})
 }
 

@@ -73,6 +73,18 @@ func (_u *AuditHeadUpdate) ClearSeal() *AuditHeadUpdate {
 	return _u
 }
 
+// SetIds sets the "ids" field.
+func (_u *AuditHeadUpdate) SetIds(v []byte) *AuditHeadUpdate {
+	_u.mutation.SetIds(v)
+	return _u
+}
+
+// ClearIds clears the value of the "ids" field.
+func (_u *AuditHeadUpdate) ClearIds() *AuditHeadUpdate {
+	_u.mutation.ClearIds()
+	return _u
+}
+
 // SetOrigin sets the "origin" field.
 func (_u *AuditHeadUpdate) SetOrigin(v []byte) *AuditHeadUpdate {
 	_u.mutation.SetOrigin(v)
@@ -150,6 +162,12 @@ func (_u *AuditHeadUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if _u.mutation.SealCleared() {
 		_spec.ClearField(audithead.FieldSeal, field.TypeBytes)
 	}
+	if value, ok := _u.mutation.Ids(); ok {
+		_spec.SetField(audithead.FieldIds, field.TypeBytes, value)
+	}
+	if _u.mutation.IdsCleared() {
+		_spec.ClearField(audithead.FieldIds, field.TypeBytes)
+	}
 	if value, ok := _u.mutation.Origin(); ok {
 		_spec.SetField(audithead.FieldOrigin, field.TypeBytes, value)
 	}
@@ -220,6 +238,18 @@ func (_u *AuditHeadUpdateOne) SetSeal(v []byte) *AuditHeadUpdateOne {
 // ClearSeal clears the value of the "seal" field.
 func (_u *AuditHeadUpdateOne) ClearSeal() *AuditHeadUpdateOne {
 	_u.mutation.ClearSeal()
+	return _u
+}
+
+// SetIds sets the "ids" field.
+func (_u *AuditHeadUpdateOne) SetIds(v []byte) *AuditHeadUpdateOne {
+	_u.mutation.SetIds(v)
+	return _u
+}
+
+// ClearIds clears the value of the "ids" field.
+func (_u *AuditHeadUpdateOne) ClearIds() *AuditHeadUpdateOne {
+	_u.mutation.ClearIds()
 	return _u
 }
 
@@ -329,6 +359,12 @@ func (_u *AuditHeadUpdateOne) sqlSave(ctx context.Context) (_node *AuditHead, er
 	}
 	if _u.mutation.SealCleared() {
 		_spec.ClearField(audithead.FieldSeal, field.TypeBytes)
+	}
+	if value, ok := _u.mutation.Ids(); ok {
+		_spec.SetField(audithead.FieldIds, field.TypeBytes, value)
+	}
+	if _u.mutation.IdsCleared() {
+		_spec.ClearField(audithead.FieldIds, field.TypeBytes)
 	}
 	if value, ok := _u.mutation.Origin(); ok {
 		_spec.SetField(audithead.FieldOrigin, field.TypeBytes, value)

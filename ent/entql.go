@@ -406,6 +406,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			audithead.FieldSequence:     {Type: field.TypeInt64, Column: audithead.FieldSequence},
 			audithead.FieldHash:         {Type: field.TypeBytes, Column: audithead.FieldHash},
 			audithead.FieldSeal:         {Type: field.TypeBytes, Column: audithead.FieldSeal},
+			audithead.FieldIds:          {Type: field.TypeBytes, Column: audithead.FieldIds},
 			audithead.FieldOrigin:       {Type: field.TypeBytes, Column: audithead.FieldOrigin},
 		},
 	}
@@ -1852,6 +1853,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			token.FieldExpiresAt:     {Type: field.TypeInt64, Column: token.FieldExpiresAt},
 			token.FieldLastUsedAt:    {Type: field.TypeInt64, Column: token.FieldLastUsedAt},
 			token.FieldRevokedAt:     {Type: field.TypeInt64, Column: token.FieldRevokedAt},
+			token.FieldHandedOverAt:  {Type: field.TypeInt64, Column: token.FieldHandedOverAt},
 		},
 	}
 	graph.Nodes[78] = &sqlgraph.Node{
@@ -3365,6 +3367,11 @@ func (f *AuditHeadFilter) WhereHash(p entql.BytesP) {
 // WhereSeal applies the entql []byte predicate on the seal field.
 func (f *AuditHeadFilter) WhereSeal(p entql.BytesP) {
 	f.Where(p.Field(audithead.FieldSeal))
+}
+
+// WhereIds applies the entql []byte predicate on the ids field.
+func (f *AuditHeadFilter) WhereIds(p entql.BytesP) {
+	f.Where(p.Field(audithead.FieldIds))
 }
 
 // WhereOrigin applies the entql []byte predicate on the origin field.
@@ -8995,6 +9002,11 @@ func (f *TokenFilter) WhereLastUsedAt(p entql.Int64P) {
 // WhereRevokedAt applies the entql int64 predicate on the revoked_at field.
 func (f *TokenFilter) WhereRevokedAt(p entql.Int64P) {
 	f.Where(p.Field(token.FieldRevokedAt))
+}
+
+// WhereHandedOverAt applies the entql int64 predicate on the handed_over_at field.
+func (f *TokenFilter) WhereHandedOverAt(p entql.Int64P) {
+	f.Where(p.Field(token.FieldHandedOverAt))
 }
 
 // addPredicate implements the predicateAdder interface.

@@ -12602,6 +12602,7 @@ type AuditHeadMutation struct {
 	addsequence      *int64
 	hash             *[]byte
 	seal             *[]byte
+	ids              *[]byte
 	origin           *[]byte
 	clearedFields    map[string]struct{}
 	done             bool
@@ -12923,6 +12924,55 @@ func (m *AuditHeadMutation) ResetSeal() {
 	delete(m.clearedFields, audithead.FieldSeal)
 }
 
+// SetIds sets the "ids" field.
+func (m *AuditHeadMutation) SetIds(b []byte) {
+	m.ids = &b
+}
+
+// Ids returns the value of the "ids" field in the mutation.
+func (m *AuditHeadMutation) Ids() (r []byte, exists bool) {
+	v := m.ids
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldIds returns the old "ids" field's value of the AuditHead entity.
+// If the AuditHead object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AuditHeadMutation) OldIds(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldIds is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldIds requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldIds: %w", err)
+	}
+	return oldValue.Ids, nil
+}
+
+// ClearIds clears the value of the "ids" field.
+func (m *AuditHeadMutation) ClearIds() {
+	m.ids = nil
+	m.clearedFields[audithead.FieldIds] = struct{}{}
+}
+
+// IdsCleared returns if the "ids" field was cleared in this mutation.
+func (m *AuditHeadMutation) IdsCleared() bool {
+	_, ok := m.clearedFields[audithead.FieldIds]
+	return ok
+}
+
+// ResetIds resets all changes to the "ids" field.
+func (m *AuditHeadMutation) ResetIds() {
+	m.ids = nil
+	delete(m.clearedFields, audithead.FieldIds)
+}
+
 // SetOrigin sets the "origin" field.
 func (m *AuditHeadMutation) SetOrigin(b []byte) {
 	m.origin = &b
@@ -13006,7 +13056,7 @@ func (m *AuditHeadMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AuditHeadMutation) Fields() []string {
-	fields := make([]string, 0, 5)
+	fields := make([]string, 0, 6)
 	if m.deployment_id != nil {
 		fields = append(fields, audithead.FieldDeploymentID)
 	}
@@ -13018,6 +13068,9 @@ func (m *AuditHeadMutation) Fields() []string {
 	}
 	if m.seal != nil {
 		fields = append(fields, audithead.FieldSeal)
+	}
+	if m.ids != nil {
+		fields = append(fields, audithead.FieldIds)
 	}
 	if m.origin != nil {
 		fields = append(fields, audithead.FieldOrigin)
@@ -13038,6 +13091,8 @@ func (m *AuditHeadMutation) Field(name string) (ent.Value, bool) {
 		return m.Hash()
 	case audithead.FieldSeal:
 		return m.Seal()
+	case audithead.FieldIds:
+		return m.Ids()
 	case audithead.FieldOrigin:
 		return m.Origin()
 	}
@@ -13057,6 +13112,8 @@ func (m *AuditHeadMutation) OldField(ctx context.Context, name string) (ent.Valu
 		return m.OldHash(ctx)
 	case audithead.FieldSeal:
 		return m.OldSeal(ctx)
+	case audithead.FieldIds:
+		return m.OldIds(ctx)
 	case audithead.FieldOrigin:
 		return m.OldOrigin(ctx)
 	}
@@ -13095,6 +13152,13 @@ func (m *AuditHeadMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetSeal(v)
+		return nil
+	case audithead.FieldIds:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetIds(v)
 		return nil
 	case audithead.FieldOrigin:
 		v, ok := value.([]byte)
@@ -13166,6 +13230,9 @@ func (m *AuditHeadMutation) ClearedFields() []string {
 	if m.FieldCleared(audithead.FieldSeal) {
 		fields = append(fields, audithead.FieldSeal)
 	}
+	if m.FieldCleared(audithead.FieldIds) {
+		fields = append(fields, audithead.FieldIds)
+	}
 	if m.FieldCleared(audithead.FieldOrigin) {
 		fields = append(fields, audithead.FieldOrigin)
 	}
@@ -13189,6 +13256,9 @@ func (m *AuditHeadMutation) ClearField(name string) error {
 	case audithead.FieldSeal:
 		m.ClearSeal()
 		return nil
+	case audithead.FieldIds:
+		m.ClearIds()
+		return nil
 	case audithead.FieldOrigin:
 		m.ClearOrigin()
 		return nil
@@ -13211,6 +13281,9 @@ func (m *AuditHeadMutation) ResetField(name string) error {
 		return nil
 	case audithead.FieldSeal:
 		m.ResetSeal()
+		return nil
+	case audithead.FieldIds:
+		m.ResetIds()
 		return nil
 	case audithead.FieldOrigin:
 		m.ResetOrigin()
@@ -75029,6 +75102,8 @@ type TokenMutation struct {
 	addlast_used_at      *int64
 	revoked_at           *int64
 	addrevoked_at        *int64
+	handed_over_at       *int64
+	addhanded_over_at    *int64
 	clearedFields        map[string]struct{}
 	done                 bool
 	oldValue             func(context.Context) (*Token, error)
@@ -75917,6 +75992,76 @@ func (m *TokenMutation) ResetRevokedAt() {
 	delete(m.clearedFields, token.FieldRevokedAt)
 }
 
+// SetHandedOverAt sets the "handed_over_at" field.
+func (m *TokenMutation) SetHandedOverAt(i int64) {
+	m.handed_over_at = &i
+	m.addhanded_over_at = nil
+}
+
+// HandedOverAt returns the value of the "handed_over_at" field in the mutation.
+func (m *TokenMutation) HandedOverAt() (r int64, exists bool) {
+	v := m.handed_over_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldHandedOverAt returns the old "handed_over_at" field's value of the Token entity.
+// If the Token object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TokenMutation) OldHandedOverAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldHandedOverAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldHandedOverAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldHandedOverAt: %w", err)
+	}
+	return oldValue.HandedOverAt, nil
+}
+
+// AddHandedOverAt adds i to the "handed_over_at" field.
+func (m *TokenMutation) AddHandedOverAt(i int64) {
+	if m.addhanded_over_at != nil {
+		*m.addhanded_over_at += i
+	} else {
+		m.addhanded_over_at = &i
+	}
+}
+
+// AddedHandedOverAt returns the value that was added to the "handed_over_at" field in this mutation.
+func (m *TokenMutation) AddedHandedOverAt() (r int64, exists bool) {
+	v := m.addhanded_over_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearHandedOverAt clears the value of the "handed_over_at" field.
+func (m *TokenMutation) ClearHandedOverAt() {
+	m.handed_over_at = nil
+	m.addhanded_over_at = nil
+	m.clearedFields[token.FieldHandedOverAt] = struct{}{}
+}
+
+// HandedOverAtCleared returns if the "handed_over_at" field was cleared in this mutation.
+func (m *TokenMutation) HandedOverAtCleared() bool {
+	_, ok := m.clearedFields[token.FieldHandedOverAt]
+	return ok
+}
+
+// ResetHandedOverAt resets all changes to the "handed_over_at" field.
+func (m *TokenMutation) ResetHandedOverAt() {
+	m.handed_over_at = nil
+	m.addhanded_over_at = nil
+	delete(m.clearedFields, token.FieldHandedOverAt)
+}
+
 // Where appends a list predicates to the TokenMutation builder.
 func (m *TokenMutation) Where(ps ...predicate.Token) {
 	m.predicates = append(m.predicates, ps...)
@@ -75951,7 +76096,7 @@ func (m *TokenMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *TokenMutation) Fields() []string {
-	fields := make([]string, 0, 14)
+	fields := make([]string, 0, 15)
 	if m.deployment_id != nil {
 		fields = append(fields, token.FieldDeploymentID)
 	}
@@ -75994,6 +76139,9 @@ func (m *TokenMutation) Fields() []string {
 	if m.revoked_at != nil {
 		fields = append(fields, token.FieldRevokedAt)
 	}
+	if m.handed_over_at != nil {
+		fields = append(fields, token.FieldHandedOverAt)
+	}
 	return fields
 }
 
@@ -76030,6 +76178,8 @@ func (m *TokenMutation) Field(name string) (ent.Value, bool) {
 		return m.LastUsedAt()
 	case token.FieldRevokedAt:
 		return m.RevokedAt()
+	case token.FieldHandedOverAt:
+		return m.HandedOverAt()
 	}
 	return nil, false
 }
@@ -76067,6 +76217,8 @@ func (m *TokenMutation) OldField(ctx context.Context, name string) (ent.Value, e
 		return m.OldLastUsedAt(ctx)
 	case token.FieldRevokedAt:
 		return m.OldRevokedAt(ctx)
+	case token.FieldHandedOverAt:
+		return m.OldHandedOverAt(ctx)
 	}
 	return nil, fmt.Errorf("unknown Token field %s", name)
 }
@@ -76174,6 +76326,13 @@ func (m *TokenMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetRevokedAt(v)
 		return nil
+	case token.FieldHandedOverAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetHandedOverAt(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Token field %s", name)
 }
@@ -76206,6 +76365,9 @@ func (m *TokenMutation) AddedFields() []string {
 	if m.addrevoked_at != nil {
 		fields = append(fields, token.FieldRevokedAt)
 	}
+	if m.addhanded_over_at != nil {
+		fields = append(fields, token.FieldHandedOverAt)
+	}
 	return fields
 }
 
@@ -76230,6 +76392,8 @@ func (m *TokenMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedLastUsedAt()
 	case token.FieldRevokedAt:
 		return m.AddedRevokedAt()
+	case token.FieldHandedOverAt:
+		return m.AddedHandedOverAt()
 	}
 	return nil, false
 }
@@ -76295,6 +76459,13 @@ func (m *TokenMutation) AddField(name string, value ent.Value) error {
 		}
 		m.AddRevokedAt(v)
 		return nil
+	case token.FieldHandedOverAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddHandedOverAt(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Token numeric field %s", name)
 }
@@ -76320,6 +76491,9 @@ func (m *TokenMutation) ClearedFields() []string {
 	}
 	if m.FieldCleared(token.FieldRevokedAt) {
 		fields = append(fields, token.FieldRevokedAt)
+	}
+	if m.FieldCleared(token.FieldHandedOverAt) {
+		fields = append(fields, token.FieldHandedOverAt)
 	}
 	return fields
 }
@@ -76352,6 +76526,9 @@ func (m *TokenMutation) ClearField(name string) error {
 		return nil
 	case token.FieldRevokedAt:
 		m.ClearRevokedAt()
+		return nil
+	case token.FieldHandedOverAt:
+		m.ClearHandedOverAt()
 		return nil
 	}
 	return fmt.Errorf("unknown Token nullable field %s", name)
@@ -76402,6 +76579,9 @@ func (m *TokenMutation) ResetField(name string) error {
 		return nil
 	case token.FieldRevokedAt:
 		m.ResetRevokedAt()
+		return nil
+	case token.FieldHandedOverAt:
+		m.ResetHandedOverAt()
 		return nil
 	}
 	return fmt.Errorf("unknown Token field %s", name)

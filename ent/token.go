@@ -19,7 +19,7 @@ type Token struct {
 	ID int64 `json:"id,omitempty"`
 	// DeploymentID holds the value of the "deployment_id" field.
 	DeploymentID int64 `json:"deployment_id,omitempty"`
-	// creator; the token outlives the creator's membership
+	// creator, whose present role limits the token unless it belongs to the deployment
 	UserID int64 `json:"user_id,omitempty"`
 	// Name holds the value of the "name" field.
 	Name string `json:"name,omitempty"`
@@ -44,7 +44,9 @@ type Token struct {
 	// written at most once a minute
 	LastUsedAt *int64 `json:"last_used_at,omitempty"`
 	// RevokedAt holds the value of the "revoked_at" field.
-	RevokedAt    *int64 `json:"revoked_at,omitempty"`
+	RevokedAt *int64 `json:"revoked_at,omitempty"`
+	// since when it belongs to the deployment, so that only its own role limits it; null: its creator's role does, too
+	HandedOverAt *int64 `json:"handed_over_at,omitempty"`
 	selectValues sql.SelectValues
 }
 
@@ -55,7 +57,7 @@ func (*Token) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case token.FieldHash, token.FieldScopes, token.FieldLimitedScopes:
 			values[i] = new([]byte)
-		case token.FieldID, token.FieldDeploymentID, token.FieldUserID, token.FieldParentID, token.FieldProjectID, token.FieldCreatedAt, token.FieldExpiresAt, token.FieldLastUsedAt, token.FieldRevokedAt:
+		case token.FieldID, token.FieldDeploymentID, token.FieldUserID, token.FieldParentID, token.FieldProjectID, token.FieldCreatedAt, token.FieldExpiresAt, token.FieldLastUsedAt, token.FieldRevokedAt, token.FieldHandedOverAt:
 			values[i] = new(sql.NullInt64)
 		case token.FieldName, token.FieldHint, token.FieldRole:
 			values[i] = new(sql.NullString)
@@ -173,6 +175,13 @@ func (_m *Token) assignValues(columns []string, values []any) error {
 				_m.RevokedAt = new(int64)
 				*_m.RevokedAt = value.Int64
 			}
+		case token.FieldHandedOverAt:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field handed_over_at", values[i])
+			} else if value.Valid {
+				_m.HandedOverAt = new(int64)
+				*_m.HandedOverAt = value.Int64
+			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -257,6 +266,11 @@ func (_m *Token) String() string {
 	builder.WriteString(", ")
 	if v := _m.RevokedAt; v != nil {
 		builder.WriteString("revoked_at=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.HandedOverAt; v != nil {
+		builder.WriteString("handed_over_at=")
 		builder.WriteString(fmt.Sprintf("%v", *v))
 	}
 	builder.WriteByte(')')

@@ -145,6 +145,20 @@ func (_c *TokenCreate) SetNillableRevokedAt(v *int64) *TokenCreate {
 	return _c
 }
 
+// SetHandedOverAt sets the "handed_over_at" field.
+func (_c *TokenCreate) SetHandedOverAt(v int64) *TokenCreate {
+	_c.mutation.SetHandedOverAt(v)
+	return _c
+}
+
+// SetNillableHandedOverAt sets the "handed_over_at" field if the given value is not nil.
+func (_c *TokenCreate) SetNillableHandedOverAt(v *int64) *TokenCreate {
+	if v != nil {
+		_c.SetHandedOverAt(*v)
+	}
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *TokenCreate) SetID(v int64) *TokenCreate {
 	_c.mutation.SetID(v)
@@ -297,6 +311,10 @@ func (_c *TokenCreate) createSpec() (*Token, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.RevokedAt(); ok {
 		_spec.SetField(token.FieldRevokedAt, field.TypeInt64, value)
 		_node.RevokedAt = &value
+	}
+	if value, ok := _c.mutation.HandedOverAt(); ok {
+		_spec.SetField(token.FieldHandedOverAt, field.TypeInt64, value)
+		_node.HandedOverAt = &value
 	}
 	return _node, _spec
 }
@@ -473,6 +491,30 @@ func (u *TokenUpsert) AddRevokedAt(v int64) *TokenUpsert {
 // ClearRevokedAt clears the value of the "revoked_at" field.
 func (u *TokenUpsert) ClearRevokedAt() *TokenUpsert {
 	u.SetNull(token.FieldRevokedAt)
+	return u
+}
+
+// SetHandedOverAt sets the "handed_over_at" field.
+func (u *TokenUpsert) SetHandedOverAt(v int64) *TokenUpsert {
+	u.Set(token.FieldHandedOverAt, v)
+	return u
+}
+
+// UpdateHandedOverAt sets the "handed_over_at" field to the value that was provided on create.
+func (u *TokenUpsert) UpdateHandedOverAt() *TokenUpsert {
+	u.SetExcluded(token.FieldHandedOverAt)
+	return u
+}
+
+// AddHandedOverAt adds v to the "handed_over_at" field.
+func (u *TokenUpsert) AddHandedOverAt(v int64) *TokenUpsert {
+	u.Add(token.FieldHandedOverAt, v)
+	return u
+}
+
+// ClearHandedOverAt clears the value of the "handed_over_at" field.
+func (u *TokenUpsert) ClearHandedOverAt() *TokenUpsert {
+	u.SetNull(token.FieldHandedOverAt)
 	return u
 }
 
@@ -689,6 +731,34 @@ func (u *TokenUpsertOne) UpdateRevokedAt() *TokenUpsertOne {
 func (u *TokenUpsertOne) ClearRevokedAt() *TokenUpsertOne {
 	return u.Update(func(s *TokenUpsert) {
 		s.ClearRevokedAt()
+	})
+}
+
+// SetHandedOverAt sets the "handed_over_at" field.
+func (u *TokenUpsertOne) SetHandedOverAt(v int64) *TokenUpsertOne {
+	return u.Update(func(s *TokenUpsert) {
+		s.SetHandedOverAt(v)
+	})
+}
+
+// AddHandedOverAt adds v to the "handed_over_at" field.
+func (u *TokenUpsertOne) AddHandedOverAt(v int64) *TokenUpsertOne {
+	return u.Update(func(s *TokenUpsert) {
+		s.AddHandedOverAt(v)
+	})
+}
+
+// UpdateHandedOverAt sets the "handed_over_at" field to the value that was provided on create.
+func (u *TokenUpsertOne) UpdateHandedOverAt() *TokenUpsertOne {
+	return u.Update(func(s *TokenUpsert) {
+		s.UpdateHandedOverAt()
+	})
+}
+
+// ClearHandedOverAt clears the value of the "handed_over_at" field.
+func (u *TokenUpsertOne) ClearHandedOverAt() *TokenUpsertOne {
+	return u.Update(func(s *TokenUpsert) {
+		s.ClearHandedOverAt()
 	})
 }
 
@@ -1070,6 +1140,34 @@ func (u *TokenUpsertBulk) UpdateRevokedAt() *TokenUpsertBulk {
 func (u *TokenUpsertBulk) ClearRevokedAt() *TokenUpsertBulk {
 	return u.Update(func(s *TokenUpsert) {
 		s.ClearRevokedAt()
+	})
+}
+
+// SetHandedOverAt sets the "handed_over_at" field.
+func (u *TokenUpsertBulk) SetHandedOverAt(v int64) *TokenUpsertBulk {
+	return u.Update(func(s *TokenUpsert) {
+		s.SetHandedOverAt(v)
+	})
+}
+
+// AddHandedOverAt adds v to the "handed_over_at" field.
+func (u *TokenUpsertBulk) AddHandedOverAt(v int64) *TokenUpsertBulk {
+	return u.Update(func(s *TokenUpsert) {
+		s.AddHandedOverAt(v)
+	})
+}
+
+// UpdateHandedOverAt sets the "handed_over_at" field to the value that was provided on create.
+func (u *TokenUpsertBulk) UpdateHandedOverAt() *TokenUpsertBulk {
+	return u.Update(func(s *TokenUpsert) {
+		s.UpdateHandedOverAt()
+	})
+}
+
+// ClearHandedOverAt clears the value of the "handed_over_at" field.
+func (u *TokenUpsertBulk) ClearHandedOverAt() *TokenUpsertBulk {
+	return u.Update(func(s *TokenUpsert) {
+		s.ClearHandedOverAt()
 	})
 }
 

@@ -168,6 +168,33 @@ func (_u *TokenUpdate) ClearRevokedAt() *TokenUpdate {
 	return _u
 }
 
+// SetHandedOverAt sets the "handed_over_at" field.
+func (_u *TokenUpdate) SetHandedOverAt(v int64) *TokenUpdate {
+	_u.mutation.ResetHandedOverAt()
+	_u.mutation.SetHandedOverAt(v)
+	return _u
+}
+
+// SetNillableHandedOverAt sets the "handed_over_at" field if the given value is not nil.
+func (_u *TokenUpdate) SetNillableHandedOverAt(v *int64) *TokenUpdate {
+	if v != nil {
+		_u.SetHandedOverAt(*v)
+	}
+	return _u
+}
+
+// AddHandedOverAt adds value to the "handed_over_at" field.
+func (_u *TokenUpdate) AddHandedOverAt(v int64) *TokenUpdate {
+	_u.mutation.AddHandedOverAt(v)
+	return _u
+}
+
+// ClearHandedOverAt clears the value of the "handed_over_at" field.
+func (_u *TokenUpdate) ClearHandedOverAt() *TokenUpdate {
+	_u.mutation.ClearHandedOverAt()
+	return _u
+}
+
 // Mutation returns the TokenMutation object of the builder.
 func (_u *TokenUpdate) Mutation() *TokenMutation {
 	return _u.mutation
@@ -272,6 +299,15 @@ func (_u *TokenUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.RevokedAtCleared() {
 		_spec.ClearField(token.FieldRevokedAt, field.TypeInt64)
+	}
+	if value, ok := _u.mutation.HandedOverAt(); ok {
+		_spec.SetField(token.FieldHandedOverAt, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedHandedOverAt(); ok {
+		_spec.AddField(token.FieldHandedOverAt, field.TypeInt64, value)
+	}
+	if _u.mutation.HandedOverAtCleared() {
+		_spec.ClearField(token.FieldHandedOverAt, field.TypeInt64)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
@@ -434,6 +470,33 @@ func (_u *TokenUpdateOne) ClearRevokedAt() *TokenUpdateOne {
 	return _u
 }
 
+// SetHandedOverAt sets the "handed_over_at" field.
+func (_u *TokenUpdateOne) SetHandedOverAt(v int64) *TokenUpdateOne {
+	_u.mutation.ResetHandedOverAt()
+	_u.mutation.SetHandedOverAt(v)
+	return _u
+}
+
+// SetNillableHandedOverAt sets the "handed_over_at" field if the given value is not nil.
+func (_u *TokenUpdateOne) SetNillableHandedOverAt(v *int64) *TokenUpdateOne {
+	if v != nil {
+		_u.SetHandedOverAt(*v)
+	}
+	return _u
+}
+
+// AddHandedOverAt adds value to the "handed_over_at" field.
+func (_u *TokenUpdateOne) AddHandedOverAt(v int64) *TokenUpdateOne {
+	_u.mutation.AddHandedOverAt(v)
+	return _u
+}
+
+// ClearHandedOverAt clears the value of the "handed_over_at" field.
+func (_u *TokenUpdateOne) ClearHandedOverAt() *TokenUpdateOne {
+	_u.mutation.ClearHandedOverAt()
+	return _u
+}
+
 // Mutation returns the TokenMutation object of the builder.
 func (_u *TokenUpdateOne) Mutation() *TokenMutation {
 	return _u.mutation
@@ -568,6 +631,15 @@ func (_u *TokenUpdateOne) sqlSave(ctx context.Context) (_node *Token, err error)
 	}
 	if _u.mutation.RevokedAtCleared() {
 		_spec.ClearField(token.FieldRevokedAt, field.TypeInt64)
+	}
+	if value, ok := _u.mutation.HandedOverAt(); ok {
+		_spec.SetField(token.FieldHandedOverAt, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedHandedOverAt(); ok {
+		_spec.AddField(token.FieldHandedOverAt, field.TypeInt64, value)
+	}
+	if _u.mutation.HandedOverAtCleared() {
+		_spec.ClearField(token.FieldHandedOverAt, field.TypeInt64)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &Token{config: _u.config}

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/dynamicpb"
 
+	"github.com/palisade/palisade/ent/user"
 	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 	"github.com/palisade/palisade/services/internal/access"
@@ -42,8 +43,10 @@ var (
 	badCredential = verdict{401, codes.Unauthenticated, errorsv1.Reason_REASON_UNAUTHENTICATED, "the credential is not valid: it is malformed, unknown, expired or revoked"}
 	noWebAPI      = verdict{404, codes.NotFound, errorsv1.Reason_REASON_SCOPE_MISSING, "not found: this requires an API token with the scope "}
 	noDeployment  = verdict{404, codes.NotFound, errorsv1.Reason_REASON_NOT_FOUND, "deployment not found"}
-	onlyJWT       = verdict{403, codes.PermissionDenied, errorsv1.Reason_REASON_SCHEME_NOT_ACCEPTED, "this operation accepts only a user's JSON Web Token"}
-	onlyToken     = verdict{403, codes.PermissionDenied, errorsv1.Reason_REASON_SCHEME_NOT_ACCEPTED, "this operation accepts only an API token"}
+	formerMember  = verdict{403, codes.PermissionDenied, errorsv1.Reason_REASON_PERMISSION_DENIED, "the creator of this API token is no longer a member of its deployment: an administrator " +
+		"can hand the token over to the deployment (palisade token hand-over), or create another"}
+	onlyJWT   = verdict{403, codes.PermissionDenied, errorsv1.Reason_REASON_SCHEME_NOT_ACCEPTED, "this operation accepts only a user's JSON Web Token"}
+	onlyToken = verdict{403, codes.PermissionDenied, errorsv1.Reason_REASON_SCHEME_NOT_ACCEPTED, "this operation accepts only an API token"}
 )
 
 func wrongRole(role access.Role, allowed string) verdict {
@@ -60,42 +63,57 @@ const (
 // specification.
 var matrix = map[optionsv1.Permission]map[string]verdict{
 	optionsv1.Permission_PERMISSION_PUBLIC: {
-		"none": pass, "garbage": pass, "expired": pass, "revoked": pass, "other tenant": pass, "agent scope only": pass,
-		"limited scopes": pass, "read-only": pass, "member": pass, "admin": pass, "jwt read-only": pass, "jwt admin": pass, "jwt outsider": pass,
+		"none": pass, "garbage": pass, "expired": pass, "revoked": pass, "of a former member": pass, "other tenant": pass,
+		"agent scope only": pass,
+		"limited scopes":   pass, "read-only": pass, "member": pass, "admin": pass, "jwt read-only": pass,
+		"jwt admin": pass, "jwt outsider": pass,
 	},
 	optionsv1.Permission_PERMISSION_AUTHENTICATED: {
-		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential, "other tenant": pass,
+		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential,
+		"of a former member": formerMember, "other tenant": pass,
 		"agent scope only": noWebAPI, "limited scopes": noWebAPI, "read-only": pass, "member": pass, "admin": pass,
 		"jwt read-only": pass, "jwt admin": pass, "jwt outsider": pass,
 	},
 	optionsv1.Permission_PERMISSION_READ: {
-		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential, "other tenant": noDeployment,
+		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential,
+		"of a former member": formerMember, "other tenant": noDeployment,
 		"agent scope only": noWebAPI, "limited scopes": noWebAPI, "read-only": pass, "member": pass, "admin": pass,
 		"jwt read-only": pass, "jwt admin": pass, "jwt outsider": noDeployment,
 	},
 	optionsv1.Permission_PERMISSION_TRIAGE: {
-		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential, "other tenant": noDeployment,
-		"agent scope only": noWebAPI, "limited scopes": noWebAPI, "read-only": wrongRole(access.RoleReadOnly, triagers), "member": pass,
-		"admin": pass, "jwt read-only": wrongRole(access.RoleReadOnly, triagers), "jwt admin": pass, "jwt outsider": noDeployment,
+		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential,
+		"of a former member": formerMember, "other tenant": noDeployment,
+		"agent scope only": noWebAPI, "limited scopes": noWebAPI, "read-only": wrongRole(access.RoleReadOnly, triagers),
+		"member": pass,
+		"admin":  pass, "jwt read-only": wrongRole(access.RoleReadOnly, triagers), "jwt admin": pass,
+		"jwt outsider": noDeployment,
 	},
 	optionsv1.Permission_PERMISSION_UPLOAD: {
-		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential, "other tenant": noDeployment,
-		"agent scope only": noWebAPI, "limited scopes": noWebAPI, "read-only": wrongRole(access.RoleReadOnly, uploaders), "member": pass,
-		"admin": pass, "jwt read-only": wrongRole(access.RoleReadOnly, uploaders), "jwt admin": pass, "jwt outsider": noDeployment,
+		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential,
+		"of a former member": formerMember, "other tenant": noDeployment,
+		"agent scope only": noWebAPI, "limited scopes": noWebAPI, "read-only": wrongRole(access.RoleReadOnly, uploaders),
+		"member": pass,
+		"admin":  pass, "jwt read-only": wrongRole(access.RoleReadOnly, uploaders), "jwt admin": pass,
+		"jwt outsider": noDeployment,
 	},
 	optionsv1.Permission_PERMISSION_MANAGE: {
-		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential, "other tenant": noDeployment,
+		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential,
+		"of a former member": formerMember, "other tenant": noDeployment,
 		"agent scope only": noWebAPI, "limited scopes": noWebAPI, "read-only": wrongRole(access.RoleReadOnly, admins),
 		"member": wrongRole(access.RoleMember, admins), "admin": pass,
 		"jwt read-only": wrongRole(access.RoleReadOnly, admins), "jwt admin": pass, "jwt outsider": noDeployment,
 	},
 	optionsv1.Permission_PERMISSION_MANAGE_TEAMS: {
-		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential, "other tenant": noDeployment,
-		"agent scope only": noWebAPI, "limited scopes": noWebAPI, "read-only": wrongRole(access.RoleReadOnly, uploaders), "member": pass,
-		"admin": pass, "jwt read-only": wrongRole(access.RoleReadOnly, uploaders), "jwt admin": pass, "jwt outsider": noDeployment,
+		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential,
+		"of a former member": formerMember, "other tenant": noDeployment,
+		"agent scope only": noWebAPI, "limited scopes": noWebAPI, "read-only": wrongRole(access.RoleReadOnly, uploaders),
+		"member": pass,
+		"admin":  pass, "jwt read-only": wrongRole(access.RoleReadOnly, uploaders), "jwt admin": pass,
+		"jwt outsider": noDeployment,
 	},
 	optionsv1.Permission_PERMISSION_JOIN: {
-		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential, "other tenant": noDeployment,
+		"none": noCredential, "garbage": badCredential, "expired": badCredential, "revoked": badCredential,
+		"of a former member": formerMember, "other tenant": noDeployment,
 		"agent scope only": noWebAPI, "limited scopes": noWebAPI, "read-only": pass, "member": pass, "admin": pass,
 		"jwt read-only": pass, "jwt admin": pass, "jwt outsider": noDeployment,
 	},
@@ -113,7 +131,7 @@ func expected(rpc operation, kind string, row map[string]verdict) verdict {
 	} else if want == noWebAPI {
 		want = scopeVerdict(rpc, "", "web-api, limited to click-to-fix")
 	}
-	if rule.GetPermission() == optionsv1.Permission_PERMISSION_PUBLIC || want.http == http.StatusUnauthorized {
+	if rule.GetPermission() == optionsv1.Permission_PERMISSION_PUBLIC || want.http == http.StatusUnauthorized || want == formerMember {
 		return want
 	}
 	inside := want != noDeployment || rule.GetPermission() == optionsv1.Permission_PERMISSION_JOIN
@@ -184,20 +202,28 @@ func matrixCredentials(t *testing.T, s *apitest.Server) map[string]string {
 	expired := s.AddToken(t, s.Tenant, access.TokenSpec{Name: "expired", ExpiresAt: time.Now().Add(time.Hour)})
 	s.ExpireToken(t, "expired")
 	return map[string]string{
-		"none":             "",
-		"garbage":          "sgp_garbagegarbagegarbagegarbagegarbagegarbage",
-		"expired":          expired,
-		"revoked":          revoked,
-		"other tenant":     s.AddTenant(t, "umbrella").Token,
-		"agent scope only": s.AddToken(t, s.Tenant, access.TokenSpec{Scopes: []access.Scope{access.ScopeAgent}}),
-		"limited scopes":   s.AddToken(t, s.Tenant, access.TokenSpec{Scopes: []access.Scope{access.ScopeWebAPI}, LimitedScopes: []string{"click-to-fix"}}),
-		"read-only":        s.AddToken(t, s.Tenant, access.TokenSpec{Role: access.RoleReadOnly}),
-		"member":           s.AddToken(t, s.Tenant, access.TokenSpec{Role: access.RoleMember}),
-		"admin":            s.Token,
-		"jwt read-only":    s.AddUser(t, s.Tenant, "reader@acme.test", access.RoleReadOnly),
-		"jwt admin":        s.AddUser(t, s.Tenant, "chief@acme.test", access.RoleAdmin),
-		"jwt outsider":     s.AddUser(t, s.Tenant, "outsider@acme.test", ""),
+		"none":               "",
+		"garbage":            "sgp_garbagegarbagegarbagegarbagegarbagegarbage",
+		"expired":            expired,
+		"revoked":            revoked,
+		"other tenant":       s.AddTenant(t, "umbrella").Token,
+		"of a former member": tokenOfFormerMember(t, s),
+		"agent scope only":   s.AddToken(t, s.Tenant, access.TokenSpec{Scopes: []access.Scope{access.ScopeAgent}}),
+		"limited scopes":     s.AddToken(t, s.Tenant, access.TokenSpec{Scopes: []access.Scope{access.ScopeWebAPI}, LimitedScopes: []string{"click-to-fix"}}),
+		"read-only":          s.AddToken(t, s.Tenant, access.TokenSpec{Role: access.RoleReadOnly}),
+		"member":             s.AddToken(t, s.Tenant, access.TokenSpec{Role: access.RoleMember}),
+		"admin":              s.Token,
+		"jwt read-only":      s.AddUser(t, s.Tenant, "reader@acme.test", access.RoleReadOnly),
+		"jwt admin":          s.AddUser(t, s.Tenant, "chief@acme.test", access.RoleAdmin),
+		"jwt outsider":       s.AddUser(t, s.Tenant, "outsider@acme.test", ""),
 	}
+}
+
+// tokenOfFormerMember creates a token of a person who is not a member of the deployment any more.
+func tokenOfFormerMember(t *testing.T, s *apitest.Server) string {
+	s.AddUser(t, s.Tenant, "former@acme.test", "")
+	id := s.Store.Reader.User.Query().Where(user.Email("former@acme.test")).OnlyIDX(s.System(t))
+	return s.AddToken(t, s.Tenant, access.TokenSpec{UserID: id})
 }
 
 // maturities are the words of the contract's section on versioning.

@@ -6,11 +6,15 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/membership"
+	"github.com/palisade/palisade/ent/tenant"
+	entuser "github.com/palisade/palisade/ent/user"
 	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apierr"
@@ -43,6 +47,11 @@ type Token struct {
 	Scopes                                      []string
 	Role                                        string
 	CreatedAt, ExpiresAt, LastUsedAt, RevokedAt time.Time // zero for events that have not happened or will not
+	// Creator is the e-mail address of the user who created it; empty if it belongs to the deployment.
+	Creator string
+	// EffectiveRole is the role with which it acts now; empty if its creator is not a member any more. Only listed
+	// tokens have it.
+	EffectiveRole string
 }
 
 // openExisting opens an existing database. It does not create a SQLite file, because a mistyped directory would then
@@ -183,12 +192,60 @@ func ListTokens(ctx context.Context, cfg config.Config, deployment string) ([]To
 			return err
 		}
 		rows, err := tokens.List(ctx, of.ID)
+		if err != nil {
+			return err
+		}
+		emails, roles, err := creators(tenant.NewContext(ctx, of.ID), st, rows)
 		for _, row := range rows {
-			list = append(list, tokenOf(row))
+			one := tokenOf(row)
+			one.EffectiveRole = string(access.RoleNow(row, roles[row.UserID]))
+			if !access.OfDeployment(row) {
+				one.Creator = emails[row.UserID]
+			}
+			list = append(list, one)
 		}
 		return err
 	}))
 	return list, err
+}
+
+// creators reads the e-mail addresses of the creators of tokens, and their roles in the context's deployment.
+func creators(ctx context.Context, st *store.Store, rows []*ent.Token) (emails map[int64]string, roles map[int64]access.Role, err error) {
+	var ids []int64
+	for _, row := range rows {
+		ids = append(ids, row.UserID)
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	users, err := st.Reader.User.Query().Where(store.OneOf(entuser.FieldID, ids)).All(tenant.System(ctx))
+	if err != nil {
+		return nil, nil, err
+	}
+	emails, roles = map[int64]string{}, map[int64]access.Role{}
+	for _, u := range users {
+		emails[u.ID] = u.Email
+	}
+	members, err := st.Reader.Membership.Query().Where(store.OneOf(membership.FieldUserID, ids)).All(ctx)
+	for _, m := range members {
+		roles[m.UserID] = access.Role(m.Role)
+	}
+	return emails, roles, err
+}
+
+// HandOverTokens makes API tokens belong to their deployment, so that they no longer depend on their creators.
+func HandOverTokens(ctx context.Context, cfg config.Config, ids []int64) error {
+	op := operation{method: "token.hand_over", deployments: ofSlug(cfg.Deployment), request: map[string]any{"ids": fmt.Sprint(ids)}}
+	return operate(ctx, cfg, op, func(ctx context.Context, st *store.Store, _ *secret.Keyring) error {
+		tokens := access.NewTokens(st)
+		of, err := tokens.DeploymentBySlug(ctx, cfg.Deployment)
+		if err != nil {
+			return err
+		}
+		return st.Write(tenant.NewContext(ctx, of.ID), func(ctx context.Context, tx *ent.Tx) error {
+			_, err := tokens.HandOver(ctx, tx, 0, ids)
+			return err
+		})
+	})
 }
 
 // RevokeToken revokes an API token at once. Revoking a revoked token is not an error.

@@ -22,6 +22,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/secret"
+	"github.com/palisade/palisade/services/internal/server"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -32,6 +33,9 @@ type AuditReport struct {
 	// Entries is the number of valid entries, up to the first broken one. Unchained is the number of older entries,
 	// from before the hash chain existed.
 	Entries, Unchained int64
+	// UnsealedIDs is the number of entries at the end that a server of the previous version has written. Their ids are
+	// not protected until the next entry.
+	UnsealedIDs int64
 	// First and Last are the times of the first and the last valid entry; zero without entries.
 	First, Last time.Time
 	// Sequence and Hash belong to the last valid entry. Hash is hexadecimal.
@@ -43,6 +47,9 @@ type AuditReport struct {
 	Adopted bool
 	// Anchors is how many known anchors were found in the trail.
 	Anchors int
+	// Waiting is the number of entries that are in a file beside the store, because the database did not accept them. It
+	// belongs to the server and not to a deployment.
+	Waiting int
 	// Broken describes where and how the trail was tampered with; empty for an intact trail.
 	Broken []string
 }
@@ -95,11 +102,27 @@ func VerifyAudit(ctx context.Context, cfg config.Config, slug string, known Know
 				return err
 			}
 		}
-		if slug != "" {
-			return nil
+		if err := waitingEntries(cfg, each); err != nil || slug != "" {
+			return err
 		}
 		return anchors.missing(trails, each)
 	}))
+}
+
+// waitingEntries reports entries that wait in a file for the next start of the server, and the number of lost entries,
+// which not even the file could take.
+func waitingEntries(cfg config.Config, each func(AuditReport) error) error {
+	file := server.PendingAuditFile(cfg)
+	waiting, err := audit.ReadWaiting(file)
+	if err != nil || waiting == (audit.Waiting{}) {
+		return err
+	}
+	report := AuditReport{Deployment: "(this server)", Waiting: waiting.Entries}
+	if waiting.Lost > 0 {
+		report.Broken = []string{fmt.Sprintf("up to %d entries of refused calls were lost, because neither the database nor %s could be written; "+
+			"the next start of the server records that in each trail (audit/lost)", waiting.Lost, file)}
+	}
+	return each(report)
 }
 
 // readTrail opens the audit trail of a store read-only.
@@ -131,7 +154,7 @@ func verifyOne(ctx context.Context, trail *audit.Trail, d trailOf, anchors *know
 		return AuditReport{}, err
 	}
 	out := AuditReport{
-		Deployment: d.name, Entries: found.Entries, Unchained: found.Unchained, Anchors: found.Anchors,
+		Deployment: d.name, Entries: found.Entries, Unchained: found.Unchained, UnsealedIDs: found.UnsealedIDs, Anchors: found.Anchors,
 		Sequence: found.Sequence, Hash: hex.EncodeToString(found.Hash),
 	}
 	if found.Entries > 0 {

@@ -105,7 +105,10 @@ var budgets = map[string]budget{
 	"/palisade.findings.v1.TriageChangesService/PreviewBulkUpdate":           {8, 1, codes.OK},
 	"/palisade.findings.v1.TriageChangesService/UndoTriageChange":            {8, 9, codes.OK},
 	// There is no engine; an invalid rule is answered without one.
-	"/palisade.platform.v1.EditorService/RunPattern":           {1, 0, codes.OK},
+	"/palisade.platform.v1.EditorService/RunPattern": {1, 0, codes.OK},
+	// The member before and after, and the tokens that they created.
+	"/palisade.identity.v1.MembersService/ChangeMemberRole":    {9, 3, codes.OK},
+	"/palisade.identity.v1.MembersService/RemoveMember":        {9, 6, codes.OK},
 	"/palisade.identity.v1.SessionsService/ListMemberSessions": {3, 0, codes.OK},
 	"/palisade.identity.v1.SessionsService/ListSessions":       {2, 0, codes.OK},
 	// The sessions, and one update of them.
@@ -129,7 +132,8 @@ var budgets = map[string]budget{
 	"/palisade.identity.v1.TokensService/CreateToken":                                  {4, 3, codes.OK},
 	"/palisade.identity.v1.TokensService/DeleteToken":                                  {4, 3, codes.OK},
 	"/palisade.identity.v1.TokensService/DeleteTokens":                                 {4, 3, codes.OK},
-	"/palisade.identity.v1.TokensService/ListTokens":                                   {2, 0, codes.OK},
+	"/palisade.identity.v1.TokensService/HandOverTokens":                               {3, 3, codes.OK},
+	"/palisade.identity.v1.TokensService/ListTokens":                                   {3, 0, codes.OK},
 	"/palisade.identity.v1.UsersService/GetUser":                                       {2, 0, codes.OK},
 	"/palisade.identity.v1.UsersService/GetUserSettings":                               {2, 0, codes.OK},
 	"/palisade.identity.v1.UsersService/ListUserAuthorizedResources":                   {4, 0, codes.OK},

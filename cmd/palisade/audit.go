@@ -199,6 +199,11 @@ func (p *verifyPrinter) report(r services.AuditReport) error {
 	}
 	switch {
 	case len(r.Broken) > 0:
+	case r.Waiting > 0:
+		fmt.Fprintf(&b, "OK      %s: %s for the database; the next start of the server writes them at the latest\n", name,
+			plural(int64(r.Waiting), "entry waits", "entries wait"))
+		_, err := fmt.Fprint(p.std.out, b.String())
+		return err
 	case r.Entries == 0:
 		fmt.Fprintf(&b, "OK      %s: no entries yet\n", name)
 	default:
@@ -223,6 +228,10 @@ func (p *verifyPrinter) report(r services.AuditReport) error {
 	}
 	if r.Unchained > 0 {
 		fmt.Fprintf(&b, "        %s from before the chain\n", plural(r.Unchained, "entry", "entries"))
+	}
+	if r.UnsealedIDs > 0 && len(r.Broken) == 0 {
+		fmt.Fprintf(&b, "        the ids of the last %s are not sealed yet: a server of the previous version wrote them\n",
+			plural(r.UnsealedIDs, "entry", "entries"))
 	}
 	_, err := fmt.Fprint(p.std.out, b.String())
 	return err

@@ -165,7 +165,7 @@ func TestVersion(t *testing.T) {
 func TestHelpTeaches(t *testing.T) {
 	for _, args := range []string{"serve", "migrate up", "migrate status", "token create", "token list", "token revoke", "jwt", "console-link",
 		"jwt rotate", "upload", "findings", "doctor", "version", "listen", "audit verify", "audit list", "audit export",
-		"user list", "user link", "user unlink"} {
+		"user list", "user link", "user unlink", "user tokens", "user role", "user remove", "token hand-over"} {
 		got := palisade(t, "", nil, append(strings.Fields(args), "--help")...)
 		if got.status != exitOK {
 			t.Errorf("%s: status %d", args, got.status)

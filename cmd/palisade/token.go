@@ -16,14 +16,14 @@ import (
 func newToken(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
-		Short: "Create, list and revoke API tokens",
-		Long: `Create, list and revoke the API tokens of a deployment. These commands use the store directly: run them on the
+		Short: "Create, list, hand over and revoke API tokens",
+		Long: `Create, list, hand over and revoke the API tokens of a deployment. These commands use the store directly: run them on the
 server's machine with the server's settings and key file. They need no token. The audit trail records who created
 or revoked each token.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newTokenCreate(std), newTokenList(std), newTokenRevoke(std))
+	cmd.AddCommand(newTokenCreate(std), newTokenList(std), newTokenRevoke(std), newTokenHandOver(std))
 	return cmd
 }
 
@@ -34,7 +34,8 @@ func newTokenCreate(std streams) *cobra.Command {
 		Use:   "create --name NAME --scopes SCOPES",
 		Short: "Create an API token and print its value, once",
 		Long: `Create an API token. Standard output has only its value, which is never shown again: the store keeps a
-hash. Without --deployment, it belongs to the store's only deployment.`,
+hash. Without --deployment, it belongs to the store's only deployment. No person's role limits it: it does what its own
+role allows until it expires or is revoked.`,
 		Example: `  palisade token create --name ci --scopes agent                 # may only upload reports
   palisade token create --name dashboard --scopes web-api        # may read
   PALISADE_TOKEN=$(palisade token create --name nightly --scopes web-api --role admin --expires-in 90d)`,
@@ -81,8 +82,11 @@ func expiry(at time.Time) string {
 
 func newTokenList(std streams) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List the API tokens, without their values",
+		Use:   "list",
+		Short: "List the API tokens, without their values",
+		Long: `List the API tokens, without their values. A token with a creator does no more than the creator may do now:
+ACTS AS is the lesser of its own role and the creator's, or - if the creator is not a member any more. A token
+without a creator belongs to the deployment.`,
 		Example: `  palisade token list --deployment default`,
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -94,17 +98,21 @@ func newTokenList(std streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			table := printout.NewTable(std.out)
-			_, _ = fmt.Fprintln(table, "ID\tNAME\tENDS IN\tSCOPES\tROLE\tSTATE\tCREATED\tLAST USED")
-			for _, t := range tokens {
-				_, _ = fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, printable(t.Name), t.Hint,
-					strings.Join(t.Scopes, ","), t.Role, tokenState(t, std.now()), day(t.CreatedAt), day(t.LastUsedAt))
-			}
-			return table.Flush()
+			return printTokens(std, tokens)
 		},
 	}
 	addStoreFlags(cmd)
 	return cmd
+}
+
+func printTokens(std streams, tokens []services.Token) error {
+	table := printout.NewTable(std.out)
+	_, _ = fmt.Fprintln(table, "ID\tNAME\tENDS IN\tSCOPES\tROLE\tACTS AS\tCREATOR\tSTATE\tCREATED\tLAST USED")
+	for _, t := range tokens {
+		_, _ = fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, printable(t.Name), t.Hint,
+			strings.Join(t.Scopes, ","), t.Role, orDash(t.EffectiveRole), orDash(t.Creator), tokenState(t, std.now()), day(t.CreatedAt), day(t.LastUsedAt))
+	}
+	return table.Flush()
 }
 
 // tokenState describes whether a token is valid, and until when.
@@ -135,18 +143,18 @@ func newTokenRevoke(std streams) *cobra.Command {
 		Example: `  palisade token revoke 3    # the id is in: palisade token list`,
 		Args:    exactlyOne("a token id (see: palisade token list)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := strconv.ParseInt(args[0], 10, 64)
-			if err != nil || id <= 0 {
-				return usagef("got %q, want the id of a token, a number (see: palisade token list)", printable(args[0]))
+			ids, err := tokenIDs(args)
+			if err != nil {
+				return err
 			}
 			cfg, err := loadStore(cmd, std)
 			if err != nil {
 				return err
 			}
-			if err := services.RevokeToken(cmd.Context(), cfg, cfg.Deployment, id); err != nil {
+			if err := services.RevokeToken(cmd.Context(), cfg, cfg.Deployment, ids[0]); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(std.out, "Token %d and its descendants are revoked.\n", id)
+			_, err = fmt.Fprintf(std.out, "Token %d and its descendants are revoked.\n", ids[0])
 			return err
 		},
 	}
@@ -161,4 +169,46 @@ func exactlyOne(what string) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+func newTokenHandOver(std streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "hand-over ID...",
+		Short: "Hand API tokens over to the deployment",
+		Long: `Hand API tokens over to the deployment. From then on only their own role limits them, and no longer the role of their
+creator: a pipeline goes on after a person has left. Who knows the value can use it until you revoke the token.`,
+		Example: `  palisade token hand-over 3 4    # the ids are in: palisade token list`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("want the ids of tokens (see: palisade token list)")
+			}
+			ids, err := tokenIDs(args)
+			if err != nil {
+				return err
+			}
+			cfg, err := loadStore(cmd, std)
+			if err != nil {
+				return err
+			}
+			if err := services.HandOverTokens(cmd.Context(), cfg, ids); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(std.out, "These tokens belong to the deployment: %s.\n", strings.Join(args, ", "))
+			return err
+		},
+	}
+	addStoreFlags(cmd)
+	return cmd
+}
+
+func tokenIDs(words []string) ([]int64, error) {
+	ids := make([]int64, len(words))
+	for i, word := range words {
+		id, err := strconv.ParseInt(word, 10, 64)
+		if err != nil || id <= 0 {
+			return nil, usagef("got %q, want the id of a token, a number (see: palisade token list)", printable(word))
+		}
+		ids[i] = id
+	}
+	return ids, nil
 }

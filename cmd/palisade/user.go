@@ -13,14 +13,14 @@ import (
 func newUser(std streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "user",
-		Short: "List users, and link them to identities of the OpenID Connect issuer",
-		Long: `List the users of the server, and link them to identities of the OpenID Connect issuer. A sign-in never links an
+		Short: "List, demote and remove users, and link them to identities of the OpenID Connect issuer",
+		Long: `List, demote and remove the users of the server, and link them to identities of the OpenID Connect issuer. A sign-in never links an
 identity to an existing user, whatever e-mail address the issuer reports: only these commands do. They use the store
 directly: run them on the server's machine with the server's settings. The audit trail records each change.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newUserList(std), newUserLink(std), newUserUnlink(std))
+	cmd.AddCommand(newUserList(std), newUserLink(std), newUserUnlink(std), newUserTokens(std), newUserRole(std), newUserRemove(std))
 	return cmd
 }
 

@@ -20,6 +20,8 @@ const (
 	FieldHash = "hash"
 	// FieldSeal holds the string denoting the seal field in the database.
 	FieldSeal = "seal"
+	// FieldIds holds the string denoting the ids field in the database.
+	FieldIds = "ids"
 	// FieldOrigin holds the string denoting the origin field in the database.
 	FieldOrigin = "origin"
 	// Table holds the table name of the audithead in the database.
@@ -33,6 +35,7 @@ var Columns = []string{
 	FieldSequence,
 	FieldHash,
 	FieldSeal,
+	FieldIds,
 	FieldOrigin,
 }
 

@@ -72,6 +72,11 @@ func Seal(v []byte) predicate.AuditHead {
 	return predicate.AuditHead(sql.FieldEQ(FieldSeal, v))
 }
 
+// Ids applies equality check predicate on the "ids" field. It's identical to IdsEQ.
+func Ids(v []byte) predicate.AuditHead {
+	return predicate.AuditHead(sql.FieldEQ(FieldIds, v))
+}
+
 // Origin applies equality check predicate on the "origin" field. It's identical to OriginEQ.
 func Origin(v []byte) predicate.AuditHead {
 	return predicate.AuditHead(sql.FieldEQ(FieldOrigin, v))
@@ -255,6 +260,56 @@ func SealIsNil() predicate.AuditHead {
 // SealNotNil applies the NotNil predicate on the "seal" field.
 func SealNotNil() predicate.AuditHead {
 	return predicate.AuditHead(sql.FieldNotNull(FieldSeal))
+}
+
+// IdsEQ applies the EQ predicate on the "ids" field.
+func IdsEQ(v []byte) predicate.AuditHead {
+	return predicate.AuditHead(sql.FieldEQ(FieldIds, v))
+}
+
+// IdsNEQ applies the NEQ predicate on the "ids" field.
+func IdsNEQ(v []byte) predicate.AuditHead {
+	return predicate.AuditHead(sql.FieldNEQ(FieldIds, v))
+}
+
+// IdsIn applies the In predicate on the "ids" field.
+func IdsIn(vs ...[]byte) predicate.AuditHead {
+	return predicate.AuditHead(sql.FieldIn(FieldIds, vs...))
+}
+
+// IdsNotIn applies the NotIn predicate on the "ids" field.
+func IdsNotIn(vs ...[]byte) predicate.AuditHead {
+	return predicate.AuditHead(sql.FieldNotIn(FieldIds, vs...))
+}
+
+// IdsGT applies the GT predicate on the "ids" field.
+func IdsGT(v []byte) predicate.AuditHead {
+	return predicate.AuditHead(sql.FieldGT(FieldIds, v))
+}
+
+// IdsGTE applies the GTE predicate on the "ids" field.
+func IdsGTE(v []byte) predicate.AuditHead {
+	return predicate.AuditHead(sql.FieldGTE(FieldIds, v))
+}
+
+// IdsLT applies the LT predicate on the "ids" field.
+func IdsLT(v []byte) predicate.AuditHead {
+	return predicate.AuditHead(sql.FieldLT(FieldIds, v))
+}
+
+// IdsLTE applies the LTE predicate on the "ids" field.
+func IdsLTE(v []byte) predicate.AuditHead {
+	return predicate.AuditHead(sql.FieldLTE(FieldIds, v))
+}
+
+// IdsIsNil applies the IsNil predicate on the "ids" field.
+func IdsIsNil() predicate.AuditHead {
+	return predicate.AuditHead(sql.FieldIsNull(FieldIds))
+}
+
+// IdsNotNil applies the NotNil predicate on the "ids" field.
+func IdsNotNil() predicate.AuditHead {
+	return predicate.AuditHead(sql.FieldNotNull(FieldIds))
 }
 
 // OriginEQ applies the EQ predicate on the "origin" field.

@@ -448,6 +448,7 @@ var (
 		{Name: "sequence", Type: field.TypeInt64, Default: 0},
 		{Name: "hash", Type: field.TypeBytes, Nullable: true},
 		{Name: "seal", Type: field.TypeBytes, Nullable: true},
+		{Name: "ids", Type: field.TypeBytes, Nullable: true},
 		{Name: "origin", Type: field.TypeBytes, Nullable: true},
 	}
 	// AuditHeadsTable holds the schema information for the "audit_heads" table.
@@ -2874,6 +2875,7 @@ var (
 		{Name: "expires_at", Type: field.TypeInt64, Nullable: true},
 		{Name: "last_used_at", Type: field.TypeInt64, Nullable: true},
 		{Name: "revoked_at", Type: field.TypeInt64, Nullable: true},
+		{Name: "handed_over_at", Type: field.TypeInt64, Nullable: true},
 	}
 	// TokensTable holds the schema information for the "tokens" table.
 	TokensTable = &schema.Table{

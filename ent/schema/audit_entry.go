@@ -62,6 +62,7 @@ func (AuditHead) Fields() []ent.Field {
 		field.Int64("sequence").Default(0),
 		field.Bytes("hash").Optional().Comment("of the last entry"),
 		field.Bytes("seal").Optional().Comment("HMAC-SHA256 over deployment, sequence and hash; detects a truncated chain"),
+		field.Bytes("ids").Optional().Comment("number of the last covered entry, and an HMAC-SHA256 over the ids of this row and of all entries; null before the first entry"),
 		field.Bytes("origin").Optional().Comment("start of the chain and a digest of what precedes it: an HMAC-SHA256 followed by JSON; created with the deployment"),
 	}
 }

@@ -17,7 +17,7 @@ func (Token) Mixin() []ent.Mixin { return []ent.Mixin{TenantMixin{}} }
 func (Token) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int64("id"),
-		field.Int64("user_id").Immutable().Comment("creator; the token outlives the creator's membership"),
+		field.Int64("user_id").Immutable().Comment("creator, whose present role limits the token unless it belongs to the deployment"),
 		field.String("name"),
 		field.Bytes("hash").Immutable().Sensitive().Comment("SHA-256 of the value"),
 		field.String("hint").Immutable().Comment("last four characters of the value"),
@@ -32,6 +32,8 @@ func (Token) Fields() []ent.Field {
 		timestamp("expires_at").Optional().Nillable(),
 		timestamp("last_used_at").Optional().Nillable().Comment("written at most once a minute"),
 		timestamp("revoked_at").Optional().Nillable(),
+		timestamp("handed_over_at").Optional().Nillable().
+			Comment("since when it belongs to the deployment, so that only its own role limits it; null: its creator's role does, too"),
 	}
 }
 

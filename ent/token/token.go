@@ -40,6 +40,8 @@ const (
 	FieldLastUsedAt = "last_used_at"
 	// FieldRevokedAt holds the string denoting the revoked_at field in the database.
 	FieldRevokedAt = "revoked_at"
+	// FieldHandedOverAt holds the string denoting the handed_over_at field in the database.
+	FieldHandedOverAt = "handed_over_at"
 	// Table holds the table name of the token in the database.
 	Table = "tokens"
 )
@@ -61,6 +63,7 @@ var Columns = []string{
 	FieldExpiresAt,
 	FieldLastUsedAt,
 	FieldRevokedAt,
+	FieldHandedOverAt,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -144,4 +147,9 @@ func ByLastUsedAt(opts ...sql.OrderTermOption) OrderOption {
 // ByRevokedAt orders the results by the revoked_at field.
 func ByRevokedAt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldRevokedAt, opts...).ToFunc()
+}
+
+// ByHandedOverAt orders the results by the handed_over_at field.
+func ByHandedOverAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldHandedOverAt, opts...).ToFunc()
 }

@@ -112,6 +112,11 @@ func RevokedAt(v int64) predicate.Token {
 	return predicate.Token(sql.FieldEQ(FieldRevokedAt, v))
 }
 
+// HandedOverAt applies equality check predicate on the "handed_over_at" field. It's identical to HandedOverAtEQ.
+func HandedOverAt(v int64) predicate.Token {
+	return predicate.Token(sql.FieldEQ(FieldHandedOverAt, v))
+}
+
 // DeploymentIDEQ applies the EQ predicate on the "deployment_id" field.
 func DeploymentIDEQ(v int64) predicate.Token {
 	return predicate.Token(sql.FieldEQ(FieldDeploymentID, v))
@@ -725,6 +730,56 @@ func RevokedAtIsNil() predicate.Token {
 // RevokedAtNotNil applies the NotNil predicate on the "revoked_at" field.
 func RevokedAtNotNil() predicate.Token {
 	return predicate.Token(sql.FieldNotNull(FieldRevokedAt))
+}
+
+// HandedOverAtEQ applies the EQ predicate on the "handed_over_at" field.
+func HandedOverAtEQ(v int64) predicate.Token {
+	return predicate.Token(sql.FieldEQ(FieldHandedOverAt, v))
+}
+
+// HandedOverAtNEQ applies the NEQ predicate on the "handed_over_at" field.
+func HandedOverAtNEQ(v int64) predicate.Token {
+	return predicate.Token(sql.FieldNEQ(FieldHandedOverAt, v))
+}
+
+// HandedOverAtIn applies the In predicate on the "handed_over_at" field.
+func HandedOverAtIn(vs ...int64) predicate.Token {
+	return predicate.Token(sql.FieldIn(FieldHandedOverAt, vs...))
+}
+
+// HandedOverAtNotIn applies the NotIn predicate on the "handed_over_at" field.
+func HandedOverAtNotIn(vs ...int64) predicate.Token {
+	return predicate.Token(sql.FieldNotIn(FieldHandedOverAt, vs...))
+}
+
+// HandedOverAtGT applies the GT predicate on the "handed_over_at" field.
+func HandedOverAtGT(v int64) predicate.Token {
+	return predicate.Token(sql.FieldGT(FieldHandedOverAt, v))
+}
+
+// HandedOverAtGTE applies the GTE predicate on the "handed_over_at" field.
+func HandedOverAtGTE(v int64) predicate.Token {
+	return predicate.Token(sql.FieldGTE(FieldHandedOverAt, v))
+}
+
+// HandedOverAtLT applies the LT predicate on the "handed_over_at" field.
+func HandedOverAtLT(v int64) predicate.Token {
+	return predicate.Token(sql.FieldLT(FieldHandedOverAt, v))
+}
+
+// HandedOverAtLTE applies the LTE predicate on the "handed_over_at" field.
+func HandedOverAtLTE(v int64) predicate.Token {
+	return predicate.Token(sql.FieldLTE(FieldHandedOverAt, v))
+}
+
+// HandedOverAtIsNil applies the IsNil predicate on the "handed_over_at" field.
+func HandedOverAtIsNil() predicate.Token {
+	return predicate.Token(sql.FieldIsNull(FieldHandedOverAt))
+}
+
+// HandedOverAtNotNil applies the NotNil predicate on the "handed_over_at" field.
+func HandedOverAtNotNil() predicate.Token {
+	return predicate.Token(sql.FieldNotNull(FieldHandedOverAt))
 }
 
 // And groups predicates with the AND operator between them.

@@ -5,13 +5,10 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/membership"
-	"github.com/palisade/palisade/ent/savedview"
-	"github.com/palisade/palisade/ent/teammember"
 	"github.com/palisade/palisade/ent/tenant"
 	deploymentsv1 "github.com/palisade/palisade/gen/palisade/deployments/v1"
 	"github.com/palisade/palisade/services/deployments/details"
 	"github.com/palisade/palisade/services/internal/access"
-	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
 )
@@ -82,7 +79,7 @@ func (s *Deployment) PatchDeploymentUser(ctx context.Context, r *deploymentsv1.P
 		if role == row.Role {
 			return nil
 		}
-		if err := requireOtherAdmin(ctx, tx, row); err != nil {
+		if err := access.RequireOtherAdmin(ctx, tx, row.UserID, access.Role(row.Role)); err != nil {
 			return err
 		}
 		if err := tx.Membership.UpdateOneID(row.ID).SetRole(role).SetUpdatedAt(store.Now()).Exec(ctx); err != nil {
@@ -102,7 +99,8 @@ func (s *Deployment) PatchDeploymentUser(ctx context.Context, r *deploymentsv1.P
 }
 
 // RemoveDeploymentUser removes a member and their team memberships, and ends their sessions of the console. Their API
-// tokens stay valid (contract facts, 2.1).
+// tokens are not revoked (contract facts, 2.1): they do nothing until the user is a member again, or an administrator
+// hands them over to the deployment.
 func (s *Deployment) RemoveDeploymentUser(ctx context.Context, r *deploymentsv1.RemoveDeploymentUserRequest) (*deploymentsv1.RemoveDeploymentUserResponse, error) {
 	var out *deploymentsv1.DeploymentDetails
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
@@ -110,19 +108,10 @@ func (s *Deployment) RemoveDeploymentUser(ctx context.Context, r *deploymentsv1.
 		if err != nil {
 			return err
 		}
-		if err := requireOtherAdmin(ctx, tx, row); err != nil {
+		if err := access.RequireOtherAdmin(ctx, tx, row.UserID, access.Role(row.Role)); err != nil {
 			return err
 		}
-		if _, err := tx.TeamMember.Delete().Where(teammember.UserID(row.UserID)).Exec(ctx); err != nil {
-			return err
-		}
-		if _, err := tx.SavedView.Delete().Where(savedview.Scope("own"), savedview.OwnerID(row.UserID)).Exec(ctx); err != nil {
-			return err
-		}
-		if err := tx.Membership.DeleteOneID(row.ID).Exec(ctx); err != nil {
-			return err
-		}
-		if _, err := access.RevokeSessions(ctx, tx, row.UserID); err != nil {
+		if err := access.EndMembership(ctx, tx, row.ID, row.UserID); err != nil {
 			return err
 		}
 		audit.Change(ctx, auditUser, row.UserID, row.convert(), nil)
@@ -144,17 +133,4 @@ func (s *Deployment) lockMember(ctx context.Context, tx *ent.Tx, userID int64) (
 	}
 	row, err := member(ctx, tx.Client(), userID)
 	return locked, row, err
-}
-
-// requireOtherAdmin rejects demoting or removing the last administrator.
-func requireOtherAdmin(ctx context.Context, tx *ent.Tx, row *memberRow) error {
-	if row.Role != string(access.RoleAdmin) {
-		return nil
-	}
-	others, err := tx.Membership.Query().Where(membership.Role(string(access.RoleAdmin)), membership.UserIDNEQ(row.UserID)).Exist(ctx)
-	if err == nil && !others {
-		return apierr.FailedPrecondition("user %d is the last administrator of the deployment: give another user the role %s first",
-			row.UserID, access.RoleAdmin)
-	}
-	return err
 }

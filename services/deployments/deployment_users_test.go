@@ -239,7 +239,7 @@ func TestRemoveUser(t *testing.T) {
 			t.Errorf("%d team memberships are left", n)
 		}
 		s.refuses(t, http.StatusNotFound, jwt, http.MethodGet, s.of(""), "", "deployment not found")
-		s.want(t, http.StatusOK, token, http.MethodGet, s.of(""), "")
+		s.refuses(t, http.StatusForbidden, token, http.MethodGet, s.of(""), "", "no longer a member")
 		s.refuses(t, http.StatusNotFound, chief, http.MethodDelete, one(dana), "", fmt.Sprintf("user %d not found", dana))
 
 		root := s.userID(t, access.AdminEmail)

@@ -16,6 +16,8 @@ func Register(d *server.Deps) server.Parts {
 			return []server.Service{
 				server.Group[identityv1.TokensServiceServer](identityv1.RegisterTokensServiceServer, NewTokens(d.Store, d.Tokens),
 					identityv1.RegisterTokensServiceHandlerClient, identityv1.NewTokensServiceClient),
+				server.Group[identityv1.MembersServiceServer](identityv1.RegisterMembersServiceServer, NewMembers(d.Store, d.Tokens),
+					identityv1.RegisterMembersServiceHandlerClient, identityv1.NewMembersServiceClient),
 				server.Group[identityv1.TokenRequestsServiceServer](identityv1.RegisterTokenRequestsServiceServer, NewTokenRequests(d.Store, d.Tokens, d.Keyring),
 					identityv1.RegisterTokenRequestsServiceHandlerClient, identityv1.NewTokenRequestsServiceClient),
 				server.Group[identityv1.TeamsServiceServer](identityv1.RegisterTeamsServiceServer, NewTeams(d.Store),

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/membership"
 	"github.com/palisade/palisade/ent/token"
 	identityv1 "github.com/palisade/palisade/gen/palisade/identity/v1"
 	"github.com/palisade/palisade/services/internal/access"
@@ -60,8 +61,8 @@ func (s *Tokens) CreateToken(ctx context.Context, r *identityv1.CreateTokenReque
 		if err != nil {
 			return err
 		}
-		response.Token, response.Value = convertToken(row), value
-		audit.Change(ctx, auditToken, row.ID, nil, response.GetToken())
+		response.Token, response.Value = withRole(row, grant.Role), value
+		audit.Change(ctx, auditToken, row.ID, nil, convertToken(row))
 		return nil
 	})
 	if err != nil {
@@ -72,7 +73,7 @@ func (s *Tokens) CreateToken(ctx context.Context, r *identityv1.CreateTokenReque
 
 // ListTokens lists the tokens that are not deleted, newest first.
 func (s *Tokens) ListTokens(ctx context.Context, r *identityv1.ListTokensRequest) (*identityv1.ListTokensResponse, error) {
-	list, err := page.DigestOf("tokens", &identityv1.ListTokensRequest{DeploymentId: r.GetDeploymentId()})
+	list, err := page.DigestOf("tokens", &identityv1.ListTokensRequest{DeploymentId: r.GetDeploymentId(), CreatedBy: r.GetCreatedBy()})
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +91,14 @@ func (s *Tokens) ListTokens(ctx context.Context, r *identityv1.ListTokensRequest
 		query.Where(token.CreatedAtLTE(after.Order),
 			token.Or(token.CreatedAtLT(after.Order), token.IDLT(after.ID)))
 	}
+	if id := r.GetCreatedBy(); id != 0 {
+		query.Where(token.UserID(id))
+	}
 	rows, err := query.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	roles, err := creatorRoles(ctx, s.store.Reader, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +109,44 @@ func (s *Tokens) ListTokens(ctx context.Context, r *identityv1.ListTokensRequest
 		response.Cursor = page.Encode(list, page.Key{Order: last.CreatedAt, ID: last.ID})
 	}
 	for _, row := range rows {
-		response.Tokens = append(response.Tokens, convertToken(row))
+		response.Tokens = append(response.Tokens, withRole(row, roles[row.UserID]))
+	}
+	return response, nil
+}
+
+// creatorRoles reads the present roles of the creators of tokens, by user. It has none for those who are not members.
+func creatorRoles(ctx context.Context, db *ent.Client, rows []*ent.Token) (map[int64]access.Role, error) {
+	ids := make([]int64, len(rows))
+	for i, row := range rows {
+		ids[i] = row.UserID
+	}
+	slices.Sort(ids)
+	members, err := db.Membership.Query().Where(store.OneOf(membership.FieldUserID, slices.Compact(ids))).
+		Select(membership.FieldUserID, membership.FieldRole).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	roles := make(map[int64]access.Role, len(members))
+	for _, m := range members {
+		roles[m.UserID] = access.Role(m.Role)
+	}
+	return roles, nil
+}
+
+// HandOverTokens makes tokens belong to the deployment.
+func (s *Tokens) HandOverTokens(ctx context.Context, r *identityv1.HandOverTokensRequest) (*identityv1.HandOverTokensResponse, error) {
+	caller, _ := access.FromContext(ctx)
+	var rows []*ent.Token
+	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
+		rows, err = s.tokens.HandOver(ctx, tx, caller.UserID, r.GetTokenIds())
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	response := &identityv1.HandOverTokensResponse{Tokens: make([]*identityv1.Token, len(rows))}
+	for i, row := range rows {
+		response.Tokens[i] = withRole(row, "")
 	}
 	return response, nil
 }
@@ -187,6 +232,14 @@ func filterOf(row *ent.Token) identityv1.TokenRole {
 	}
 }
 
+// withRole is a token with the role that it acts with. creator is the present role of its creator; empty for none.
+func withRole(row *ent.Token, creator access.Role) *identityv1.Token {
+	out := convertToken(row)
+	out.EffectiveRole = string(access.RoleNow(row, creator))
+	return out
+}
+
+// convertToken is a token without the role that it acts with, as in the audit trail.
 func convertToken(row *ent.Token) *identityv1.Token {
 	out := &identityv1.Token{
 		Id: row.ID, Name: row.Name, Hint: row.Hint, Scopes: row.Scopes, LimitedScopes: row.LimitedScopes, Role: row.Role,
@@ -194,6 +247,9 @@ func convertToken(row *ent.Token) *identityv1.Token {
 	}
 	if row.ExpiresAt != nil {
 		out.ExpiresAt = timestamppb.New(store.Time(*row.ExpiresAt))
+	}
+	if row.HandedOverAt != nil {
+		out.HandedOverAt = timestamppb.New(store.Time(*row.HandedOverAt))
 	}
 	if row.ParentID != nil {
 		out.ParentId = *row.ParentID

@@ -303,7 +303,7 @@ func TestDescendantsOnEveryNode(t *testing.T) {
 		third, _ := s.newToken(t, second, fmt.Sprintf(admin, "third"))
 		apart, _ := s.newToken(t, jwt, fmt.Sprintf(admin, "apart"))
 		id := strings.TrimPrefix(secondPath, tokensPath(s.DeploymentID)+"/")
-		has(t, s.Get(t, tokensPath(s.DeploymentID)), `"parentId":`+id+`}`)
+		has(t, s.Get(t, tokensPath(s.DeploymentID)), `"parentId":`+id+`,`)
 		s.Body(t, jwt, http.MethodDelete, path, "", 200)
 		for _, node := range nodes {
 			for _, value := range []string{first, second, third} {

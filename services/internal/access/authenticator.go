@@ -44,7 +44,8 @@ func (a *Authenticator) Close(ctx context.Context) error { return a.usage.close(
 // Authenticate verifies the value of an Authorization header.
 //
 // Errors: UNAUTHENTICATED, with the same text for malformed, unknown, expired and revoked credentials;
-// PERMISSION_DENIED for a valid ID token of a user who may not become a member; UNAVAILABLE while the keys of the
+// PERMISSION_DENIED for a valid ID token of a user who may not become a member, and for a token whose creator is no
+// member of its deployment any more; UNAVAILABLE while the keys of the
 // OpenID Connect issuer cannot be fetched. Any other error comes from the store.
 func (a *Authenticator) Authenticate(ctx context.Context, header string) (*Principal, error) {
 	if header == "" {
@@ -104,6 +105,9 @@ func (a *Authenticator) token(ctx context.Context, value string) (*Principal, er
 	alive = (!row.ExpiresAt.Valid || row.ExpiresAt.Int64 > now) && alive
 	if !alive {
 		return nil, errBadCredential()
+	}
+	if row.authority().orphaned() {
+		return nil, errNoCreator()
 	}
 	a.usage.record(row.ID, row.LastUsedAt.Int64, now)
 	return p, nil

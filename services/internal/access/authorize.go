@@ -99,12 +99,20 @@ func Authorize(rule *optionsv1.MethodRule, p *Principal, grant *Grant) error {
 	case grant == nil:
 		return NoDeployment()
 	case !slices.Contains(roles, grant.Role):
-		return apierr.PermissionDenied("the role %s may not do this: it requires one of %s", grant.Role, joinWords(roles))
+		return errRole(p, grant, roles)
 	case grant.PoliciesMigrated:
 		return errRetired(rule, p)
 	default:
 		return nil
 	}
+}
+
+func errRole(p *Principal, grant *Grant, roles []Role) error {
+	if p.lessened {
+		return apierr.PermissionDenied("the role %s may not do this: it requires one of %s. The token may do no more than its creator, who has this role now",
+			grant.Role, joinWords(roles))
+	}
+	return apierr.PermissionDenied("the role %s may not do this: it requires one of %s", grant.Role, joinWords(roles))
 }
 
 // errRetired refuses operations that the migration to detection policies retires (contract facts, 2.2).
@@ -164,6 +172,12 @@ func errNoCredential() error {
 
 // errNoSession is the same error for every malformed, unknown, ended or revoked session.
 func errNoSession() error { return apierr.Unauthenticated("the session has ended: sign in again") }
+
+// errNoCreator tells the owner of a token that is not revoked why it may do nothing.
+func errNoCreator() error {
+	return apierr.PermissionDenied("the creator of this API token is no longer a member of its deployment: an administrator can hand the token " +
+		"over to the deployment (palisade token hand-over), or create another")
+}
 
 // errBadCredential is the same error for every malformed, unknown, expired or revoked credential.
 func errBadCredential() error {

@@ -147,7 +147,7 @@ func createFirst(ctx context.Context, tx *ent.Tx, o BootstrapOptions) (*FirstSta
 		value = newTokenValue()
 		first.TokenValue = value
 	}
-	spec := TokenSpec{DeploymentID: d.ID, UserID: admin.ID, Name: "bootstrap", Scopes: []Scope{ScopeWebAPI, ScopeAgent}, Role: RoleAdmin}
+	spec := TokenSpec{DeploymentID: d.ID, UserID: admin.ID, Name: "bootstrap", Scopes: []Scope{ScopeWebAPI, ScopeAgent}, Role: RoleAdmin, ofDeployment: true}
 	row, err := insertToken(ctx, tx, spec, value, now)
 	if err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ const ConsoleLinkTTL = 15 * time.Minute
 // NewConsoleLink creates a one-time link for the user with this e-mail address, in the transaction tx, whose context
 // acts for the server itself. It returns the secret of the link, which is not stored. Errors: NOT_FOUND for the user.
 func NewConsoleLink(ctx context.Context, tx *ent.Tx, email string) (secret string, err error) {
-	row, err := userByEmail(ctx, tx, email)
+	row, err := UserByEmail(ctx, tx, email)
 	if err != nil {
 		return "", err
 	}

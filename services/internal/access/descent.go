@@ -29,7 +29,8 @@ func (t *Tokens) Revoke(ctx context.Context, deploymentID, tokenID int64) error 
 			return err
 		}
 		if len(rows) > 0 {
-			return t.revoke(ctx, tx, rows)
+			_, err := t.revoke(ctx, tx, rows)
+			return err
 		}
 		exists, err := tx.Token.Query().Where(token.ID(tokenID)).Exist(ctx)
 		if err == nil && !exists {
@@ -45,16 +46,17 @@ func (t *Tokens) RevokeWhere(ctx context.Context, tx *ent.Tx, which ...predicate
 	if err != nil {
 		return err
 	}
-	return t.revoke(ctx, tx, rows)
+	_, err = t.revoke(ctx, tx, rows)
+	return err
 }
 
 // revoke revokes tokens that Lock has returned, and records it in the audit trail.
-func (t *Tokens) revoke(ctx context.Context, tx *ent.Tx, rows []*ent.Token) error {
+func (t *Tokens) revoke(ctx context.Context, tx *ent.Tx, rows []*ent.Token) ([]*ent.Token, error) {
 	ended, err := t.RevokeAll(ctx, tx, rows)
 	for _, row := range ended {
 		audit.Change(ctx, auditToken, row.ID, shownToken(row), nil)
 	}
-	return err
+	return ended, err
 }
 
 // Lock reads tokens that are not revoked, ordered by id. Until the end of the transaction, no other transaction can

@@ -29,7 +29,7 @@ func Link(ctx context.Context, tx *ent.Tx, email, issuer, subject string, fallba
 	if err := serialize(ctx, tx, usersLock); err != nil {
 		return nil, err
 	}
-	row, err := userByEmail(ctx, tx, email)
+	row, err := UserByEmail(ctx, tx, email)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func Unlink(ctx context.Context, tx *ent.Tx, email string, fallback int64) (*ent
 	if err := serialize(ctx, tx, usersLock); err != nil {
 		return nil, err
 	}
-	row, err := userByEmail(ctx, tx, email)
+	row, err := UserByEmail(ctx, tx, email)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,8 @@ func DeploymentsOf(ctx context.Context, st *store.Store, email string) (ids []in
 	return ids, err
 }
 
-func userByEmail(ctx context.Context, tx *ent.Tx, email string) (*ent.User, error) {
+// UserByEmail finds a user for commands of the server. The context acts for the server itself. Errors: NOT_FOUND.
+func UserByEmail(ctx context.Context, tx *ent.Tx, email string) (*ent.User, error) {
 	row, err := tx.User.Query().Where(user.Email(normalEmail(email))).Only(ctx)
 	if ent.IsNotFound(err) {
 		return nil, apierr.NotFound("user %s not found", apierr.Quote(email))

@@ -21,7 +21,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// tokenRow is a token and its deployment, read in one query.
+// tokenRow is a token, its deployment and the membership of its creator, read in one query.
 type tokenRow struct {
 	ID             int64
 	UserID         int64
@@ -39,6 +39,8 @@ type tokenRow struct {
 	HasTeams       bool
 	ProjectID      stdsql.NullInt64
 	MigratedAt     stdsql.NullInt64 // of the deployment's policies
+	HandedOverAt   stdsql.NullInt64
+	CreatorRole    stdsql.NullString // null when the creator is not a member of the deployment
 }
 
 // tokenSQL is a constant, so that both drivers keep it prepared on each connection: building the same query with ent
@@ -49,8 +51,10 @@ const tokenSQL = "SELECT t." + token.FieldID + ", t." + token.FieldUserID + ", t
 	", t." + token.FieldLastUsedAt + ", t." + token.FieldRevokedAt + ", t." + token.FieldDeploymentID +
 	", d." + deployment.FieldSlug + ", d." + deployment.FieldName +
 	", EXISTS (SELECT 1 FROM " + team.Table + " WHERE " + team.FieldDeploymentID + " = t." + token.FieldDeploymentID + "), t." + token.FieldProjectID +
-	", d." + deployment.FieldPoliciesMigratedAt +
+	", d." + deployment.FieldPoliciesMigratedAt + ", t." + token.FieldHandedOverAt + ", m." + membership.FieldRole +
 	" FROM " + token.Table + " t JOIN " + deployment.Table + " d ON d." + deployment.FieldID + " = t." + token.FieldDeploymentID +
+	" LEFT JOIN " + membership.Table + " m ON m." + membership.FieldDeploymentID + " = t." + token.FieldDeploymentID +
+	" AND m." + membership.FieldUserID + " = t." + token.FieldUserID +
 	" WHERE t." + token.FieldHash + " = $1"
 
 // findToken returns nil for an unknown hash. It reads expired and revoked tokens too, so that the response time does
@@ -59,7 +63,7 @@ func findToken(ctx context.Context, st *store.Store, hash []byte) (*tokenRow, er
 	row := new(tokenRow)
 	err := st.ReadRow(ctx, tokenSQL, []any{hash}, &row.ID, &row.UserID, &row.Name, &row.Hash, &row.Scopes, &row.LimitedScopes,
 		&row.Role, &row.ExpiresAt, &row.LastUsedAt, &row.RevokedAt, &row.DeploymentID, &row.Slug, &row.DeploymentName, &row.HasTeams, &row.ProjectID,
-		&row.MigratedAt)
+		&row.MigratedAt, &row.HandedOverAt, &row.CreatorRole)
 	switch {
 	case errors.Is(err, stdsql.ErrNoRows):
 		return nil, nil
@@ -69,13 +73,23 @@ func findToken(ctx context.Context, st *store.Store, hash []byte) (*tokenRow, er
 	return row, nil
 }
 
+// authority is what the row says about whose authority the token has.
+func (r *tokenRow) authority() authority {
+	return authority{
+		role: Role(r.Role), creator: Role(r.CreatorRole.String),
+		ofDeployment: belongsToDeployment(r.UserID, r.HandedOverAt.Valid, r.ProjectID.Valid),
+	}
+}
+
 func (r *tokenRow) principal() (*Principal, error) {
+	may := r.authority()
 	p := &Principal{
 		Kind: KindToken, ID: r.ID, UserID: r.UserID, Name: r.Name, Scheme: optionsv1.Scheme_SCHEME_WEB_TOKEN,
 		Grants: []Grant{{
-			DeploymentID: r.DeploymentID, Slug: r.Slug, Name: r.DeploymentName, Role: Role(r.Role), PoliciesMigrated: r.MigratedAt.Valid,
+			DeploymentID: r.DeploymentID, Slug: r.Slug, Name: r.DeploymentName, Role: may.now(), PoliciesMigrated: r.MigratedAt.Valid,
 		}},
 		WithoutTeams: !r.HasTeams, ProjectID: r.ProjectID.Int64,
+		OfDeployment: may.ofDeployment, ByAdmin: may.ofDeployment || may.creator == RoleAdmin, lessened: may.now() != may.role,
 	}
 	var err error
 	if p.Scopes, err = readScopes(r.Scopes); err != nil {

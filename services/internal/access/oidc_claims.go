@@ -7,7 +7,6 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/membership"
-	"github.com/palisade/palisade/ent/savedview"
 	"github.com/palisade/palisade/ent/team"
 	"github.com/palisade/palisade/ent/teammember"
 	"github.com/palisade/palisade/ent/tenant"
@@ -130,19 +129,11 @@ func (p *OIDC) rejoin(ctx context.Context, tx *ent.Tx, who *Principal, deploymen
 	return p.syncTeams(ctx, tx, who.ID, given)
 }
 
-// leave ends a membership after its claim is gone. The user's API tokens stay, as for every user who leaves.
+// leave ends a membership after its claim is gone. The user's API tokens can do nothing then, as for every user who
+// leaves.
 func (p *OIDC) leave(ctx context.Context, tx *ent.Tx, who *Principal, row *ent.Membership) error {
-	if _, err := tx.TeamMember.Delete().Where(teammember.UserID(who.ID)).Exec(ctx); err != nil {
-		return err
-	}
-	if _, err := tx.SavedView.Delete().Where(savedview.Scope("own"), savedview.OwnerID(who.ID)).Exec(ctx); err != nil {
-		return err
-	}
-	if _, err := RevokeSessions(ctx, tx, who.ID); err != nil {
-		return err
-	}
 	audit.Change(ctx, auditMember, who.ID, p.shown(who.ID, who.Name, Role(row.Role)), nil)
-	return tx.Membership.DeleteOneID(row.ID).Exec(ctx)
+	return EndMembership(ctx, tx, row.ID, who.ID)
 }
 
 func (p *OIDC) update(ctx context.Context, tx *ent.Tx, who *Principal, row *ent.Membership, given Entitlement) error {

@@ -229,15 +229,30 @@ func TestOIDCClaims(t *testing.T) {
 			own := tx.Team.Query().Where(team.Slug("own")).OnlyX(ctx)
 			return tx.TeamMember.Create().SetDeploymentID(own.DeploymentID).SetTeamID(own.ID).SetUserID(alice.ID).SetRole("TEAM_ROLE_MANAGER").SetCreatedAt(1).Exec(ctx)
 		})
+		spec := s.spec()
+		spec.UserID, spec.Role = alice.ID, RoleAdmin
+		_, hers := s.createToken(t, spec)
+		apiToken := func(want Role) {
+			t.Helper()
+			if p, err := s.login(t, hers); want == "" {
+				assertReason(t, err, denied)
+			} else if err != nil || p.Grants[0].Role != want {
+				t.Errorf("her API token: %+v, %v, want %s", p, err, want)
+			}
+		}
+		apiToken(RoleMember)
 		admin := token("sec", "dev")
 		check("rises", admin, RoleAdmin, "web api own")
+		apiToken(RoleAdmin)
 		check("an older token takes nothing back", dev, RoleAdmin, "web api own")
 		check("falls", token("audit"), RoleReadOnly, "web own")
+		apiToken(RoleReadOnly)
 		check("an older token gives nothing back", admin, RoleReadOnly, "web own")
 		check("loses the claim", token(), "", "")
+		apiToken("")
 		check("an older token restores no membership", admin, "", "")
 		check("has it again", token("dev"), RoleMember, "web api")
-
+		apiToken(RoleMember)
 	})
 }
 

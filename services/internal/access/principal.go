@@ -97,8 +97,13 @@ type Principal struct {
 	SessionID int64
 	// ProjectID is the only project that the token may send scans of; 0 means no limit.
 	ProjectID int64
+	// OfDeployment is true for an API token that belongs to its deployment. The role of its creator does not limit it.
+	OfDeployment bool
+	// ByAdmin is true for an API token that belongs to its deployment, or whose creator is an administrator now.
+	ByAdmin bool
 
 	sessionUsedAt int64 // stored last use of the session
+	lessened      bool  // the creator of the token may do less than its role
 	claimsAt      int64 // of users: issue time of the newest ID token that updated the memberships; 0 for none
 }
 

@@ -38,14 +38,8 @@ func AsReader(ctx context.Context, st *store.Store, deploymentID int64, kind Kin
 // readerOf returns the role of a caller in the deployment of ctx, empty for none, and the user whose teams limit it.
 func readerOf(ctx context.Context, st *store.Store, kind Kind, id int64) (role Role, userID int64, err error) {
 	if kind == KindUser {
-		m, err := st.Reader.Membership.Query().Where(membership.UserID(id)).Only(ctx)
-		if ent.IsNotFound(err) {
-			return "", 0, nil
-		}
-		if err != nil {
-			return "", 0, fmt.Errorf("look up the membership of user %d: %w", id, err)
-		}
-		return Role(m.Role), id, nil
+		role, err = memberRole(ctx, st, id)
+		return role, id, err
 	}
 	t, err := st.Reader.Token.Query().Where(token.ID(id)).Only(ctx)
 	if ent.IsNotFound(err) {
@@ -57,5 +51,21 @@ func readerOf(ctx context.Context, st *store.Store, kind Kind, id int64) (role R
 	if t.RevokedAt != nil || t.ExpiresAt != nil && *t.ExpiresAt <= store.Now() || !slices.Contains(t.Scopes, string(ScopeWebAPI)) {
 		return "", 0, nil
 	}
-	return Role(t.Role), t.UserID, nil
+	may := authority{role: Role(t.Role), ofDeployment: OfDeployment(t)}
+	if !may.ofDeployment {
+		may.creator, err = memberRole(ctx, st, t.UserID)
+	}
+	return may.now(), t.UserID, err
+}
+
+// memberRole returns the role of a user in the deployment of ctx, empty for none.
+func memberRole(ctx context.Context, st *store.Store, userID int64) (Role, error) {
+	m, err := st.Reader.Membership.Query().Where(membership.UserID(userID)).Only(ctx)
+	if ent.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("look up the membership of user %d: %w", userID, err)
+	}
+	return Role(m.Role), nil
 }

@@ -43,7 +43,8 @@ func NewTokens(st *store.Store) *Tokens { return &Tokens{st: st, now: time.Now} 
 // TokenSpec describes a token to create.
 type TokenSpec struct {
 	DeploymentID int64
-	// UserID is the creator; 0 means the deployment's first administrator.
+	// UserID is the creator, whose present role limits the token. 0 means that the token belongs to the deployment; the
+	// deployment's first administrator is then named as its creator.
 	UserID int64
 	Name   string
 	// Scopes are what the token may be used for. A token without any can do nothing.
@@ -57,6 +58,8 @@ type TokenSpec struct {
 	ProjectID int64
 	// parentID is the token that creates it; 0 for none.
 	parentID int64
+	// ofDeployment: it belongs to the deployment.
+	ofDeployment bool
 }
 
 // LeastRole is the least role with which the scopes are useful. With the Web API scope alone a token can read with the
@@ -128,7 +131,7 @@ func (t *Tokens) Create(ctx context.Context, spec TokenSpec) (*ent.Token, string
 		if err != nil {
 			return nil, "", err
 		}
-		spec.UserID = admin
+		spec.UserID, spec.ofDeployment = admin, true
 	}
 	value := newTokenValue()
 	var row *ent.Token
@@ -146,9 +149,9 @@ func (t *Tokens) Create(ctx context.Context, spec TokenSpec) (*ent.Token, string
 
 // CreateAs creates a token for a caller, in the transaction tx. The token can do no more than the caller: spec.Role is
 // at most role, the caller's own role in the deployment. A token that creates a token becomes its parent: the new token
-// has no scope that its parent lacks, expires no later, and is revoked with it. UserID is set to the caller's. The
-// value is not stored and cannot be shown again. Errors: INVALID_ARGUMENT naming the field; PERMISSION_DENIED for a
-// token more powerful than the caller.
+// has no scope that its parent lacks, expires no later, belongs to the deployment if its parent does, and is revoked
+// with it. UserID is set to the caller's. The value is not stored and cannot be shown again. Errors: INVALID_ARGUMENT
+// naming the field; PERMISSION_DENIED for a token more powerful than the caller.
 func (t *Tokens) CreateAs(ctx context.Context, tx *ent.Tx, caller *Principal, role Role, spec TokenSpec) (*ent.Token, string, error) {
 	if err := t.check(spec); err != nil {
 		return nil, "", err
@@ -166,7 +169,7 @@ func (t *Tokens) CreateAs(ctx context.Context, tx *ent.Tx, caller *Principal, ro
 	}
 	spec.UserID, spec.parentID = caller.UserID, 0
 	if caller.Kind == KindToken {
-		spec.parentID = caller.ID
+		spec.parentID, spec.ofDeployment = caller.ID, caller.OfDeployment
 	}
 	value := newTokenValue()
 	row, err := insertToken(ctx, tx, spec, value, t.now())
@@ -177,8 +180,8 @@ func (t *Tokens) CreateAs(ctx context.Context, tx *ent.Tx, caller *Principal, ro
 }
 
 // CreateForCI creates a token for the CI of a project, in the transaction tx. It may only send scans. Unlike a token of
-// CreateAs it has no parent: its value goes to the secrets of the repository and not to the caller, and the CI must not
-// stop when the caller's token ends.
+// CreateAs it has no parent and belongs to the deployment: its value goes to the secrets of the repository and not to
+// the caller, and the CI must not stop when the caller leaves or the caller's token ends.
 func (t *Tokens) CreateForCI(ctx context.Context, tx *ent.Tx, userID, projectID int64, name string, expiresAt time.Time) (*ent.Token, string, error) {
 	deploymentID, _ := tenant.FromContext(ctx)
 	spec := TokenSpec{
@@ -248,6 +251,9 @@ func shownToken(row *ent.Token) *identityv1.Token {
 	if row.ExpiresAt != nil {
 		out.ExpiresAt = timestamppb.New(store.Time(*row.ExpiresAt))
 	}
+	if row.HandedOverAt != nil {
+		out.HandedOverAt = timestamppb.New(store.Time(*row.HandedOverAt))
+	}
 	return out
 }
 
@@ -275,6 +281,9 @@ func insertToken(ctx context.Context, tx *ent.Tx, spec TokenSpec, value string, 
 		SetScopes(scopes).SetRole(string(spec.Role)).SetCreatedAt(store.Micros(now))
 	if spec.parentID != 0 {
 		create.SetParentID(spec.parentID)
+	}
+	if spec.ofDeployment {
+		create.SetHandedOverAt(store.Micros(now))
 	}
 	if spec.ProjectID != 0 {
 		create.SetProjectID(spec.ProjectID)

@@ -109,6 +109,17 @@ func IsReadOnly(err error) bool {
 	return errors.As(err, &lite) && lite.Code == sqlite3.ErrReadonly || SQLState(err) == StateReadOnly
 }
 
+// RefusesWrites reports an error of a database that cannot write: it is read-only, its disk is full, or its file cannot
+// be written. It is false for errors of a transaction, and for a database that is busy or does not answer.
+func RefusesWrites(err error) bool {
+	var lite sqlite3.Error
+	if errors.As(err, &lite) {
+		return lite.SystemErrno == syscall.ENOSPC ||
+			slices.Contains([]sqlite3.ErrNo{sqlite3.ErrFull, sqlite3.ErrReadonly, sqlite3.ErrIoErr, sqlite3.ErrCantOpen}, lite.Code)
+	}
+	return IsReadOnly(err) || SQLState(err) == StateDiskFull
+}
+
 func mapSQLite(lite sqlite3.Error, err error) *Error {
 	if lite.SystemErrno == syscall.ENOSPC {
 		return full(err)

@@ -61,6 +61,9 @@ func Open(ctx context.Context, st *store.Store, keyring *secret.Keyring, log *sl
 			return nil, err
 		}
 	}
+	if err := t.sealIDs(ctx); err != nil {
+		return nil, fmt.Errorf("audit trail: %w", err)
+	}
 	st.OnDeployment(t.onDeployment)
 	return t, nil
 }

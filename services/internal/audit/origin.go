@@ -37,6 +37,8 @@ type Origin struct {
 	Unchained     int64  `json:"unchained,omitempty"`
 	UnchainedLast int64  `json:"unchained_last,omitempty"`
 	UnchainedHash []byte `json:"unchained_hash,omitempty"`
+	// IDs is true if the head has a seal of the entries' ids, as soon as there is an entry.
+	IDs bool `json:"ids,omitempty"`
 }
 
 // errOrigin means that the origin was not written with the key.
@@ -99,6 +101,7 @@ func (t *Trail) onDeployment(next ent.Mutator) ent.Mutator {
 // begin stores the head of an empty chain. The head is sealed, so that it can be reset only with a copy of it. An
 // existing head was not created by a server. It stays, and Verify reports it.
 func (t *Trail) begin(ctx context.Context, tx *ent.Tx, deploymentID int64, o Origin) error {
+	o.IDs = true
 	sealed, err := t.sealOrigin(deploymentID, o)
 	if err != nil {
 		return err

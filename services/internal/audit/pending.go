@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -27,23 +28,29 @@ var retryInterval = 5 * time.Second
 // pendingEntries are entries that the database has not accepted yet.
 type pendingEntries struct {
 	mu      sync.Mutex
-	entries []*ent.AuditEntry // oldest first
-	timer   *time.Timer       // set while there are entries
-	closed  bool              // no more entries are accepted
+	entries []pendingEntry // oldest first
+	timer   *time.Timer    // set while there are entries
+	closed  bool           // no more entries are accepted
+	journal journal
 
 	writing sync.Mutex // held by the goroutine that writes
 }
 
-// AppendLater keeps an entry that Append could not write, and retries until the database accepts it. A full disk or
-// an unreachable database must not hide refused calls. It returns false when the entry is lost, because too many
-// are pending or a retry would not help. The entry is logged in any case.
+type pendingEntry struct {
+	*ent.AuditEntry
+	again bool // it comes from the journal, so the database may have it already
+}
+
+// AppendLater keeps an entry that Append could not write, also in the journal, and retries until the database accepts
+// it. A full disk or an unreachable database must not hide refused calls. It returns false when the entry is lost,
+// because too many are pending or a retry would not help. The entry is logged in any case.
 func (t *Trail) AppendLater(ctx context.Context, call Call, deploymentID int64, code codes.Code, cause error) bool {
 	if call.Actor.Kind == "" {
 		return false
 	}
 	entry := entryOf(call, deploymentID, code, nil)
 	entry.At = store.Now()
-	kept := isTransient(cause) && t.pending.add(entry, t.retry)
+	kept := isTransient(cause) && t.keep(ctx, entry)
 	text := "an audit entry was lost"
 	if kept {
 		text = "an audit entry could not be written now and will be retried"
@@ -76,15 +83,19 @@ func isTransient(cause error) bool {
 	return false
 }
 
-func (o *pendingEntries) add(entry *ent.AuditEntry, retry func()) bool {
+func (t *Trail) keep(ctx context.Context, entry *ent.AuditEntry) bool {
+	o := &t.pending
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed || len(o.entries) >= maxPending {
 		return false
 	}
-	o.entries = append(o.entries, entry)
+	if err := t.save(entry); err != nil {
+		t.log.ErrorContext(ctx, "a pending audit entry is in memory only: it could not be written to its file", "error", err)
+	}
+	o.entries = append(o.entries, pendingEntry{AuditEntry: entry})
 	if o.timer == nil {
-		o.timer = time.AfterFunc(retryInterval, retry)
+		o.timer = time.AfterFunc(retryInterval, t.retry)
 	}
 	return true
 }
@@ -106,17 +117,20 @@ func (t *Trail) writePending(ctx context.Context) (left bool) {
 	for {
 		t.pending.mu.Lock()
 		if len(t.pending.entries) == 0 {
+			if err := t.pending.journal.clear(); err != nil {
+				t.log.ErrorContext(ctx, "the file of pending audit entries could not be emptied", "error", err)
+			}
 			t.pending.mu.Unlock()
 			return false
 		}
 		entry := t.pending.entries[0]
 		t.pending.mu.Unlock()
-		err := t.writeOne(ctx, *entry)
+		err := t.writeOne(ctx, entry)
 		if err != nil && isTransient(err) {
 			return true
 		}
 		if err != nil {
-			t.logEntry(ctx, "an audit entry was lost", entry, err)
+			t.logEntry(ctx, "an audit entry was lost", entry.AuditEntry, err)
 		}
 		t.pending.mu.Lock()
 		t.pending.entries = t.pending.entries[1:]
@@ -124,27 +138,42 @@ func (t *Trail) writePending(ctx context.Context) (left bool) {
 	}
 }
 
-func (t *Trail) writeOne(ctx context.Context, entry ent.AuditEntry) error {
+func (t *Trail) writeOne(ctx context.Context, entry pendingEntry) error {
 	ctx, cancel := context.WithTimeout(ctx, pendingTimeout)
 	defer cancel()
 	return t.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		attempt := entry // a copy: each attempt assigns a sequence
+		if entry.again {
+			if there, err := stored(ctx, tx, entry.AuditEntry); err != nil || there {
+				return err
+			}
+		}
+		attempt := *entry.AuditEntry // a copy: each attempt assigns a sequence
 		return t.add(ctx, tx, &attempt)
 	})
 }
 
-// Close tries to write the pending entries one last time, when the server stops. Its error counts the entries that
-// are only in the log.
+// Close tries to write the pending entries one last time, when the server stops. Its error counts the entries that are
+// only in the journal, which the next start takes in, or only in the log.
 func (t *Trail) Close(ctx context.Context) error {
 	t.pending.mu.Lock()
 	if t.pending.closed = true; t.pending.timer != nil {
 		t.pending.timer.Stop()
 	}
 	t.pending.mu.Unlock()
-	if !t.writePending(ctx) {
-		return nil
-	}
+	left := t.writePending(ctx)
 	t.pending.mu.Lock()
 	defer t.pending.mu.Unlock()
-	return fmt.Errorf("%d audit entries could not be written; the log has them", len(t.pending.entries))
+	j := &t.pending.journal
+	err := j.close()
+	switch n := len(t.pending.entries); {
+	case !left:
+		return err
+	case j.file == nil:
+		return fmt.Errorf("%d audit entries could not be written; the log has them", n)
+	case j.lost > 0:
+		return errors.Join(err, fmt.Errorf("%d audit entries could not be written; the next start takes in those in %s, and records that up to %d were lost; the log has them",
+			n, j.file.Name(), j.lost))
+	default:
+		return errors.Join(err, fmt.Errorf("%d audit entries could not be written; they are in %s, and the next start takes them in", n, j.file.Name()))
+	}
 }

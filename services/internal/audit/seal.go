@@ -18,6 +18,10 @@ const (
 	// originPurpose is for origins, unchainedPurpose for the entries from before the chain.
 	originPurpose    = "palisade audit origin 1"
 	unchainedPurpose = "palisade audit unchained 1"
+	// idsPurpose is for the ids of entries and heads; see idSeal.
+	idsPurpose = "palisade audit ids 1"
+	// journalPurpose is for pending entries in a file.
+	journalPurpose = "palisade audit journal 1"
 	// anchorPurpose is for anchors outside the database.
 	anchorPurpose = "palisade audit anchor 1"
 )
@@ -42,7 +46,7 @@ func (d digest) bytes(b []byte) {
 	_, _ = d.Write(b)
 }
 
-// hash returns the keyed hash of all fields except the id, which only the database knows, and the hash itself.
+// hash returns the keyed hash of all fields except the id, which idSeal covers, and the hash itself.
 func (t *Trail) hash(e *ent.AuditEntry) ([]byte, error) {
 	var changes []byte
 	if len(e.Changes) > 0 {

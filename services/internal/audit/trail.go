@@ -95,18 +95,27 @@ func (t *Trail) chain(ctx context.Context, tx *ent.Tx, entry *ent.AuditEntry) er
 	if entry.Hash, err = t.hash(entry); err != nil {
 		return err
 	}
+	ids, sealed, err := t.idsUntil(ctx, tx, head)
+	if err != nil {
+		return err
+	}
 	create := tx.AuditEntry.Create().SetSequence(entry.Sequence).SetActorKind(entry.ActorKind).SetActorID(entry.ActorID).
 		SetActorName(entry.ActorName).SetUserID(entry.UserID).SetMethod(entry.Method).SetCode(entry.Code).SetRequest(entry.Request).
 		SetRequestID(entry.RequestID).SetRemote(entry.Remote).SetAt(entry.At).SetPreviousHash(entry.PreviousHash).SetHash(entry.Hash)
 	if len(entry.Changes) > 0 {
 		create.SetChanges(entry.Changes)
 	}
-	if err := create.Exec(ctx); err != nil {
+	row, err := create.Save(ctx)
+	if err != nil {
 		return err
 	}
 	// Not head.Update(), which would read the row again.
-	return tx.AuditHead.Update().Where(audithead.ID(head.ID)).SetSequence(entry.Sequence).SetHash(entry.Hash).
-		SetSeal(t.seal(entry.DeploymentID, entry.Sequence, entry.Hash)).Exec(ctx)
+	update := tx.AuditHead.Update().Where(audithead.ID(head.ID)).SetSequence(entry.Sequence).SetHash(entry.Hash).
+		SetSeal(t.seal(entry.DeploymentID, entry.Sequence, entry.Hash))
+	if sealed {
+		update.SetIds(t.coverID(ids, entry.DeploymentID, head.ID, entry.Sequence, row.ID).column())
+	}
+	return update.Exec(ctx)
 }
 
 // lockHead locks the chain's head, so that appends to the same chain are serialized. SQLite serializes them anyway.

@@ -36,7 +36,7 @@ func (n *node) asBefore() {
 	_, writer := n.store.DB()
 	_, err = writer.ExecContext(n.t.Context(), "UPDATE settings SET value = $1 WHERE name = 'audit_key'", sealed)
 	must(n.t, err)
-	n.sql("UPDATE audit_heads SET origin = NULL")
+	n.sql("UPDATE audit_heads SET origin = NULL, ids = NULL")
 	n.sql("DELETE FROM audit_heads WHERE sequence = 0")
 	n.trail, err = audit.Read(n.t.Context(), n.store, n.keyring, slog.New(slog.DiscardHandler))
 	must(n.t, err)

@@ -30,6 +30,9 @@ type Report struct {
 	Origin *Origin
 	// Anchors is the number of known entries that were found.
 	Anchors int
+	// UnsealedIDs is the number of entries at the end whose ids are not sealed yet, because a server of the previous
+	// version has written them. The next entry of this version seals them.
+	UnsealedIDs int64
 	// Broken lists what is wrong; empty for an intact trail. For the chain itself it has only the first problem.
 	Broken []Broken
 }
@@ -46,7 +49,7 @@ type Broken struct {
 // elsewhere. Entries that are appended during the check may or may not be part of the report. progress is called with
 // the number of entries so far; it may be nil.
 func (t *Trail) Verify(ctx context.Context, deploymentID int64, known []Anchor, progress func(entries int64)) (Report, error) {
-	v := &verification{trail: t, known: map[int64][]Anchor{}, progress: progress}
+	v := &verification{trail: t, known: map[int64][]Anchor{}, progress: progress, ids: idCheck{trail: t}}
 	for _, a := range known {
 		if a.Sequence > 0 {
 			v.known[a.Sequence] = append(v.known[a.Sequence], a)
@@ -64,6 +67,7 @@ type verification struct {
 	known    map[int64][]Anchor // by sequence
 	newest   int64              // highest sequence in known
 	progress func(int64)
+	ids      idCheck
 	report   Report
 }
 
@@ -86,6 +90,7 @@ func (v *verification) run(ctx context.Context) error {
 	} else if !v.trail.sealed(head) {
 		v.broken(0, "the head of the trail was forged")
 	}
+	v.checkIDs()
 	v.checkOrigin(head)
 	v.checkAnchors()
 	return v.checkUnchained(ctx)
@@ -103,6 +108,7 @@ func (v *verification) chain(ctx context.Context) (*ent.AuditHead, error) {
 			return nil, err
 		}
 		before := v.report.Sequence
+		v.ids.of(head)
 		if err := v.walk(ctx); err != nil || !v.intact() {
 			return head, err
 		}
@@ -189,6 +195,7 @@ func (v *verification) entry(e *ent.AuditEntry) error {
 			r.First = e.At
 		}
 		r.Entries, r.Sequence, r.Last, r.Hash = r.Entries+1, e.Sequence, e.At, e.Hash
+		v.ids.add(e)
 	}
 	return nil
 }
@@ -209,6 +216,18 @@ func (v *verification) checkHead(head *ent.AuditHead) {
 	case !bytes.Equal(head.Hash, r.Hash):
 		v.broken(r.Sequence, "the head of the trail does not match entry #%d: it was put back from another copy", r.Sequence)
 	}
+}
+
+// checkIDs compares the ids with their seal. In a broken chain they cannot match.
+func (v *verification) checkIDs() {
+	if !v.intact() {
+		return
+	}
+	problem, unsealed := v.ids.problem(v.report.Sequence)
+	if problem != "" {
+		v.broken(0, "%s", problem)
+	}
+	v.report.UnsealedIDs = unsealed
 }
 
 // matchesAnchors compares an entry with the known anchors.

@@ -14,7 +14,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/palisade/palisade/ent/deployment"
-	"github.com/palisade/palisade/ent/membership"
 	"github.com/palisade/palisade/ent/tenant"
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 	"github.com/palisade/palisade/services/internal/access"
@@ -112,21 +111,14 @@ func (t tenants) limitToTeams(ctx context.Context, c *call) (context.Context, er
 }
 
 // limitUploads limits uploads to new projects and to the projects of the user's teams. It applies to users who are not
-// administrators, and to tokens whose creator is not one.
+// administrators, and to tokens whose creator is not one, unless they belong to the deployment.
 func (t tenants) limitUploads(ctx context.Context, c *call) (context.Context, error) {
-	if c.grant.Role == access.RoleAdmin || c.principal.WithoutTeams {
+	if c.grant.Role == access.RoleAdmin || c.principal.ByAdmin || c.principal.WithoutTeams {
 		return ctx, nil
 	}
 	teams, err := access.TeamsOf(ctx, t.store.Reader, c.grant.DeploymentID, c.principal.UserID)
 	if err != nil || !teams.Enabled {
 		return ctx, err
-	}
-	if c.principal.Kind == access.KindToken {
-		chief, err := t.store.Reader.Membership.Query().
-			Where(membership.UserID(c.principal.UserID), membership.Role(string(access.RoleAdmin))).Exist(ctx)
-		if err != nil || chief {
-			return ctx, err
-		}
 	}
 	return access.WithUploads(ctx, c.principal.UserID, teams), nil
 }

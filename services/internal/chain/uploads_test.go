@@ -58,8 +58,11 @@ func (u *uploadTest) member(deploymentID int64) (userID int64, token string) {
 	u.t.Helper()
 	must(u.t, u.store.Write(tenant.System(u.t.Context()), func(ctx context.Context, tx *ent.Tx) error {
 		row, err := tx.User.Create().SetEmail("bob@example.com").SetName("Bob").SetCreatedAt(store.Now()).Save(ctx)
+		if err != nil {
+			return err
+		}
 		userID = row.ID
-		return err
+		return tx.Membership.Create().SetDeploymentID(deploymentID).SetUserID(userID).SetRole(string(access.RoleMember)).SetCreatedAt(1).Exec(ctx)
 	}))
 	_, token, err := u.fixture.tokens.Create(u.t.Context(), access.TokenSpec{
 		DeploymentID: deploymentID, UserID: userID, Name: "test", Scopes: []access.Scope{access.ScopeWebAPI}, Role: access.RoleMember,

@@ -289,6 +289,40 @@ func TestReadOnlyDatabase(t *testing.T) {
 	}
 }
 
+// TestRefusedWriteEndsReadiness: after the first refused change the node is not ready, without waiting for a probe, and
+// it is ready again when a change works. What callers do wrong says nothing about the database.
+func TestRefusedWriteEndsReadiness(t *testing.T) {
+	o := newOutage(t, "")
+	o.waitReady()
+	set := func(readOnly bool) {
+		_, writer := o.s.Store().DB()
+		if _, err := writer.ExecContext(t.Context(), fmt.Sprintf("PRAGMA query_only = %t", readOnly)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	calls := o.calls()
+	for i, name := range []string{"write over HTTP", "write over gRPC"} {
+		if got := o.do(http.MethodPatch, "/api/v1/deployments/default/projects/acme/none", `{"tags":["x"]}`); !strings.HasPrefix(got, "404") {
+			t.Errorf("a change of a missing project: %s", got)
+		}
+		if ok, reason := o.ready(); !ok {
+			t.Errorf("before: %s", reason)
+		}
+		set(true)
+		if got := calls[name](int64(i)); got != "503" {
+			t.Fatalf("%s: %s", name, got)
+		}
+		if ok, reason := o.ready(); ok || !strings.Contains(reason, "read only") {
+			t.Errorf("after a refused %s: ready %v, %s", name, ok, reason)
+		}
+		set(false)
+		o.waitReady()
+		if got := calls[name](int64(i)); got != "" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
 // endSessions ends all sessions of a database except its own.
 const endSessions = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 

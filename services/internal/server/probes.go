@@ -24,12 +24,14 @@ type probes struct {
 	corrupt atomic.Bool
 	// refusing is why the database refuses writes; nil while it accepts them.
 	refusing atomic.Pointer[string]
+	// refusal wakes the write probe after a call found that the database refuses writes.
+	refusal  chan struct{}
 	services []string
 }
 
 // newProbes returns probes of a server that is not ready yet.
 func newProbes(ping func(context.Context) error, disk func() (problem string, full bool)) *probes {
-	p := &probes{ping: ping, disk: disk, health: health.NewServer()}
+	p := &probes{ping: ping, disk: disk, health: health.NewServer(), refusal: make(chan struct{}, 1)}
 	p.health.SetServingStatus("", healthv1.HealthCheckResponse_NOT_SERVING)
 	return p
 }

@@ -80,11 +80,12 @@ func (s *Server) open(ctx context.Context, stderr io.Writer, domains []Domain) (
 		s.keepSession(st)
 	}
 	s.probes = newProbes(st.Ping, s.config.Disk().State)
+	st.OnFailure(func(err error) { s.probes.writeFailed(s.log, err) })
 	who, err := s.openAccess(ctx, st, stderr)
 	if err != nil {
 		return err
 	}
-	s.onClose("audit trail", who.trail.Close)
+	s.keepPending(ctx, who.trail)
 	deps, err := s.makeDeps(st, who, metrics)
 	if err != nil {
 		return err

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/palisade/palisade/services/config"
+	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/dbcopy"
 	"github.com/palisade/palisade/services/internal/store"
 )
@@ -28,4 +30,15 @@ func OpenStore(ctx context.Context, cfg config.Config) (*store.Store, error) {
 		}
 	}
 	return st, nil
+}
+
+// PendingAuditFile is the file beside the store with audit entries that the database has not accepted yet.
+func PendingAuditFile(cfg config.Config) string { return filepath.Join(cfg.Data, "audit-pending") }
+
+// keepPending keeps such entries in the file until the trail is closed. The server also starts without it.
+func (s *Server) keepPending(ctx context.Context, trail *audit.Trail) {
+	if err := trail.KeepPending(ctx, PendingAuditFile(s.config)); err != nil {
+		s.log.WarnContext(ctx, "audit entries that the database does not accept are only in memory", "error", err)
+	}
+	s.onClose("audit trail", trail.Close)
 }

@@ -73,6 +73,9 @@ func (p *probes) watchWrites(ctx context.Context, log *slog.Logger, probe func(c
 		case <-ctx.Done():
 			return
 		case <-wait.C:
+		case <-p.refusal:
+			wait.Reset(writeProbeAgain)
+			continue
 		}
 		switch err := probe(ctx); {
 		case err == nil:
@@ -80,15 +83,33 @@ func (p *probes) watchWrites(ctx context.Context, log *slog.Logger, probe func(c
 				log.InfoContext(ctx, "the database accepts writes again: this node is ready")
 			}
 		case ctx.Err() == nil:
-			if reason := Refusal(err); reason != "" && p.refused(reason) {
-				log.ErrorContext(ctx, "the database accepts no writes: this node is not ready until it does", "error", err)
-			}
+			p.noteRefusal(ctx, log, err)
 		}
 		if p.refusing.Load() == nil {
 			wait.Reset(writeProbeInterval)
 		} else {
 			wait.Reset(writeProbeAgain)
 		}
+	}
+}
+
+func (p *probes) noteRefusal(ctx context.Context, log *slog.Logger, err error) (changed bool) {
+	reason := Refusal(err)
+	if changed = reason != "" && p.refused(reason); changed {
+		log.ErrorContext(ctx, "the database accepts no writes: this node is not ready until it does", "error", err)
+	}
+	return changed
+}
+
+// writeFailed makes the node not ready at once when a write of a call shows that the database refuses writes. The probe
+// then decides when it is ready again.
+func (p *probes) writeFailed(log *slog.Logger, err error) {
+	if !p.ready.Load() || !apierr.RefusesWrites(err) || !p.noteRefusal(context.Background(), log, err) {
+		return
+	}
+	select {
+	case p.refusal <- struct{}{}:
+	default: // the probe wakes up already
 	}
 }
 

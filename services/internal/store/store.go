@@ -57,6 +57,7 @@ type Store struct {
 	generation *generation
 	location   string
 	guard      func(ctx context.Context) error
+	failed     func(error)
 	// highest has the highest id of each SQLite table when RefreshGrown last refreshed its statistics.
 	growth  sync.Mutex
 	highest map[string]int64
@@ -121,6 +122,10 @@ func (s *Store) OnDeployment(hook ent.Hook) { s.writer.Deployment.Use(hook) }
 // back. Call it before the first Write.
 func (s *Store) Guard(guard func(ctx context.Context) error) { s.guard = guard }
 
+// OnFailure sets a function that gets the error of each Write that failed, and must not block. Call it before the first
+// Write.
+func (s *Store) OnFailure(failed func(error)) { s.failed = failed }
+
 // Ping checks that the database answers.
 func (s *Store) Ping(ctx context.Context) error {
 	var one int
@@ -171,6 +176,9 @@ func (s *Store) Write(ctx context.Context, fn func(ctx context.Context, tx *ent.
 		})
 	}
 	committed = err == nil
+	if !committed && s.failed != nil {
+		s.failed(err)
+	}
 	return err
 }
 

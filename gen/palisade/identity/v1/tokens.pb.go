@@ -188,7 +188,12 @@ type Token struct {
 	// When it was last used, accurate to a minute; absent if it was never used.
 	LastUsedAt *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=last_used_at,json=lastUsedAt,proto3" json:"last_used_at,omitempty"`
 	// Id of the parent token; they are deleted together. Absent for a token that a user or the operator created.
-	ParentId      int64 `protobuf:"varint,12,opt,name=parent_id,json=parentId,proto3" json:"parent_id,omitempty"`
+	ParentId int64 `protobuf:"varint,12,opt,name=parent_id,json=parentId,proto3" json:"parent_id,omitempty"`
+	// Since when it belongs to the deployment; absent for a token that is limited by its creator's present role.
+	HandedOverAt *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=handed_over_at,json=handedOverAt,proto3" json:"handed_over_at,omitempty"`
+	// Role with which it acts now: the lesser of its own role and the creator's present role. Absent if the creator is
+	// not a member of the deployment any more: the token can do nothing. Not part of audit entries.
+	EffectiveRole string `protobuf:"bytes,14,opt,name=effective_role,json=effectiveRole,proto3" json:"effective_role,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -305,6 +310,20 @@ func (x *Token) GetParentId() int64 {
 		return x.ParentId
 	}
 	return 0
+}
+
+func (x *Token) GetHandedOverAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.HandedOverAt
+	}
+	return nil
+}
+
+func (x *Token) GetEffectiveRole() string {
+	if x != nil {
+		return x.EffectiveRole
+	}
+	return ""
 }
 
 // Request of CreateToken.
@@ -463,7 +482,9 @@ type ListTokensRequest struct {
 	// The cursor of the previous answer; empty for the first page.
 	Cursor string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	// Tokens per page, 1 to 500; 100 when absent.
-	Limit         *int64 `protobuf:"varint,3,opt,name=limit,proto3,oneof" json:"limit,omitempty"`
+	Limit *int64 `protobuf:"varint,3,opt,name=limit,proto3,oneof" json:"limit,omitempty"`
+	// Id of a user, to list only the tokens that this user created; 0 lists all.
+	CreatedBy     int64 `protobuf:"varint,4,opt,name=created_by,json=createdBy,proto3" json:"created_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -515,6 +536,13 @@ func (x *ListTokensRequest) GetCursor() string {
 func (x *ListTokensRequest) GetLimit() int64 {
 	if x != nil && x.Limit != nil {
 		return *x.Limit
+	}
+	return 0
+}
+
+func (x *ListTokensRequest) GetCreatedBy() int64 {
+	if x != nil {
+		return x.CreatedBy
 	}
 	return 0
 }
@@ -785,11 +813,112 @@ func (x *DeleteTokensResponse) GetDeletedCount() int64 {
 	return 0
 }
 
+// Request of HandOverTokens.
+type HandOverTokensRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the deployment.
+	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
+	// Ids of the tokens.
+	TokenIds      []int64 `protobuf:"varint,2,rep,packed,name=token_ids,json=tokenIds,proto3" json:"token_ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HandOverTokensRequest) Reset() {
+	*x = HandOverTokensRequest{}
+	mi := &file_palisade_identity_v1_tokens_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HandOverTokensRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HandOverTokensRequest) ProtoMessage() {}
+
+func (x *HandOverTokensRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_identity_v1_tokens_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HandOverTokensRequest.ProtoReflect.Descriptor instead.
+func (*HandOverTokensRequest) Descriptor() ([]byte, []int) {
+	return file_palisade_identity_v1_tokens_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *HandOverTokensRequest) GetDeploymentId() int64 {
+	if x != nil {
+		return x.DeploymentId
+	}
+	return 0
+}
+
+func (x *HandOverTokensRequest) GetTokenIds() []int64 {
+	if x != nil {
+		return x.TokenIds
+	}
+	return nil
+}
+
+// Response of HandOverTokens.
+type HandOverTokensResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tokens, in their new state, by id.
+	Tokens        []*Token `protobuf:"bytes,1,rep,name=tokens,proto3" json:"tokens,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HandOverTokensResponse) Reset() {
+	*x = HandOverTokensResponse{}
+	mi := &file_palisade_identity_v1_tokens_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HandOverTokensResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HandOverTokensResponse) ProtoMessage() {}
+
+func (x *HandOverTokensResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_identity_v1_tokens_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HandOverTokensResponse.ProtoReflect.Descriptor instead.
+func (*HandOverTokensResponse) Descriptor() ([]byte, []int) {
+	return file_palisade_identity_v1_tokens_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *HandOverTokensResponse) GetTokens() []*Token {
+	if x != nil {
+		return x.Tokens
+	}
+	return nil
+}
+
 var File_palisade_identity_v1_tokens_proto protoreflect.FileDescriptor
 
 const file_palisade_identity_v1_tokens_proto_rawDesc = "" +
 	"\n" +
-	"!palisade/identity/v1/tokens.proto\x12\x14palisade.identity.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\"\xd2\x03\n" +
+	"!palisade/identity/v1/tokens.proto\x12\x14palisade.identity.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\"\xc3\x04\n" +
 	"\x05Token\x12\x16\n" +
 	"\x02id\x18\x01 \x01(\x03B\x06\x92\xb5\x18\x02\b\x01R\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -807,7 +936,9 @@ const file_palisade_identity_v1_tokens_proto_rawDesc = "" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\x12<\n" +
 	"\flast_used_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"lastUsedAt\x12%\n" +
-	"\tparent_id\x18\f \x01(\x03B\b\x92\xb5\x18\x04\b\x01\x10\x01R\bparentId\"\xac\x03\n" +
+	"\tparent_id\x18\f \x01(\x03B\b\x92\xb5\x18\x04\b\x01\x10\x01R\bparentId\x12@\n" +
+	"\x0ehanded_over_at\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\fhandedOverAt\x12-\n" +
+	"\x0eeffective_role\x18\x0e \x01(\tB\x06\x92\xb5\x18\x02\x10\x01R\reffectiveRole\"\xac\x03\n" +
 	"\x12CreateTokenRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12\x1e\n" +
 	"\x04name\x18\x02 \x01(\tB\n" +
@@ -819,12 +950,14 @@ const file_palisade_identity_v1_tokens_proto_rawDesc = "" +
 	"expires_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\"d\n" +
 	"\x13CreateTokenResponse\x121\n" +
 	"\x05token\x18\x01 \x01(\v2\x1b.palisade.identity.v1.TokenR\x05token\x12\x1a\n" +
-	"\x05value\x18\x02 \x01(\tB\x04\x98\xb5\x18\x01R\x05value\"\x81\x01\n" +
+	"\x05value\x18\x02 \x01(\tB\x04\x98\xb5\x18\x01R\x05value\"\xa9\x01\n" +
 	"\x11ListTokensRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12\x16\n" +
 	"\x06cursor\x18\x02 \x01(\tR\x06cursor\x12%\n" +
 	"\x05limit\x18\x03 \x01(\x03B\n" +
-	"\xbaH\a\"\x05\x18\xf4\x03(\x01H\x00R\x05limit\x88\x01\x01B\b\n" +
+	"\xbaH\a\"\x05\x18\xf4\x03(\x01H\x00R\x05limit\x88\x01\x01\x12&\n" +
+	"\n" +
+	"created_by\x18\x04 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\tcreatedByB\b\n" +
 	"\x06_limit\"a\n" +
 	"\x12ListTokensResponse\x123\n" +
 	"\x06tokens\x18\x01 \x03(\v2\x1b.palisade.identity.v1.TokenR\x06tokens\x12\x16\n" +
@@ -840,7 +973,13 @@ const file_palisade_identity_v1_tokens_proto_rawDesc = "" +
 	"\vrole_filter\x18\x03 \x01(\x0e2\x1f.palisade.identity.v1.TokenRoleB\b\xbaH\x05\x82\x01\x02\x10\x01R\n" +
 	"roleFilter\"C\n" +
 	"\x14DeleteTokensResponse\x12+\n" +
-	"\rdeleted_count\x18\x01 \x01(\x03B\x06\x92\xb5\x18\x02\b\x01R\fdeletedCount*\xde\x01\n" +
+	"\rdeleted_count\x18\x01 \x01(\x03B\x06\x92\xb5\x18\x02\b\x01R\fdeletedCount\"h\n" +
+	"\x15HandOverTokensRequest\x12#\n" +
+	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12*\n" +
+	"\ttoken_ids\x18\x02 \x03(\x03B\r\xbaH\n" +
+	"\x92\x01\a\b\x01\x10\xf4\x03\x18\x01R\btokenIds\"M\n" +
+	"\x16HandOverTokensResponse\x123\n" +
+	"\x06tokens\x18\x01 \x03(\v2\x1b.palisade.identity.v1.TokenR\x06tokens*\xde\x01\n" +
 	"\fTokenPurpose\x12\x1d\n" +
 	"\x19TOKEN_PURPOSE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12TOKEN_PURPOSE_NONE\x10\x01\x12\x15\n" +
@@ -855,12 +994,13 @@ const file_palisade_identity_v1_tokens_proto_rawDesc = "" +
 	"\x14TOKEN_ROLE_AGENT_CLI\x10\x01\x12\x15\n" +
 	"\x11TOKEN_ROLE_WEBAPI\x10\x02\x12\x15\n" +
 	"\x11TOKEN_ROLE_MEMBER\x10\x03\x12\x18\n" +
-	"\x14TOKEN_ROLE_READ_ONLY\x10\x042\xcf\x05\n" +
+	"\x14TOKEN_ROLE_READ_ONLY\x10\x042\x90\a\n" +
 	"\rTokensService\x12\xac\x01\n" +
 	"\vCreateToken\x12(.palisade.identity.v1.CreateTokenRequest\x1a).palisade.identity.v1.CreateTokenResponse\"H\x8a\xb5\x18\b\b\x06\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x026:\x01*\"1/api/tokens/v1/deployments/{deployment_id}/tokens\x12\xa8\x01\n" +
 	"\n" +
 	"ListTokens\x12'.palisade.identity.v1.ListTokensRequest\x1a(.palisade.identity.v1.ListTokensResponse\"G\x8a\xb5\x18\n" +
-	"\b\x06\x12\x02\x01\x02\x18\x018\x02\x82\xd3\xe4\x93\x023\x121/api/tokens/v1/deployments/{deployment_id}/tokens\x12\xb4\x01\n" +
+	"\b\x06\x12\x02\x01\x02\x18\x018\x02\x82\xd3\xe4\x93\x023\x121/api/tokens/v1/deployments/{deployment_id}/tokens\x12\xbe\x01\n" +
+	"\x0eHandOverTokens\x12+.palisade.identity.v1.HandOverTokensRequest\x1a,.palisade.identity.v1.HandOverTokensResponse\"Q\x8a\xb5\x18\a\b\x06\x12\x01\x02\x18\x01\x82\xd3\xe4\x93\x02@:\x01*\";/api/tokens/v1/deployments/{deployment_id}/tokens/hand-over\x12\xb4\x01\n" +
 	"\vDeleteToken\x12(.palisade.identity.v1.DeleteTokenRequest\x1a).palisade.identity.v1.DeleteTokenResponse\"P\x8a\xb5\x18\b\b\x06\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02>*</api/tokens/v1/deployments/{deployment_id}/tokens/{token_id}\x12\xac\x01\n" +
 	"\fDeleteTokens\x12).palisade.identity.v1.DeleteTokensRequest\x1a*.palisade.identity.v1.DeleteTokensResponse\"E\x8a\xb5\x18\b\b\x06\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x023*1/api/tokens/v1/deployments/{deployment_id}/tokensB\xdb\x01\n" +
 	"\x18com.palisade.identity.v1B\vTokensProtoP\x01Z@github.com/palisade/palisade/gen/palisade/identity/v1;identityv1\xa2\x02\x03PIX\xaa\x02\x14Palisade.Identity.V1\xca\x02\x14Palisade\\Identity\\V1\xe2\x02 Palisade\\Identity\\V1\\GPBMetadata\xea\x02\x16Palisade::Identity::V1b\x06proto3"
@@ -878,44 +1018,50 @@ func file_palisade_identity_v1_tokens_proto_rawDescGZIP() []byte {
 }
 
 var file_palisade_identity_v1_tokens_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_palisade_identity_v1_tokens_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_palisade_identity_v1_tokens_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_palisade_identity_v1_tokens_proto_goTypes = []any{
-	(TokenPurpose)(0),             // 0: palisade.identity.v1.TokenPurpose
-	(TokenRole)(0),                // 1: palisade.identity.v1.TokenRole
-	(*Token)(nil),                 // 2: palisade.identity.v1.Token
-	(*CreateTokenRequest)(nil),    // 3: palisade.identity.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),   // 4: palisade.identity.v1.CreateTokenResponse
-	(*ListTokensRequest)(nil),     // 5: palisade.identity.v1.ListTokensRequest
-	(*ListTokensResponse)(nil),    // 6: palisade.identity.v1.ListTokensResponse
-	(*DeleteTokenRequest)(nil),    // 7: palisade.identity.v1.DeleteTokenRequest
-	(*DeleteTokenResponse)(nil),   // 8: palisade.identity.v1.DeleteTokenResponse
-	(*DeleteTokensRequest)(nil),   // 9: palisade.identity.v1.DeleteTokensRequest
-	(*DeleteTokensResponse)(nil),  // 10: palisade.identity.v1.DeleteTokensResponse
-	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
+	(TokenPurpose)(0),              // 0: palisade.identity.v1.TokenPurpose
+	(TokenRole)(0),                 // 1: palisade.identity.v1.TokenRole
+	(*Token)(nil),                  // 2: palisade.identity.v1.Token
+	(*CreateTokenRequest)(nil),     // 3: palisade.identity.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),    // 4: palisade.identity.v1.CreateTokenResponse
+	(*ListTokensRequest)(nil),      // 5: palisade.identity.v1.ListTokensRequest
+	(*ListTokensResponse)(nil),     // 6: palisade.identity.v1.ListTokensResponse
+	(*DeleteTokenRequest)(nil),     // 7: palisade.identity.v1.DeleteTokenRequest
+	(*DeleteTokenResponse)(nil),    // 8: palisade.identity.v1.DeleteTokenResponse
+	(*DeleteTokensRequest)(nil),    // 9: palisade.identity.v1.DeleteTokensRequest
+	(*DeleteTokensResponse)(nil),   // 10: palisade.identity.v1.DeleteTokensResponse
+	(*HandOverTokensRequest)(nil),  // 11: palisade.identity.v1.HandOverTokensRequest
+	(*HandOverTokensResponse)(nil), // 12: palisade.identity.v1.HandOverTokensResponse
+	(*timestamppb.Timestamp)(nil),  // 13: google.protobuf.Timestamp
 }
 var file_palisade_identity_v1_tokens_proto_depIdxs = []int32{
 	0,  // 0: palisade.identity.v1.Token.purpose:type_name -> palisade.identity.v1.TokenPurpose
-	11, // 1: palisade.identity.v1.Token.created_at:type_name -> google.protobuf.Timestamp
-	11, // 2: palisade.identity.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
-	11, // 3: palisade.identity.v1.Token.last_used_at:type_name -> google.protobuf.Timestamp
-	11, // 4: palisade.identity.v1.CreateTokenRequest.expires_at:type_name -> google.protobuf.Timestamp
-	2,  // 5: palisade.identity.v1.CreateTokenResponse.token:type_name -> palisade.identity.v1.Token
-	2,  // 6: palisade.identity.v1.ListTokensResponse.tokens:type_name -> palisade.identity.v1.Token
-	0,  // 7: palisade.identity.v1.DeleteTokensRequest.purpose:type_name -> palisade.identity.v1.TokenPurpose
-	1,  // 8: palisade.identity.v1.DeleteTokensRequest.role_filter:type_name -> palisade.identity.v1.TokenRole
-	3,  // 9: palisade.identity.v1.TokensService.CreateToken:input_type -> palisade.identity.v1.CreateTokenRequest
-	5,  // 10: palisade.identity.v1.TokensService.ListTokens:input_type -> palisade.identity.v1.ListTokensRequest
-	7,  // 11: palisade.identity.v1.TokensService.DeleteToken:input_type -> palisade.identity.v1.DeleteTokenRequest
-	9,  // 12: palisade.identity.v1.TokensService.DeleteTokens:input_type -> palisade.identity.v1.DeleteTokensRequest
-	4,  // 13: palisade.identity.v1.TokensService.CreateToken:output_type -> palisade.identity.v1.CreateTokenResponse
-	6,  // 14: palisade.identity.v1.TokensService.ListTokens:output_type -> palisade.identity.v1.ListTokensResponse
-	8,  // 15: palisade.identity.v1.TokensService.DeleteToken:output_type -> palisade.identity.v1.DeleteTokenResponse
-	10, // 16: palisade.identity.v1.TokensService.DeleteTokens:output_type -> palisade.identity.v1.DeleteTokensResponse
-	13, // [13:17] is the sub-list for method output_type
-	9,  // [9:13] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	13, // 1: palisade.identity.v1.Token.created_at:type_name -> google.protobuf.Timestamp
+	13, // 2: palisade.identity.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
+	13, // 3: palisade.identity.v1.Token.last_used_at:type_name -> google.protobuf.Timestamp
+	13, // 4: palisade.identity.v1.Token.handed_over_at:type_name -> google.protobuf.Timestamp
+	13, // 5: palisade.identity.v1.CreateTokenRequest.expires_at:type_name -> google.protobuf.Timestamp
+	2,  // 6: palisade.identity.v1.CreateTokenResponse.token:type_name -> palisade.identity.v1.Token
+	2,  // 7: palisade.identity.v1.ListTokensResponse.tokens:type_name -> palisade.identity.v1.Token
+	0,  // 8: palisade.identity.v1.DeleteTokensRequest.purpose:type_name -> palisade.identity.v1.TokenPurpose
+	1,  // 9: palisade.identity.v1.DeleteTokensRequest.role_filter:type_name -> palisade.identity.v1.TokenRole
+	2,  // 10: palisade.identity.v1.HandOverTokensResponse.tokens:type_name -> palisade.identity.v1.Token
+	3,  // 11: palisade.identity.v1.TokensService.CreateToken:input_type -> palisade.identity.v1.CreateTokenRequest
+	5,  // 12: palisade.identity.v1.TokensService.ListTokens:input_type -> palisade.identity.v1.ListTokensRequest
+	11, // 13: palisade.identity.v1.TokensService.HandOverTokens:input_type -> palisade.identity.v1.HandOverTokensRequest
+	7,  // 14: palisade.identity.v1.TokensService.DeleteToken:input_type -> palisade.identity.v1.DeleteTokenRequest
+	9,  // 15: palisade.identity.v1.TokensService.DeleteTokens:input_type -> palisade.identity.v1.DeleteTokensRequest
+	4,  // 16: palisade.identity.v1.TokensService.CreateToken:output_type -> palisade.identity.v1.CreateTokenResponse
+	6,  // 17: palisade.identity.v1.TokensService.ListTokens:output_type -> palisade.identity.v1.ListTokensResponse
+	12, // 18: palisade.identity.v1.TokensService.HandOverTokens:output_type -> palisade.identity.v1.HandOverTokensResponse
+	8,  // 19: palisade.identity.v1.TokensService.DeleteToken:output_type -> palisade.identity.v1.DeleteTokenResponse
+	10, // 20: palisade.identity.v1.TokensService.DeleteTokens:output_type -> palisade.identity.v1.DeleteTokensResponse
+	16, // [16:21] is the sub-list for method output_type
+	11, // [11:16] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_palisade_identity_v1_tokens_proto_init() }
@@ -930,7 +1076,7 @@ func file_palisade_identity_v1_tokens_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_palisade_identity_v1_tokens_proto_rawDesc), len(file_palisade_identity_v1_tokens_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   9,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

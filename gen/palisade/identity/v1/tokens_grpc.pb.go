@@ -21,10 +21,11 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	TokensService_CreateToken_FullMethodName  = "/palisade.identity.v1.TokensService/CreateToken"
-	TokensService_ListTokens_FullMethodName   = "/palisade.identity.v1.TokensService/ListTokens"
-	TokensService_DeleteToken_FullMethodName  = "/palisade.identity.v1.TokensService/DeleteToken"
-	TokensService_DeleteTokens_FullMethodName = "/palisade.identity.v1.TokensService/DeleteTokens"
+	TokensService_CreateToken_FullMethodName    = "/palisade.identity.v1.TokensService/CreateToken"
+	TokensService_ListTokens_FullMethodName     = "/palisade.identity.v1.TokensService/ListTokens"
+	TokensService_HandOverTokens_FullMethodName = "/palisade.identity.v1.TokensService/HandOverTokens"
+	TokensService_DeleteToken_FullMethodName    = "/palisade.identity.v1.TokensService/DeleteToken"
+	TokensService_DeleteTokens_FullMethodName   = "/palisade.identity.v1.TokensService/DeleteTokens"
 )
 
 // TokensServiceClient is the client API for TokensService service.
@@ -34,12 +35,21 @@ const (
 // Service group "tokens": the API tokens of a deployment. The value of a token is shown once, when it is created.
 // Deleting a token takes effect with the next request, on every node, and also deletes every token that was created
 // with it. The contract's published API has only the bulk deletion.
+//
+// A token does no more than its creator may do now: it acts with the lesser of its own role and the creator's present
+// role in the deployment, and without a role it answers 403. A change takes effect with the next request, on every
+// node. Only tokens that belong to the deployment depend on nobody: commands of the server created them, or an
+// administrator handed them over, or the CI of a project uses them.
 type TokensServiceClient interface {
 	// Creates a token. It has no more permissions than its creator. A token that an API token creates has that token as
 	// its parent: it expires no later, and is deleted with it. Chains of tokens have at most 8 levels.
 	CreateToken(ctx context.Context, in *CreateTokenRequest, opts ...grpc.CallOption) (*CreateTokenResponse, error)
 	// Lists the tokens that are not deleted, newest first, including expired ones.
 	ListTokens(ctx context.Context, in *ListTokensRequest, opts ...grpc.CallOption) (*ListTokensResponse, error)
+	// Hands tokens over to the deployment: from then on only their own role limits them, whatever becomes of their
+	// creators. Nobody hands over their own tokens; another administrator or the operator does. Tokens of the deployment
+	// stay as they are. If a token is not found, nothing changes.
+	HandOverTokens(ctx context.Context, in *HandOverTokensRequest, opts ...grpc.CallOption) (*HandOverTokensResponse, error)
 	// Deletes one token and all its descendants: the tokens created with it, directly or indirectly. A token may delete
 	// itself: this request is answered, and its next request is refused.
 	DeleteToken(ctx context.Context, in *DeleteTokenRequest, opts ...grpc.CallOption) (*DeleteTokenResponse, error)
@@ -76,6 +86,16 @@ func (c *tokensServiceClient) ListTokens(ctx context.Context, in *ListTokensRequ
 	return out, nil
 }
 
+func (c *tokensServiceClient) HandOverTokens(ctx context.Context, in *HandOverTokensRequest, opts ...grpc.CallOption) (*HandOverTokensResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(HandOverTokensResponse)
+	err := c.cc.Invoke(ctx, TokensService_HandOverTokens_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *tokensServiceClient) DeleteToken(ctx context.Context, in *DeleteTokenRequest, opts ...grpc.CallOption) (*DeleteTokenResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DeleteTokenResponse)
@@ -103,12 +123,21 @@ func (c *tokensServiceClient) DeleteTokens(ctx context.Context, in *DeleteTokens
 // Service group "tokens": the API tokens of a deployment. The value of a token is shown once, when it is created.
 // Deleting a token takes effect with the next request, on every node, and also deletes every token that was created
 // with it. The contract's published API has only the bulk deletion.
+//
+// A token does no more than its creator may do now: it acts with the lesser of its own role and the creator's present
+// role in the deployment, and without a role it answers 403. A change takes effect with the next request, on every
+// node. Only tokens that belong to the deployment depend on nobody: commands of the server created them, or an
+// administrator handed them over, or the CI of a project uses them.
 type TokensServiceServer interface {
 	// Creates a token. It has no more permissions than its creator. A token that an API token creates has that token as
 	// its parent: it expires no later, and is deleted with it. Chains of tokens have at most 8 levels.
 	CreateToken(context.Context, *CreateTokenRequest) (*CreateTokenResponse, error)
 	// Lists the tokens that are not deleted, newest first, including expired ones.
 	ListTokens(context.Context, *ListTokensRequest) (*ListTokensResponse, error)
+	// Hands tokens over to the deployment: from then on only their own role limits them, whatever becomes of their
+	// creators. Nobody hands over their own tokens; another administrator or the operator does. Tokens of the deployment
+	// stay as they are. If a token is not found, nothing changes.
+	HandOverTokens(context.Context, *HandOverTokensRequest) (*HandOverTokensResponse, error)
 	// Deletes one token and all its descendants: the tokens created with it, directly or indirectly. A token may delete
 	// itself: this request is answered, and its next request is refused.
 	DeleteToken(context.Context, *DeleteTokenRequest) (*DeleteTokenResponse, error)
@@ -130,6 +159,9 @@ func (UnimplementedTokensServiceServer) CreateToken(context.Context, *CreateToke
 }
 func (UnimplementedTokensServiceServer) ListTokens(context.Context, *ListTokensRequest) (*ListTokensResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListTokens not implemented")
+}
+func (UnimplementedTokensServiceServer) HandOverTokens(context.Context, *HandOverTokensRequest) (*HandOverTokensResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method HandOverTokens not implemented")
 }
 func (UnimplementedTokensServiceServer) DeleteToken(context.Context, *DeleteTokenRequest) (*DeleteTokenResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteToken not implemented")
@@ -194,6 +226,24 @@ func _TokensService_ListTokens_Handler(srv interface{}, ctx context.Context, dec
 	return interceptor(ctx, in, info, handler)
 }
 
+func _TokensService_HandOverTokens_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(HandOverTokensRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TokensServiceServer).HandOverTokens(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: TokensService_HandOverTokens_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TokensServiceServer).HandOverTokens(ctx, req.(*HandOverTokensRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _TokensService_DeleteToken_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DeleteTokenRequest)
 	if err := dec(in); err != nil {
@@ -244,6 +294,10 @@ var TokensService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListTokens",
 			Handler:    _TokensService_ListTokens_Handler,
+		},
+		{
+			MethodName: "HandOverTokens",
+			Handler:    _TokensService_HandOverTokens_Handler,
 		},
 		{
 			MethodName: "DeleteToken",

@@ -47,6 +47,14 @@ func (x *Token) AppendJSON(b []byte) []byte {
 		b = append(b, `,"parentId":`...)
 		b = jsonappend.Int64(b, x.ParentId)
 	}
+	if x.HandedOverAt != nil {
+		b = append(b, `,"handedOverAt":`...)
+		b = jsonappend.Timestamp(b, x.HandedOverAt)
+	}
+	if x.EffectiveRole != "" {
+		b = append(b, `,"effectiveRole":`...)
+		b = jsonappend.String(b, x.EffectiveRole)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -102,6 +110,8 @@ func (x *ListTokensRequest) AppendJSON(b []byte) []byte {
 		b = append(b, `,"limit":`...)
 		b = jsonappend.QuotedInt64(b, *x.Limit)
 	}
+	b = append(b, `,"createdBy":`...)
+	b = jsonappend.QuotedInt64(b, x.CreatedBy)
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -169,5 +179,29 @@ func (x *DeleteTokensResponse) AppendJSON(b []byte) []byte {
 	start := len(b)
 	b = append(b, `,"deletedCount":`...)
 	b = jsonappend.Int64(b, x.DeletedCount)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *HandOverTokensRequest) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"deploymentId":`...)
+	b = jsonappend.QuotedInt64(b, x.DeploymentId)
+	b = append(b, `,"tokenIds":`...)
+	b = jsonappend.List(b, x.TokenIds, jsonappend.QuotedInt64)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *HandOverTokensResponse) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"tokens":`...)
+	b = jsonappend.List(b, x.Tokens, func(b []byte, v *Token) []byte { return v.AppendJSON(b) })
 	return jsonappend.CloseObject(b, start)
 }
