@@ -77,11 +77,17 @@ func (w *eventActions) identify(ctx context.Context, tx *ent.Tx, args eventArgs)
 		case row.RepositoryID != nil:
 			renamed = renamed || !sameRepository(row.RepositoryURL, args.repositoryURL())
 		default:
-			after, err := row.Update().SetRepositoryID(id).Save(ctx)
+			// An administrator may bind the project to another repository at the same time.
+			n, err := tx.Project.Update().Where(project.ID(row.ID), project.RepositoryIDIsNil(), project.RepositoryURL(row.RepositoryURL)).
+				SetRepositoryID(id).Save(ctx)
 			if err != nil {
 				return err
 			}
-			audit.Change(ctx, "project", row.ID, auditedProject(row), auditedProject(after))
+			if n > 0 {
+				after := *row
+				after.RepositoryID = &id
+				audit.Change(ctx, "project", row.ID, auditedProject(row), auditedProject(&after))
+			}
 		}
 	}
 	if !renamed || args.Event.Kind == webhook.Changed || args.Event.Kind == webhook.Deleted {

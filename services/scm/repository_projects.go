@@ -50,9 +50,13 @@ func (s *repositorySync) read(ctx context.Context, tx *ent.Tx, batch []host.Repo
 			ids = append(ids, r.ID)
 		}
 	}
-	rows, err := tx.Project.Query().Where(project.Or(
+	query := tx.Project.Query().Where(project.Or(
 		store.OneOf(project.FieldRepositoryID, ids), store.OneOf(project.FieldNameKey, keys), store.OneOf(project.FieldRepositoryURL, urls),
-	)).Order(ent.Asc(project.FieldID)).All(ctx)
+	)).Order(ent.Asc(project.FieldID))
+	if s.store.Postgres() { // an administrator may bind a project at the same time
+		query.ForUpdate()
+	}
+	rows, err := query.All(ctx)
 	return &projectBatch{repositorySync: s, tx: tx, rows: rows, before: map[int64]*projectsv1.Project{}}, err
 }
 

@@ -77,8 +77,8 @@ type DeploymentServiceClient interface {
 	GetDeploymentUsers(ctx context.Context, in *GetDeploymentUsersRequest, opts ...grpc.CallOption) (*GetDeploymentUsersResponse, error)
 	// Lists the users of the deployment page by page, in the order they joined.
 	ListDeploymentUsers(ctx context.Context, in *ListDeploymentUsersRequest, opts ...grpc.CallOption) (*ListDeploymentUsersResponse, error)
-	// Removes a user from the deployment and its teams. The user's API tokens stay valid. The last administrator cannot
-	// be removed.
+	// Removes a user from the deployment and its teams. The user's API tokens are not revoked, but do nothing until the
+	// user is a member again or an administrator hands them over. The last administrator cannot be removed.
 	RemoveDeploymentUser(ctx context.Context, in *RemoveDeploymentUserRequest, opts ...grpc.CallOption) (*RemoveDeploymentUserResponse, error)
 	// Changes the role of a user. The last administrator cannot get another role.
 	PatchDeploymentUser(ctx context.Context, in *PatchDeploymentUserRequest, opts ...grpc.CallOption) (*PatchDeploymentUserResponse, error)
@@ -301,8 +301,8 @@ type DeploymentServiceServer interface {
 	GetDeploymentUsers(context.Context, *GetDeploymentUsersRequest) (*GetDeploymentUsersResponse, error)
 	// Lists the users of the deployment page by page, in the order they joined.
 	ListDeploymentUsers(context.Context, *ListDeploymentUsersRequest) (*ListDeploymentUsersResponse, error)
-	// Removes a user from the deployment and its teams. The user's API tokens stay valid. The last administrator cannot
-	// be removed.
+	// Removes a user from the deployment and its teams. The user's API tokens are not revoked, but do nothing until the
+	// user is a member again or an administrator hands them over. The last administrator cannot be removed.
 	RemoveDeploymentUser(context.Context, *RemoveDeploymentUserRequest) (*RemoveDeploymentUserResponse, error)
 	// Changes the role of a user. The last administrator cannot get another role.
 	PatchDeploymentUser(context.Context, *PatchDeploymentUserRequest) (*PatchDeploymentUserResponse, error)
