@@ -46,26 +46,50 @@ func TestReportReplacesItsProductOnly(t *testing.T) {
 	})
 }
 
+// mixed is a report of a tool with results of code and of dependencies. A number is a dependency, 0 is code.
+func mixed(of ...int) []byte {
+	var results []string
+	for _, n := range of {
+		rule, file, properties := "eval", "a.js", ""
+		if n > 0 {
+			rule, file, properties = fmt.Sprintf("CVE-2021-1234%d", n), "package-lock.json", fmt.Sprintf(`,"properties":{"purl":"pkg:npm/left%d@1.0"}`, n)
+		}
+		results = append(results, fmt.Sprintf(`{"ruleId":%q,"message":{"text":"bad"}%s,
+			"locations":[{"physicalLocation":{"artifactLocation":{"uri":%q},"region":{"startLine":%d}}}]}`, rule, properties, file, n+3))
+	}
+	return []byte(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"multi"}},"results":[` + strings.Join(results, ",") + `]}]}`)
+}
+
 // TestDependenciesInAReportOfCode: a result with a package and an advisory is one of a dependency, whatever the tool.
-// A report with such results replaces the dependencies, too, and one without any leaves them alone, because other
-// reports of the tool may have them.
+// A report with such results replaces the dependencies, too, and so do the reports after it, which may have none left.
 func TestDependenciesInAReportOfCode(t *testing.T) {
 	t.Parallel()
-	dependency := func(n int) string {
-		return fmt.Sprintf(`{"ruleId":"CVE-2021-1234%d","message":{"text":"vulnerable"},"properties":{"purl":"pkg:npm/left%d@1.0"},
-			"locations":[{"physicalLocation":{"artifactLocation":{"uri":"package-lock.json"},"region":{"startLine":%d}}}]}`, n, n, n)
-	}
-	code := `{"ruleId":"eval","message":{"text":"eval"},
-		"locations":[{"physicalLocation":{"artifactLocation":{"uri":"a.js"},"region":{"startLine":3}}}]}`
-	report := func(results ...string) []byte {
-		return []byte(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"multi"}},"results":[` + strings.Join(results, ",") + `]}]}`)
-	}
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
-		upload(t, s, "main", report(dependency(1), dependency(2), code))
-		wantCounts(t, "one fixed", upload(t, s, "main", report(dependency(2), code)), [6]int32{0, 0, 2, 0, 1, 0})
+		upload(t, s, "main", mixed(1, 2, 0))
+		wantCounts(t, "one fixed", upload(t, s, "main", mixed(2, 0)), [6]int32{0, 0, 2, 0, 1, 0})
 		wantProductStates(t, s, "one fixed", "sca fixed", "sca unresolved", "sast unresolved")
-		wantCounts(t, "code only", upload(t, s, "main", report(code)), [6]int32{0, 0, 1, 0, 0, 0})
-		wantCounts(t, "dependencies only", upload(t, s, "main", report(), "product", "sca"), [6]int32{0, 0, 0, 0, 1, 0})
+		wantCounts(t, "code only", upload(t, s, "main", mixed(0)), [6]int32{0, 0, 1, 0, 1, 0})
+		wantProductStates(t, s, "code only", "sca fixed", "sca fixed", "sast unresolved")
+		wantCounts(t, "one is back", upload(t, s, "main", mixed(2, 0)), [6]int32{0, 0, 1, 1, 0, 0})
+		wantCounts(t, "nothing", upload(t, s, "main", mixed()), [6]int32{0, 0, 0, 0, 2, 0})
+	})
+}
+
+// TestReportsThatTakeTurns: a report of code and one of dependencies by the same tool do not close each other's
+// findings. If they were one report before, only the first one of them closes what it lacks.
+func TestReportsThatTakeTurns(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		dependencies := []string{"product", "sca"}
+		upload(t, s, "main", mixed(0))
+		upload(t, s, "main", mixed(1), dependencies...)
+		wantCounts(t, "code again", upload(t, s, "main", mixed(0)), [6]int32{0, 0, 1, 0, 0, 0})
+		wantCounts(t, "dependencies again", upload(t, s, "main", mixed(1), dependencies...), [6]int32{0, 0, 1, 0, 0, 0})
+		upload(t, s, "main", mixed(1, 0))
+		wantCounts(t, "code after one report of both", upload(t, s, "main", mixed(0)), [6]int32{0, 0, 1, 0, 1, 0})
+		wantCounts(t, "dependencies after it", upload(t, s, "main", mixed(1), dependencies...), [6]int32{0, 0, 0, 1, 0, 0})
+		wantCounts(t, "code in turns", upload(t, s, "main", mixed(0)), [6]int32{0, 0, 1, 0, 0, 0})
+		wantProductStates(t, s, "in turns", "sast unresolved", "sca unresolved")
 	})
 }
 

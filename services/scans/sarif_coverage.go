@@ -20,6 +20,7 @@ func (s *sarifSource) Coverages() (map[ingest.Analysis]*ingest.Coverage, error) 
 		for _, run := range runs {
 			addRun(c, run, &s.seen[run.Index])
 			c.Products = slices.AppendSeq(append(c.Products, run.Products...), maps.Keys(s.seen[run.Index].products))
+			c.MayMix = c.MayMix || !run.ProductGiven
 			versions = append(versions, run.Tool.Version)
 		}
 		slices.Sort(versions)

@@ -25,6 +25,16 @@ func Products(list []string) (set int32) {
 	return set
 }
 
+// List is the inverse of Products.
+func List(set int32) (list []string) {
+	for n, product := range vocabulary.Products {
+		if set&(1<<n) != 0 {
+			list = append(list, product)
+		}
+	}
+	return list
+}
+
 // Write writes a subquery: the id of the latest scan whose analysis has a row of the table findings and reports its
 // product. Diff scans count only where no full scan is. It is NULL without such a scan.
 func Write(b *entsql.Builder, findings string) {

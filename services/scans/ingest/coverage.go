@@ -20,6 +20,9 @@ type Coverage struct {
 	// Products are the scanned products. Findings of other products are neither matched nor closed. Empty means all
 	// products of the analysis.
 	Products []string
+	// MayMix says that the results may be of other products than these, so that the products of the report before
+	// count: see inheritProducts.
+	MayMix bool
 	// ListsAll says that the files are all that the tool looked for: a file that is neither in files nor in skipped no
 	// longer exists, or belongs to another part of the project (see absences). If it is false (SARIF), the file has to
 	// be missing from the next report, too.

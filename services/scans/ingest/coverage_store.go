@@ -15,7 +15,6 @@ import (
 	"github.com/palisade/palisade/ent/scan"
 	"github.com/palisade/palisade/ent/scancoverage"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
-	"github.com/palisade/palisade/services/findings/lastscan"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -179,7 +178,7 @@ func (s *session) storeCoverages(ctx context.Context, groups []*matches) error {
 			return err
 		}
 		rows = append(rows, s.tx.ScanCoverage.Create().SetDeploymentID(s.deploymentID).SetScanID(s.scan.ID).SetProjectID(s.project.ID).
-			SetRef(s.scan.Ref).SetTool(g.Tool).SetAnalysisCategory(g.Category).SetIsFullScan(s.scan.IsFullScan).SetProducts(g.reported()).
+			SetRef(s.scan.Ref).SetTool(g.Tool).SetAnalysisCategory(g.Category).SetIsFullScan(s.scan.IsFullScan).SetProducts(g.reported).
 			SetContent(content).SetAt(s.now).SetNillableCommitTime(s.scan.CommitTime).SetNillableRanAt(s.ranAt(g.coverage)))
 	}
 	for part := range slices.Chunk(rows, store.RowsAtOnce) {
@@ -188,12 +187,4 @@ func (s *session) storeCoverages(ctx context.Context, groups []*matches) error {
 		}
 	}
 	return nil
-}
-
-// reported is the bit set of the products whose findings the run reports; 0 if it failed.
-func (g *group) reported() int32 {
-	if g.coverage.GetFailure() != "" {
-		return 0
-	}
-	return lastscan.Products(g.replacedProducts())
 }

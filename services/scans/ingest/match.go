@@ -41,6 +41,8 @@ type matches struct {
 	*group
 	// previous is the latest successful full scan of the same analysis; nil if there is none or it is not needed.
 	previous *previousCoverage
+	// reported is the bit set of the products whose findings the run reports; 0 if it failed.
+	reported int32
 	// stored is the coverage of this scan in its stored form; nil if the scan is older.
 	stored *storev1.ScanCoverage
 	// newer is the newer scan that was stored before; nil if there is none.
@@ -108,6 +110,9 @@ func (s *session) match(ctx context.Context, read *Reading, freshRules map[int64
 	for _, g := range read.inOrder() {
 		found := newMatches(g)
 		all.groups = append(all.groups, found)
+		if err := m.inheritProducts(ctx, found); err != nil {
+			return nil, fmt.Errorf("products of the report before: %w", err)
+		}
 		if err := m.readPrevious(ctx, found); err != nil {
 			return nil, err
 		}

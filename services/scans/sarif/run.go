@@ -56,6 +56,8 @@ type Run struct {
 	Product string
 	// Products are the possible products of results: Product, or all if rules may say otherwise.
 	Products []string
+	// ProductGiven says that the product was given with the report (see [WithProduct]), so that all results have it.
+	ProductGiven bool
 
 	driver     *component
 	extensions []*component
@@ -207,7 +209,7 @@ func (run *Run) finish(o options) {
 	if run.Product == "" {
 		run.Product = productOf(run.Tool.Slug)
 	}
-	run.Products = []string{run.Product}
+	run.Products, run.ProductGiven = []string{run.Product}, o.product != ""
 	if run.rulesSayProduct(o) {
 		run.Products = []string{vocabulary.SAST, vocabulary.SCA, vocabulary.Secrets}
 	}
