@@ -209,8 +209,8 @@ func (v *gitlabVulnerability) result(product string) *Result {
 	}
 	for _, flag := range v.Flags {
 		if flag.Type == "flagged-as-likely-false-positive" {
-			reason := cmp.Or(flag.Description, "likely a false positive")
-			out.Suppressed = &Suppression{Reason: reason + optionalText(" (", flag.Origin, ")")}
+			out.Confidence = "low" // a guess of an analyzer: GitLab shows it, and keeps the finding open
+			out.Message += "\n\nLikely a false positive" + optionalText(", says ", flag.Origin, "") + optionalText(": ", flag.Description, "")
 		}
 	}
 	return out

@@ -95,6 +95,7 @@ func TestWeaknessesOfProperties(t *testing.T) {
 	for _, c := range []struct{ id, rule, want string }{
 		{"r", bagOf(`"cwe":79`), "CWE-79"},
 		{"r", bagOf(`"CWE":"79, 80"`), "CWE-79 CWE-80"},
+		{"r", bagOf(`"CWE":"79; 80;cwe-81"`), "CWE-79 CWE-80 CWE-81"},
 		{"r", bagOf(`"cwe-id":["CWE-79: Cross-site Scripting","https://cwe.mitre.org/data/definitions/089.html"]`), "CWE-79: Cross-site Scripting CWE-89"},
 		{"r", bagOf(`"cwes":[{"cwe_id":79,"name":"x"},{"id":"CWE-80"}]`), "CWE-79 CWE-80"},
 		{"r", bagOf(`"cweid":{"id":22}`), "CWE-22"},

@@ -19,6 +19,8 @@ var tokenForms = []struct {
 	{[]string{"xoxa-", "xoxb-", "xoxe", "xoxo-", "xoxp-", "xoxr-", "xoxs-", "xapp-"}, // Slack
 		`\b(?:xox[abeoprs](?:\.xox[bp])?|xapp)-[0-9A-Za-z-]{10,}`},
 	{[]string{"hooks.slack.com/"}, `\bhooks\.slack\.com/(?:services|workflows|triggers)/[0-9A-Za-z_/-]{20,}`},
+	{[]string{"discord.com/api/", "discordapp.com/api/"}, `\bdiscord(?:app)?\.com/api/webhooks/\d+/[0-9A-Za-z_-]{20,}`},
+	{[]string{"webhook.office.com/"}, `\bwebhook\.office\.com/webhookb2/[0-9A-Za-z@/_-]{40,}`},           // Teams
 	{[]string{"sk_live_", "sk_test_", "rk_live_", "rk_test_"}, `\b[sr]k_(?:live|test)_[0-9A-Za-z]{16,}`}, // Stripe
 	{[]string{"whsec_"}, `\bwhsec_[0-9A-Za-z+/=]{20,}`},
 	{[]string{"AIza"}, `\bAIza[0-9A-Za-z_-]{30,}`}, // Google
@@ -26,6 +28,7 @@ var tokenForms = []struct {
 	{[]string{"ya29."}, `\bya29\.[0-9A-Za-z_-]{20,}`},
 	{[]string{"eyJ"}, `\beyJ[0-9A-Za-z_-]{10,}\.[0-9A-Za-z_-]{10,}\.[0-9A-Za-z_-]*`}, // JSON Web Tokens
 	{[]string{"sk-"}, `\bsk-[0-9A-Za-z_-]{20,}`},                                     // OpenAI, Anthropic
+	{[]string{"dckr_pat_"}, `\bdckr_pat_[0-9A-Za-z_-]{20,}`},                         // Docker
 	{[]string{"npm_"}, `\bnpm_[0-9A-Za-z]{30,}`},
 	{[]string{"pypi-"}, `\bpypi-[0-9A-Za-z_-]{50,}`},
 	{[]string{"rubygems_"}, `\brubygems_[0-9a-f]{40,}`},
@@ -50,6 +53,7 @@ var tokenForms = []struct {
 	{[]string{"AGE-SECRET-KEY-1"}, `\bAGE-SECRET-KEY-1[0-9A-Z]{50,}`},                           // age
 	{[]string{"AccountKey="}, `\bAccountKey=[0-9A-Za-z+/=]{60,}`},                               // Azure Storage
 	{[]string{"Bearer ", "bearer "}, `\b[Bb]earer [0-9A-Za-z._~+/-]{20,}=*`},                    // HTTP
+	{[]string{"Authorization: Basic ", "authorization: basic "}, `\b(?:Authorization: Basic|authorization: basic) [0-9A-Za-z+/]{8,}=*`},
 	{[]string{"-----BEGIN "}, `-----BEGIN [A-Z ]*PRIVATE KEY[A-Z ]*-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY[A-Z ]*-----|$)`},
 	{[]string{"://"}, `://[^/\s:@"'<>]*:[^/\s@"'<>]+@`}, // a URL with a password
 }

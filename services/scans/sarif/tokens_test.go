@@ -21,7 +21,9 @@ func tokens() []string {
 		join("py", "pi-", mixed), join("S", "G.", mixed[:22], ".", mixed[:43]), join("S", "K", hex[:32]), join("dop", "_v1_", hex),
 		join("shp", "at_", hex[:32]), join("h", "f_", strings.Repeat("AbCdEf", 6)), join("hv", "s.", mixed[:32]), join("dap", "i", hex[:32]),
 		join("lin_", "api_", mixed[:40]), join("PM", "AK-", hex[:24], "-", hex[:34]), join("sg", "p_", mixed[:32]),
-		join("Bearer ", mixed[:40]), join("https://kim:", "pa55word@git.acme.test/x"),
+		join("https://discord", ".com/api/webhooks/123456789/", mixed), join("dckr", "_pat_", mixed[:27]),
+		join("https://acme.webhook", ".office.com/webhookb2/", hex[:32], "@", hex[:32], "/IncomingWebhook/", hex[:32]),
+		join("Authorization: ", "Basic ", mixed[:24]), join("Bearer ", mixed[:40]), join("https://kim:", "pa55word@git.acme.test/x"),
 		join("-----BEGIN OPENSSH PRIVATE", " KEY-----\n", mixed, "\n-----END OPENSSH PRIVATE", " KEY-----"),
 	}
 }
@@ -59,7 +61,7 @@ func TestTokensOfAnyToolAreRedacted(t *testing.T) {
 func TestTextsWithoutTokensStay(t *testing.T) {
 	for _, text := range []string{
 		"https://example.test/a@b", "the task-manager uses risk-based keys", "SKIP this key-value store", "sk-short", "npm_install failed",
-		"go to https://kim@git.acme.test/x", "AKIA is a prefix", "Bearer token is missing", "glpat-", "",
+		"go to https://kim@git.acme.test/x", "AKIA is a prefix", "Bearer token is missing", "Authorization: Basic is not safe", "https://discord.com/api/docs", "glpat-", "",
 	} {
 		if got := sarif.RedactTokens(text); got != text {
 			t.Errorf("%q becomes %q", text, got)

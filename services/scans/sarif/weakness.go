@@ -65,7 +65,7 @@ var (
 func (b *bag) cweProperties() []string {
 	var names []string
 	for _, text := range b.texts[factCWE] {
-		for part := range strings.SplitSeq(text, ",") {
+		for part := range strings.FieldsFuncSeq(text, func(c rune) bool { return c == ',' || c == ';' }) {
 			if m := onlyDigits.FindStringSubmatch(strings.TrimSpace(part)); m != nil {
 				names = append(names, "CWE-"+m[1])
 			}
