@@ -10,6 +10,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/scmconfig"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/projects/codehost"
 	"github.com/palisade/palisade/services/scm/connect"
 	"github.com/palisade/palisade/services/scm/syncjob"
 )
@@ -43,7 +44,7 @@ func (s *Projects) bindRepository(ctx context.Context, tx *ent.Tx, row *ent.Proj
 		by = ""
 	}
 	update.SetRepositoryURL(repository).SetBoundBy(by)
-	if repository != "" && strings.EqualFold(trimURL(repository), trimURL(row.RepositoryURL)) {
+	if repository != "" && strings.EqualFold(codehost.Plain(repository), codehost.Plain(row.RepositoryURL)) {
 		return nil
 	}
 	update.ClearRepositoryID().ClearLeftHostAt().ClearHostArchived()

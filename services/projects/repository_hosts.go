@@ -3,7 +3,6 @@ package projects
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"time"
 
@@ -119,6 +118,3 @@ func (f failures) add(id int64, err error) {
 	}
 	f[one] = append(f[one], id)
 }
-
-// trimURL is the web URL of a repository without the suffix that Git accepts.
-func trimURL(raw string) string { return strings.TrimSuffix(strings.TrimRight(raw, "/"), ".git") }

@@ -9,6 +9,7 @@ import (
 	projectsv1 "github.com/palisade/palisade/gen/palisade/projects/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/projects/ciworkflow"
+	"github.com/palisade/palisade/services/projects/codehost"
 	"github.com/palisade/palisade/services/projects/gitref"
 	"github.com/palisade/palisade/services/scm/host"
 )
@@ -88,7 +89,7 @@ func provision(ctx context.Context, at atHost, workflow ciworkflow.Options) (str
 	}
 	present, err := at.File(ctx, at.name, ciworkflow.Path, base)
 	if err == nil && bytes.Equal(present, content) {
-		return trimURL(at.RepositoryURL) + "/blob/" + base + "/" + ciworkflow.Path, nil
+		return codehost.Plain(at.RepositoryURL) + "/blob/" + base + "/" + ciworkflow.Path, nil
 	}
 	if err != nil && !host.Is(err, host.NotFound) {
 		return "", err

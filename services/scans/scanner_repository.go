@@ -3,13 +3,14 @@ package scans
 import (
 	"cmp"
 	"context"
-	"net/url"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/project"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
+	"github.com/palisade/palisade/services/projects/codehost"
+	"github.com/palisade/palisade/services/projects/projectname"
 )
 
 // followRepository returns the name of a scan's project. The CI system tells the host's id of the repository, which
@@ -28,26 +29,23 @@ func followRepository(ctx context.Context, db *ent.Client, about *scansv1.ScanPr
 	taken, renamed := false, ""
 	for _, row := range rows {
 		switch {
-		case row.Name == name && (row.RepositoryID == nil || *row.RepositoryID == id || !sameOrigin(addressOf(row), about.GetRepoUrl())):
+		case row.Name == name && (row.RepositoryID == nil || *row.RepositoryID == id || !codehost.SameHost(addressOf(row), about.GetRepoUrl())):
 			return name, nil
 		case row.Name == name:
 			taken = true
-		case renamed == "" && isNamedAfter(row) && sameOrigin(addressOf(row), about.GetRepoUrl()):
+		case renamed == "" && isNamedAfter(row) && codehost.SameHost(addressOf(row), about.GetRepoUrl()):
 			renamed = row.Name
 		}
 	}
-	aside := name + "~" + id // synchronisations know this form
+	aside := projectname.Aside(name, id)
 	switch {
 	case renamed != "":
 		return renamed, nil
-	case taken && utf8.RuneCountInString(aside) <= maxProjectName:
+	case taken && utf8.RuneCountInString(aside) <= projectname.Max:
 		return aside, nil
 	}
 	return name, nil
 }
-
-// maxProjectName is the maximum length of a project's name, in runes.
-const maxProjectName = 255
 
 // isRepositoryID reports whether a text can be an id of a host: digits, or a UUID.
 func isRepositoryID(text string) bool {
@@ -56,17 +54,9 @@ func isRepositoryID(text string) bool {
 
 // isNamedAfter reports whether a project has the last known name of its repository, also if it had to give it away.
 func isNamedAfter(row *ent.Project) bool {
-	address := strings.TrimSuffix(strings.TrimRight(addressOf(row), "/"), ".git")
-	name := strings.TrimSuffix(row.NameKey, strings.ToLower("~"+*row.RepositoryID))
-	return strings.HasSuffix(strings.ToLower(address), "/"+name)
+	name := strings.TrimSuffix(row.NameKey, strings.ToLower(projectname.Aside("", *row.RepositoryID)))
+	return strings.HasSuffix(strings.ToLower(codehost.Plain(addressOf(row))), "/"+name)
 }
 
 // addressOf is the last known URL of a project's repository. A project that had to give its name away is bound to none.
 func addressOf(row *ent.Project) string { return cmp.Or(row.RepositoryURL, row.URL) }
-
-// sameOrigin compares the hosts of two URLs.
-func sameOrigin(a, b string) bool {
-	first, err := url.Parse(a)
-	second, err2 := url.Parse(b)
-	return err == nil && err2 == nil && first.Host != "" && strings.EqualFold(first.Host, second.Host)
-}

@@ -10,6 +10,7 @@ import (
 	"github.com/palisade/palisade/ent/scmconfig"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/projects/codehost"
 	"github.com/palisade/palisade/services/scm/connect"
 	"github.com/palisade/palisade/services/scm/host"
 )
@@ -21,14 +22,14 @@ const leftBatch = 500
 type listing map[string]bool
 
 func (l listing) add(r host.Repository) {
-	l[r.ID], l[strings.ToLower(trimmed(webURL(r.URL)))] = true, true
+	l[r.ID], l[strings.ToLower(codehost.Plain(webURL(r.URL)))] = true, true
 }
 
 func (l listing) has(row *ent.Project) bool {
 	if row.RepositoryID != nil {
 		return l[*row.RepositoryID]
 	}
-	return l[strings.ToLower(trimmed(row.RepositoryURL))]
+	return l[strings.ToLower(codehost.Plain(row.RepositoryURL))]
 }
 
 // markLeft marks the projects whose repository the host listed no more, if this configuration is the one that reaches

@@ -22,9 +22,6 @@ const (
 	boundByAdmin = "admin"
 )
 
-// maxName is the maximum length of a project name, in runes.
-const maxName = 255
-
 // save updates the projects of repositories, and creates missing ones.
 func (s *repositorySync) save(ctx context.Context, batch []host.Repository) error {
 	if len(batch) == 0 {
@@ -56,7 +53,7 @@ func (b *projectBatch) save(ctx context.Context, r host.Repository) error {
 	if b.debug {
 		b.log.InfoContext(ctx, "repository", "config_id", b.config.ID, "name", r.Name, "archived", r.Archived, "known", len(rows) > 0)
 	}
-	if r.Name == "" || utf8.RuneCountInString(r.Name) > maxName {
+	if r.Name == "" || utf8.RuneCountInString(r.Name) > projectname.Max {
 		b.log.WarnContext(ctx, "a repository's name cannot be a project's", "config_id", b.config.ID, "repository_id", r.ID)
 		return nil
 	}

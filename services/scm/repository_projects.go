@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -16,6 +15,7 @@ import (
 	projectsv1 "github.com/palisade/palisade/gen/palisade/projects/v1"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/projects/codehost"
 	"github.com/palisade/palisade/services/projects/projectname"
 	"github.com/palisade/palisade/services/scm/host"
 )
@@ -43,9 +43,9 @@ func (s *repositorySync) read(ctx context.Context, tx *ent.Tx, batch []host.Repo
 			r.ID = ""
 		}
 		name := strings.ToLower(projectname.Normal(r.Name))
-		keys = append(keys, strings.ToLower(r.Name), name, asideName(name, r.ID))
+		keys = append(keys, strings.ToLower(r.Name), name, projectname.Aside(name, r.ID))
 		urls = append(urls, spellings(webURL(r.URL))...)
-		urls = append(urls, s.spelled[strings.ToLower(trimmed(r.URL))]...)
+		urls = append(urls, s.spelled[strings.ToLower(codehost.Plain(r.URL))]...)
 		if r.ID != "" {
 			ids = append(ids, r.ID)
 		}
@@ -74,7 +74,7 @@ func (s *repositorySync) readSpelled(ctx context.Context) error {
 		}
 		after = rows[len(rows)-1].ID
 		for _, row := range rows {
-			key := strings.ToLower(trimmed(row.RepositoryURL))
+			key := strings.ToLower(codehost.Plain(row.RepositoryURL))
 			s.spelled[key] = append(s.spelled[key], row.RepositoryURL)
 		}
 	}
@@ -119,7 +119,7 @@ func (b *projectBatch) named(r host.Repository) (found *ent.Project) {
 		switch {
 		case row.Name == r.Name || row.Name == name:
 			return row
-		case found == nil && (row.NameKey == key || row.NameKey == strings.ToLower(r.Name) || r.ID != "" && row.NameKey == asideName(key, r.ID)):
+		case found == nil && (row.NameKey == key || row.NameKey == strings.ToLower(r.Name) || r.ID != "" && row.NameKey == projectname.Aside(key, r.ID)):
 			found = row
 		}
 	}
@@ -134,19 +134,19 @@ func isAt(row *ent.Project, baseURL string) bool {
 	if at == "" {
 		at = row.URL
 	}
-	return at == "" || sameHost(at, baseURL)
+	return at == "" || codehost.SameHost(at, baseURL)
 }
 
 // followedName returns the name of a project after an update. A project that is named after its repository gets the
 // new name of the repository; other names stay.
 func (b *projectBatch) followedName(ctx context.Context, row *ent.Project, r host.Repository) (string, error) {
 	name, former := projectname.Normal(r.Name), b.nameAt(cmp.Or(row.RepositoryURL, row.URL))
-	aside := strings.ToLower(asideName(name, r.ID))
+	aside := strings.ToLower(projectname.Aside(name, r.ID))
 	switch {
 	case row.NameKey == aside:
 	case former == r.Name || row.BoundBy == boundByAdmin && strings.EqualFold(former, r.Name):
 		return row.Name, nil // the host has not renamed it
-	case former == "" || row.NameKey != strings.ToLower(former) && row.NameKey != strings.ToLower(asideName(former, r.ID)):
+	case former == "" || row.NameKey != strings.ToLower(former) && row.NameKey != strings.ToLower(projectname.Aside(former, r.ID)):
 		return row.Name, nil
 	}
 	if rule := projectname.Check(name); rule != "" {
@@ -175,9 +175,6 @@ func (b *projectBatch) keepsName(row *ent.Project) bool {
 	return !b.isHere(row) || row.BoundBy == boundByAdmin && row.NameKey != strings.ToLower(b.nameAt(row.RepositoryURL))
 }
 
-// asideName is the name of a project whose own name another repository has now.
-func asideName(name, id string) string { return name + "~" + id }
-
 // moveAside gives a project another name, which it has until the host tells the new name of its own repository. Until
 // then it is bound to no URL: there is another repository now, whose code it must not read or change.
 func (b *projectBatch) moveAside(ctx context.Context, row *ent.Project) error {
@@ -186,11 +183,11 @@ func (b *projectBatch) moveAside(ctx context.Context, row *ent.Project) error {
 		id = *row.RepositoryID
 	}
 	name := row.Name
-	for utf8.RuneCountInString(asideName(name, id)) > maxName {
+	for utf8.RuneCountInString(projectname.Aside(name, id)) > projectname.Max {
 		_, size := utf8.DecodeLastRuneInString(name)
 		name = name[:len(name)-size]
 	}
-	name = asideName(name, id)
+	name = projectname.Aside(name, id)
 	taken, err := b.tx.Project.Query().Where(project.Name(name)).Exist(ctx)
 	if err != nil {
 		return err
@@ -246,33 +243,24 @@ func auditedProject(row *ent.Project) *projectsv1.Project {
 // nameAt is the name of the repository at a URL of this host ("acme/web"); empty if it is at another.
 func (s *repositorySync) nameAt(address string) string {
 	base := strings.TrimRight(s.config.BaseURL, "/") + "/"
-	address = trimmed(address)
+	address = codehost.Plain(address)
 	if len(address) <= len(base) || !strings.EqualFold(address[:len(base)], base) {
 		return ""
 	}
 	return address[len(base):]
 }
 
-// trimmed is the URL of a repository without the endings that hosts accept.
-func trimmed(address string) string {
-	return strings.TrimSuffix(strings.TrimRight(address, "/"), ".git")
-}
-
 // sameRepository compares URLs of repositories at one host. Hosts ignore letter case.
-func sameRepository(a, b string) bool { return b != "" && strings.EqualFold(trimmed(a), trimmed(b)) }
+func sameRepository(a, b string) bool {
+	return b != "" && strings.EqualFold(codehost.Plain(a), codehost.Plain(b))
+}
 
 // spellings are the usual ways to write the URL of a repository.
 func spellings(address string) []string {
 	if address == "" {
 		return nil
 	}
-	plain := trimmed(address)
+	plain := codehost.Plain(address)
 	lower := strings.ToLower(plain)
 	return []string{address, plain, plain + "/", plain + ".git", lower, lower + "/", lower + ".git"}
-}
-
-func sameHost(a, b string) bool {
-	first, err := url.Parse(a)
-	second, err2 := url.Parse(b)
-	return err == nil && err2 == nil && strings.EqualFold(first.Host, second.Host)
 }

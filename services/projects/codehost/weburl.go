@@ -50,6 +50,18 @@ func WebURL(text string) string {
 	return u.Scheme + "://" + host + "/" + path
 }
 
+// Plain is the URL of a repository without the endings that hosts accept.
+func Plain(address string) string {
+	return strings.TrimSuffix(strings.TrimRight(address, "/"), ".git")
+}
+
+// SameHost compares the hosts of two URLs. A URL without a host is at none.
+func SameHost(a, b string) bool {
+	first, err := url.Parse(a)
+	second, err2 := url.Parse(b)
+	return err == nil && err2 == nil && first.Host != "" && strings.EqualFold(first.Host, second.Host)
+}
+
 // Shown is a refused URL without its credentials, for error messages.
 func Shown(text string) string {
 	if u, err := url.Parse(strings.TrimSpace(text)); err == nil {

@@ -13,6 +13,12 @@ import (
 // routes are the path segments of the API that may follow a project name.
 var routes = []string{"tags", "managed-scan"}
 
+// Max is the maximum length of a name, in runes.
+const Max = 255
+
+// Aside is the name of a project whose own name another repository has now.
+func Aside(name, repositoryID string) string { return name + "~" + repositoryID }
+
 // Normal normalises a name: Unicode NFC, without surrounding white space.
 func Normal(name string) string { return norm.NFC.String(strings.TrimSpace(name)) }
 

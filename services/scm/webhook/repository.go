@@ -82,8 +82,8 @@ func gitHubDelete(body []byte) (Event, error) {
 	return e, nil
 }
 
-// gitHubPush parses pushes that delete a branch. The webhooks of Palisade do not subscribe to pushes, but those of an
-// application may.
+// gitHubPush parses pushes that delete a branch. Palisade's own webhooks do not subscribe to pushes, but an
+// application's may.
 func gitHubPush(body []byte) (Event, error) {
 	p, err := decode[struct {
 		Ref          string           `json:"ref"`
