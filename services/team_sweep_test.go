@@ -191,12 +191,13 @@ func newTeamWorld(t *testing.T, s *apitest.Server) *teamWorld {
 	}
 	statements = append(statements, fmt.Sprintf("UPDATE teams SET parent_id = NULL, is_project_default = FALSE, is_user_default = FALSE, "+
 		"name = 'mark-p' || id || '-team' WHERE deployment_id = %d", w.tenant.DeploymentID))
-	err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
-		for _, statement := range statements {
-			if err := s.Store.Exec(ctx, tx, statement); err != nil {
-				return fmt.Errorf("%s: %w", statement, err)
-			}
+	for _, statement := range statements { // one by one: jobs of the server lock rows of these tables in other orders
+		err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error { return s.Store.Exec(ctx, tx, statement) })
+		if err != nil {
+			t.Fatalf("%s: %v", statement, err)
 		}
+	}
+	err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
 		for _, i := range []int64{1, 3} {
 			err := tx.TeamProject.Create().SetDeploymentID(w.tenant.DeploymentID).SetTeamID(w.base + i).SetProjectID(w.base + i).SetCreatedAt(store.Now()).Exec(ctx)
 			if err != nil {

@@ -95,7 +95,7 @@ func TestTokenFollowsItsCreator(t *testing.T) {
 }
 
 // TestTokensOfTheDeployment: tokens of commands, of the first start, of a project's CI and without a known creator
-// depend on nobody, nor do the tokens that they create.
+// act whoever leaves, and so do the tokens that they create.
 func TestTokensOfTheDeployment(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st *store.Store) {

@@ -32,7 +32,7 @@ type Scan struct {
 	At int64
 	// Source is the tool and category of a bill of materials; empty for scanners that read lockfiles.
 	Source string
-	// Complete: the scan looked for all lockfiles, so those of its source that it does not name are gone.
+	// Complete: the scan looked for all lockfiles, so one of its source that it does not name is gone.
 	Complete bool
 	// Skipped lists subprojects with dependencies that the scan could not resolve, each by its directory, lockfile or
 	// manifest. Their lockfiles stay unchanged if the scan does not name them.
