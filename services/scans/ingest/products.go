@@ -16,8 +16,8 @@ import (
 // inheritProducts adds the products of the report before, if that one covered more than this one. Such reports mix
 // products, and their tools write nothing about a product without results: else its last finding would never close.
 //
-// Reports that take turns (first code, then dependencies) share no product and stay apart. A scanner says itself what it
-// scanned, whatever tool it names.
+// Reports that take turns (first code, then dependencies) share no product and stay apart. A scanner says itself what
+// it scanned, whatever tool it names.
 func (s *session) inheritProducts(ctx context.Context, g *matches) error {
 	if g.coverage.GetFailure() != "" {
 		return nil
