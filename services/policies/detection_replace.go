@@ -72,8 +72,8 @@ func (d *detection) replaceModes(ctx context.Context, tx *ent.Tx, wanted *detect
 	return nil
 }
 
-// replaceExceptions stores new exceptions, changes the types of known ones and deletes the others, also those for rules
-// that do not exist any more: they would apply again once the rule is back.
+// replaceExceptions stores new exceptions, changes the types of known ones and deletes the others. An exception
+// for a rule that does not exist any more is deleted, too: it would apply again once the rule is back.
 func (d *detection) replaceExceptions(ctx context.Context, tx *ent.Tx, wanted *detection) error {
 	var gone []int64
 	for _, row := range d.leftOver {

@@ -41,8 +41,8 @@ type detection struct {
 	product    string // code, secrets, supply-chain
 	rules      map[string]*ent.RuleDocument
 	exceptions map[exceptionKey]exception
-	// leftOver are the stored exceptions for rules that do not exist any more, and storedRules the stored rules with those
-	// that do not. A read leaves them out.
+	// leftOver are the stored exceptions for rules that do not exist any more. A read leaves them out, and storedRules
+	// that are gone.
 	leftOver    []*ent.DetectionException
 	storedRules []string
 	bundle      *policiesv1.DetectionPolicyBundle

@@ -129,7 +129,7 @@ func TestDetectionOfScans(t *testing.T) {
 	})
 }
 
-// TestDetectionForgetsRules: what an apply leaves out does not come back with a rule that is deleted and imported again.
+// TestDetectionForgetsRules: what an apply leaves out does not come back with a rule that was deleted before.
 func TestDetectionForgetsRules(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s caller) {

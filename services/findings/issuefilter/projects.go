@@ -25,7 +25,6 @@ func (c *Conditions) projects(f *findingsv1.IssuesFilter) {
 			c.add(term{column: finding.FieldProjectID, rows: rest})
 		}
 	}
-	c.add(term{column: archived, not: !f.GetIncludeArchived()})
 }
 
 // refs adds the conditions on the ref of a finding.
