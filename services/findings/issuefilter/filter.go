@@ -65,6 +65,9 @@ func compile(ctx context.Context, f *findingsv1.IssuesFilter, now time.Time, arc
 		return nil, errors.New("issue filter without a deployment")
 	}
 	c := &Conditions{DeploymentID: deploymentID, now: now}
+	if seen, limited := tenant.Teams(ctx); limited {
+		c.seenTeams = append([]int64{}, seen...)
+	}
 	c.identifiers(f)
 	c.times(f)
 	c.projects(f)
@@ -88,8 +91,9 @@ type Conditions struct {
 	DeploymentID int64
 	List         []Condition
 
-	now time.Time
-	err error // the first
+	now       time.Time
+	err       error   // the first
+	seenTeams []int64 // nil: all
 }
 
 // Where returns the conditions in SQL.
