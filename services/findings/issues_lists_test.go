@@ -352,7 +352,7 @@ func TestIssueListsAreFresh(t *testing.T) {
 	})
 }
 
-// TestUnknownTeams: a caller learns nothing about teams that the list of teams hides, from filter values and from filters.
+// TestUnknownTeams: a caller learns nothing about teams that the list of teams hides, from filter values and filters.
 func TestUnknownTeams(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

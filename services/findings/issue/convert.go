@@ -64,8 +64,8 @@ type analysis struct {
 	feedback   []*ent.AiFeedback // oldest first
 }
 
-// Convert converts whole rows to issues in their order, with at most twelve queries for any number of rows. Deleted rows
-// of other tables are shown as empty. The activity history is not included.
+// Convert converts whole rows to issues in their order, with at most twelve queries for any number of rows. Deleted
+// rows of other tables are shown as empty. The activity history is not included.
 func Convert(ctx context.Context, db *ent.Client, rows []*ent.Finding) ([]*findingsv1.Issue, error) {
 	if len(rows) == 0 {
 		return nil, nil

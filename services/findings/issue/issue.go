@@ -85,8 +85,8 @@ func (a *relatedRows) issue(row *ent.Finding) (*findingsv1.Issue, error) {
 	return out, a.addCode(out, row, content)
 }
 
-// triagePermission is what the caller's role and teams allow, and the deployment's setting if the caller is a developer.
-// It is unspecified without a caller.
+// triagePermission is what the caller's role and teams allow, and the deployment's setting if the caller is a
+// developer. It is unspecified without a caller.
 func (a *relatedRows) triagePermission(row *ent.Finding) findingsv1.TriagePermission {
 	switch {
 	case a.readOnly[row.ProjectID]:

@@ -35,8 +35,8 @@ func WhereOfAll(ctx context.Context, f *findingsv1.IssuesFilter, now time.Time) 
 	return whereOfAll(ctx, f, now, false)
 }
 
-// WhereOfBackup is [WhereOfAll] with the findings of archived projects, too. A filter that names archived projects still
-// selects only these.
+// WhereOfBackup is [WhereOfAll] with the findings of archived projects, too. A filter that names archived projects
+// still selects only these.
 func WhereOfBackup(ctx context.Context, f *findingsv1.IssuesFilter, now time.Time) ([]predicate.Finding, error) {
 	return whereOfAll(ctx, f, now, true)
 }
