@@ -12,6 +12,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/policies/remediation"
 )
 
 // auditTag is the object kind of tags in the audit trail.
@@ -90,7 +91,7 @@ func (s *DeploymentTags) UpdateDeploymentTag(ctx context.Context, r *deployments
 		}
 		to = from
 	}
-	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error { return putTag(ctx, tx, from, to) })
+	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error { return s.put(ctx, tx, from, to) })
 	if ent.IsConstraintError(err) { // a concurrent request won
 		err = errTagExists(to)
 	}
@@ -100,7 +101,7 @@ func (s *DeploymentTags) UpdateDeploymentTag(ctx context.Context, r *deployments
 	return &deploymentsv1.UpdateDeploymentTagResponse{DeploymentId: r.GetDeploymentId(), RepositoryTag: to}, nil
 }
 
-func putTag(ctx context.Context, tx *ent.Tx, from, to string) error {
+func (s *DeploymentTags) put(ctx context.Context, tx *ent.Tx, from, to string) error {
 	rows, err := tx.Tag.Query().Where(tag.NameIn(from, to)).All(ctx)
 	if err != nil {
 		return err
@@ -132,7 +133,7 @@ func putTag(ctx context.Context, tx *ent.Tx, from, to string) error {
 			return err
 		}
 		audit.Change(ctx, auditTag, row.ID, convertTag(old), convertTag(row))
-		return nil
+		return remediation.Renaming{Of: remediation.RefTag, From: from, To: to}.Apply(ctx, s.store, tx)
 	}
 }
 

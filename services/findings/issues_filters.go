@@ -10,6 +10,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/rule"
+	"github.com/palisade/palisade/ent/tenant"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	"github.com/palisade/palisade/services/findings/columns"
 	"github.com/palisade/palisade/services/findings/issuefilter"
@@ -236,7 +237,8 @@ func (f *facets) organization(ctx context.Context, db *ent.Client, owners map[in
 	return nil
 }
 
-// teams adds the teams of the projects. A project of a team also belongs to the teams above it, once.
+// teams adds the teams of the projects that the caller may know of. A project of a team also belongs to the teams above
+// it, once.
 func (f *facets) teams(ctx context.Context, db *ent.Client, owners map[int64]int64) error {
 	teams, err := db.Team.Query().All(ctx)
 	if err != nil {
@@ -250,11 +252,13 @@ func (f *facets) teams(ctx context.Context, db *ent.Client, owners map[int64]int
 	if err != nil {
 		return err
 	}
+	seen, limited := tenant.Teams(ctx)
 	type pair struct{ team, project int64 }
 	counted := map[pair]bool{}
 	for _, link := range links {
 		for team := byID[link.TeamID]; team != nil; {
-			if one := (pair{team.ID, link.ProjectID}); !counted[one] {
+			one := pair{team.ID, link.ProjectID}
+			if known := !limited || slices.Contains(seen, team.ID); known && !counted[one] {
 				counted[one] = true
 				f.add("teamNames", team.Name, team.ID, owners[link.ProjectID])
 			}

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/team"
 	"github.com/palisade/palisade/ent/tenant"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	"github.com/palisade/palisade/services/findings"
@@ -347,6 +348,47 @@ func TestIssueListsAreFresh(t *testing.T) {
 		refused := failure(t, s, http.StatusBadRequest, http.MethodPost, issuesPath(s.Tenant, "issues"), `{"sortBy":"SORT_BY_ISSUE_COUNTS"}`)
 		if !strings.Contains(refused, "sortBy") {
 			t.Error(refused)
+		}
+	})
+}
+
+// TestUnknownTeams: a caller learns nothing about teams that the list of teams hides, from filter values and filters.
+func TestUnknownTeams(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		l := seedTriage(t, s)
+		mia := memberOf(t, s, l, "acme/web")
+		err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
+			above, err := tx.Team.Create().SetDeploymentID(s.DeploymentID).SetName("Above").SetSlug("above").SetCreatedAt(1).SetUpdatedAt(1).Save(ctx)
+			if err != nil {
+				return err
+			}
+			if err := tx.Team.Update().Where(team.Name("Web")).SetParentID(above.ID).Exec(ctx); err != nil {
+				return err
+			}
+			other, err := tx.Team.Create().SetDeploymentID(s.DeploymentID).SetName("Other").SetSlug("other").SetCreatedAt(1).SetUpdatedAt(1).Save(ctx)
+			if err != nil {
+				return err
+			}
+			return tx.TeamProject.Create().SetDeploymentID(s.DeploymentID).SetTeamID(other.ID).SetProjectID(l.projects["acme/web"]).SetCreatedAt(1).Exec(ctx)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for caller, want := range map[string]string{s.Token: `"teamNames":["Above","Other","Web"]`, mia: `"teamNames":["Web"]`} {
+			got := s.Body(t, caller, http.MethodPost, issuesPath(s.Tenant, "issue_filters"), `{}`, http.StatusOK)
+			if !strings.Contains(got, want) || caller == mia && strings.Contains(got, "Other") {
+				t.Errorf("want %s in %s", want, got)
+			}
+		}
+		for name, found := range map[string]bool{"Web": true, "Above": false, "Other": false, "None": false} {
+			body := fmt.Sprintf(`{"filter":{"teamNames":[%q]},"limit":1}`, name)
+			if got := s.Body(t, mia, http.MethodPost, issuesPath(s.Tenant, "issues"), body, http.StatusOK); strings.Contains(got, `"issue":`) != found {
+				t.Errorf("the findings of %s: %s", name, got)
+			}
+			if got := s.Body(t, s.Token, http.MethodPost, issuesPath(s.Tenant, "issues"), body, http.StatusOK); strings.Contains(got, `"issue":`) != (name != "None") {
+				t.Errorf("the findings of %s for an administrator: %s", name, got)
+			}
 		}
 	})
 }

@@ -174,6 +174,39 @@ func TestRepeatedDecisions(t *testing.T) {
 	})
 }
 
+// TestUndoAfterDeletions: an undo says how many findings were deleted with their projects. What was written about them
+// is not kept.
+func TestUndoAfterDeletions(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		l := seedFixture(t, s, s.Tenant, map[string]func(*ent.ProjectCreate){"acme/web": nil, "acme/api": nil})
+		l.seed(t, s, fact{label: "a"}, fact{label: "b", project: "acme/api"})
+		changed(t, s, s.Token, `"issue_type":"sast","new_triage_state":"fixing","new_note":"private","issue_ids":`+idList(t, l, "a b"))
+		change := changed(t, s, s.Token, `"issue_type":"sast","new_triage_state":"reviewing","issue_ids":`+idList(t, l, "a b"))
+		one := changed(t, s, s.Token, `"issue_type":"sast","new_triage_state":"fixing","issue_ids":`+idList(t, l, "a"))
+		undo(t, s, s.Token, one)
+
+		s.Body(t, s.Token, http.MethodDelete, "/api/v1/deployments/"+s.Tenant.Slug+"/projects/acme/api", "", http.StatusOK)
+		partly := undo(t, s, s.Token, change)
+		if got := fmt.Sprint(partly.RestoredCount, partly.KeptCount, partly.Kept); got != "1 1 [{KEPT_REASON_GONE 1 []}]" {
+			t.Errorf("undo: %s", got)
+		}
+		again := changed(t, s, s.Token, `"issue_type":"sast","new_triage_state":"reviewing","issue_ids":`+idList(t, l, "a"))
+		s.Body(t, s.Token, http.MethodDelete, "/api/v1/deployments/"+s.Tenant.Slug+"/projects/acme/web", "", http.StatusOK)
+		for range 2 {
+			none := undo(t, s, s.Token, again)
+			if got := fmt.Sprint(none.RestoredCount, none.KeptCount, none.Kept); got != "0 1 [{KEPT_REASON_GONE 1 []}]" {
+				t.Errorf("undo of what is gone: %s", got)
+			}
+		}
+		for _, row := range s.Store.Reader.TriageChangeFinding.Query().AllX(s.System(t)) {
+			if row.TriageState != "" || row.TriageReason != nil || row.TriageComment != nil || row.TriagedAt != nil {
+				t.Errorf("kept of a deleted finding: %v", row)
+			}
+		}
+	})
+}
+
 // TestUndoInParts: an undo of a part of a change leaves the rest to be undone, and says what is gone.
 func TestUndoInParts(t *testing.T) {
 	t.Parallel()

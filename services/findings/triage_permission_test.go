@@ -2,6 +2,7 @@ package findings_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -70,6 +71,34 @@ func TestDevelopersMayNotIgnore(t *testing.T) {
 			issue, err := issues.GetIssue(s.Context(t, member), &findingsv1.GetIssueRequest{DeploymentId: s.DeploymentID, IssueId: l.ids(t, "a")[0]})
 			if err != nil || issue.GetTriagePermission().String() != permission {
 				t.Errorf("the issue shows %v (%v), want %s", issue.GetTriagePermission(), err, permission)
+			}
+		}
+	})
+}
+
+// TestTriagePermissionOfTeams: issues show what the caller's role in the teams of the project allows.
+func TestTriagePermissionOfTeams(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		l := seedTriage(t, s)
+		mia := memberOf(t, s, l, "acme/web")
+		for _, c := range []struct{ role, want string }{
+			{"TEAM_ROLE_MANAGER", "TRIAGE_PERMISSION_IGNORE"}, {"TEAM_ROLE_MEMBER", "TRIAGE_PERMISSION_IGNORE"}, {"TEAM_ROLE_READONLY", "TRIAGE_PERMISSION_NONE"},
+		} {
+			err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
+				return tx.TeamMember.Update().SetRole(c.role).Exec(ctx)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			base := fmt.Sprintf("/api/agent/deployments/%d/issues", s.DeploymentID)
+			for _, body := range []string{
+				s.Body(t, mia, http.MethodGet, fmt.Sprintf("%s/v2/%d", base, l.ids(t, "b")[0]), "", http.StatusOK),
+				s.Body(t, mia, http.MethodPost, base, `{"filter":{"ids":`+idList(t, l, "b")+`}}`, http.StatusOK),
+			} {
+				if !strings.Contains(body, `"triagePermission":"`+c.want+`"`) {
+					t.Errorf("%s: want %s in %s", c.role, c.want, body)
+				}
 			}
 		}
 	})

@@ -28,7 +28,7 @@ func (d *detection) replace(ctx context.Context, tx *ent.Tx, wanted *detection, 
 
 // replaceChosen stores which rules run. A policy that runs all rules is not stored.
 func (d *detection) replaceChosen(ctx context.Context, tx *ent.Tx, wanted *detection, now int64) error {
-	before := &policiesv1.DetectionPolicyDiffContent{Rulesets: d.bundle.GetRulesets(), Rules: d.bundle.GetRules()}
+	before := &policiesv1.DetectionPolicyDiffContent{Rulesets: d.bundle.GetRulesets(), Rules: d.storedRules}
 	after := &policiesv1.DetectionPolicyDiffContent{Rulesets: wanted.bundle.GetRulesets(), Rules: wanted.bundle.GetRules()}
 	if sameContent(before, after) {
 		return nil
@@ -72,9 +72,14 @@ func (d *detection) replaceModes(ctx context.Context, tx *ent.Tx, wanted *detect
 	return nil
 }
 
-// replaceExceptions stores new exceptions, changes the types of known ones and deletes the others.
+// replaceExceptions stores new exceptions, changes the types of known ones and deletes the others. An exception
+// for a rule that does not exist any more is deleted, too: it would apply again once the rule is back.
 func (d *detection) replaceExceptions(ctx context.Context, tx *ent.Tx, wanted *detection) error {
 	var gone []int64
+	for _, row := range d.leftOver {
+		gone = append(gone, row.ID)
+		audit.Change(ctx, kindException, row.ID, &policiesv1.DetectionPolicyException{ExceptionType: row.ExceptionType, Rule: row.Rule, RuleType: row.RuleType}, nil)
+	}
 	retyped := map[string][]int64{}
 	for _, key := range sortedExceptions(d.exceptions) {
 		old, now := d.exceptions[key], wanted.exceptions[key]

@@ -41,9 +41,13 @@ type detection struct {
 	product    string // code, secrets, supply-chain
 	rules      map[string]*ent.RuleDocument
 	exceptions map[exceptionKey]exception
-	bundle     *policiesv1.DetectionPolicyBundle
-	version    string
-	running    map[string]bool // of runs
+	// leftOver are the stored exceptions for rules that do not exist any more. A read leaves them out, and storedRules
+	// that are gone.
+	leftOver    []*ent.DetectionException
+	storedRules []string
+	bundle      *policiesv1.DetectionPolicyBundle
+	version     string
+	running     map[string]bool // of runs
 }
 
 // loadDetection reads the policy of a product. Rules, projects and tags that no longer exist are not part of it.
@@ -68,7 +72,7 @@ func loadDetection(ctx context.Context, reader *ent.Client, deploymentSlug, prod
 	case err != nil:
 		return nil, err
 	default:
-		d.bundle.Rulesets = stored.Rulesets
+		d.bundle.Rulesets, d.storedRules = stored.Rulesets, slices.Sorted(slices.Values(stored.Rules))
 		d.bundle.Rules = slices.DeleteFunc(stored.Rules, func(name string) bool { return d.rules[name] == nil })
 	}
 	if err := d.loadExceptions(ctx, reader); err != nil {
@@ -116,7 +120,10 @@ func (d *detection) loadExceptions(ctx context.Context, reader *ent.Client) erro
 		if row.ProjectID != nil {
 			key.scope, key.target, stored.projectID = scopeProject, projects[*row.ProjectID], *row.ProjectID
 		}
-		if key.target != "" && (key.ruleType == ruleset.TypeRuleset || d.rules[key.rule] != nil) {
+		switch {
+		case key.ruleType == ruleset.TypeRule && d.rules[key.rule] == nil:
+			d.leftOver = append(d.leftOver, row)
+		case key.target != "":
 			d.exceptions[key] = stored
 		}
 	}

@@ -129,6 +129,28 @@ func TestDetectionOfScans(t *testing.T) {
 	})
 }
 
+// TestDetectionForgetsRules: what an apply leaves out does not come back with a rule that was deleted before.
+func TestDetectionForgetsRules(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s caller) {
+		s.imported(t, s.Tenant)
+		s.apply(t, "code", `{"rules":["acme.eval","acme.exec"],"exceptions":[{"exception_type":"exclude","project":"acme/web","rule":"acme.eval","rule_type":"rule"}]}`, 200)
+		s.Body(t, s.Token, http.MethodDelete, fmt.Sprintf("/api/rules/v1/deployments/%d/rules/acme.eval", s.DeploymentID), "", 200)
+		kept := s.Get(t, s.detectionPath("code"))
+		if got := s.apply(t, "code", bundleOf(t, kept), 200, `"rules":["acme.exec"]`, `"exceptions":[]`); got != kept {
+			t.Errorf("got %s, want %s", got, kept)
+		}
+		source, err := json.Marshal(documents)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Body(t, s.Token, http.MethodPost, fmt.Sprintf("/api/rules/v1/deployments/%d/rules", s.DeploymentID), `{"files":[{"name":"a.json","text":`+string(source)+`}]}`, 200)
+		if got := s.Get(t, s.detectionPath("code")); got != kept {
+			t.Errorf("with the rule again: %s, want %s", got, kept)
+		}
+	})
+}
+
 func TestDetectionIfMatch(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s caller) {

@@ -13,14 +13,11 @@ import (
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/etag"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/policies/remediation"
 )
 
-const (
-	// auditPolicy is the object kind of remediation policies in the audit trail.
-	auditPolicy = "remediation_policy"
-	// ifMatch is the metadata key of the header If-Match.
-	ifMatch = "if-match"
-)
+// ifMatch is the metadata key of the header If-Match.
+const ifMatch = "if-match"
 
 // PoliciesV2 is the service group "policies V2".
 type PoliciesV2 struct {
@@ -125,14 +122,14 @@ func (s *state) replace(ctx context.Context, tx *ent.Tx, wanted []*policiesv1.Re
 		delete(left, slug)
 		write := tx.RemediationPolicy.Create().SetSlug(slug).SetPosition(position).SetActive(policy.GetActive()).
 			SetCreatedAt(now).SetUpdatedAt(now)
-		if err := setWords(write, policy); err != nil {
+		if _, err := remediation.Store(write.Mutation(), policy); err != nil {
 			return err
 		}
 		switch {
 		case row == nil:
-			audit.Change(ctx, auditPolicy, slug, nil, policy)
+			audit.Change(ctx, remediation.AuditKind, slug, nil, policy)
 		case !proto.Equal(before, policy):
-			audit.Change(ctx, auditPolicy, slug, before, policy)
+			audit.Change(ctx, remediation.AuditKind, slug, before, policy)
 		case row.Position != position:
 			write.SetUpdatedAt(row.UpdatedAt) // only its position changed
 		default:
@@ -149,7 +146,7 @@ func (s *state) replace(ctx context.Context, tx *ent.Tx, wanted []*policiesv1.Re
 			continue
 		}
 		gone = append(gone, row.ID)
-		audit.Change(ctx, auditPolicy, row.Slug, s.bySlug[row.Slug], nil)
+		audit.Change(ctx, remediation.AuditKind, row.Slug, s.bySlug[row.Slug], nil)
 	}
 	if len(gone) == 0 {
 		return nil

@@ -35,45 +35,13 @@ func load(ctx context.Context, reader *ent.Client) (*state, error) {
 	}
 	stored := make([]*policiesv1.RemediationPolicy, len(rows))
 	for i, row := range rows {
-		if stored[i], err = policyOf(row); err != nil {
+		if stored[i], err = remediation.Stored(row); err != nil {
 			return nil, fmt.Errorf("remediation policy %s: %w", row.Slug, err)
 		}
 	}
 	s := newState(stored)
 	s.rows = rows
 	return s, nil
-}
-
-// policyOf returns a policy in the words of the request that stored it. A node of an earlier version changes only the
-// content: then the words are about an older policy.
-func policyOf(row *ent.RemediationPolicy) (*policiesv1.RemediationPolicy, error) {
-	content, given := &policiesv1.RemediationPolicy{}, &policiesv1.RemediationPolicy{}
-	if err := proto.Unmarshal(row.Content, content); err != nil || len(row.Given) == 0 {
-		return content, err
-	}
-	if err := proto.Unmarshal(row.Given, given); err != nil {
-		return nil, err
-	}
-	if !proto.Equal(remediation.Canonical(given), content) {
-		return content, nil
-	}
-	return given, nil
-}
-
-// setWords stores a policy for evaluation, and for answers.
-func setWords(create *ent.RemediationPolicyCreate, policy *policiesv1.RemediationPolicy) error {
-	canonical, options := remediation.Canonical(policy), proto.MarshalOptions{Deterministic: true}
-	content, err := options.Marshal(canonical)
-	if err != nil {
-		return err
-	}
-	create.SetContent(content)
-	if proto.Equal(canonical, policy) {
-		return nil
-	}
-	given, err := options.Marshal(policy)
-	create.SetGiven(given)
-	return err
 }
 
 // newState builds a state from policies, in their order.

@@ -188,14 +188,20 @@ func (s *Projects) deleteContents(ctx context.Context, tx *ent.Tx, deploymentID,
 	if err := s.keepUse(ctx, tx, deploymentID, projectID); err != nil {
 		return err
 	}
-	for _, table := range []string{findingevent.Table, findingmatch.Table, triagechangefinding.Table, aianalysis.Table, aifix.Table, aimemoryuse.Table} {
+	for _, table := range []string{findingevent.Table, findingmatch.Table, aianalysis.Table, aifix.Table, aimemoryuse.Table} {
 		err := s.store.Exec(ctx, tx, `DELETE FROM `+table+` WHERE deployment_id = ? AND finding_id IN
 			(SELECT id FROM findings WHERE deployment_id = ? AND project_id = ?)`, deploymentID, deploymentID, projectID)
 		if err != nil {
 			return err
 		}
 	}
-	err := s.store.Exec(ctx, tx, `DELETE FROM `+scanpayload.Table+` WHERE deployment_id = ? AND scan_id IN
+	// An undo counts what is gone. What was decided and written about it is deleted.
+	err := s.store.Exec(ctx, tx, `UPDATE `+triagechangefinding.Table+` SET triage_state = '', triage_reason = NULL, triage_comment = NULL, triaged_at = NULL
+		WHERE deployment_id = ? AND finding_id IN (SELECT id FROM findings WHERE deployment_id = ? AND project_id = ?)`, deploymentID, deploymentID, projectID)
+	if err != nil {
+		return err
+	}
+	err = s.store.Exec(ctx, tx, `DELETE FROM `+scanpayload.Table+` WHERE deployment_id = ? AND scan_id IN
 		(SELECT id FROM scans WHERE deployment_id = ? AND project_id = ?)`, deploymentID, deploymentID, projectID)
 	if err != nil {
 		return err

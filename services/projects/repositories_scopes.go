@@ -3,12 +3,9 @@ package projects
 import (
 	"context"
 
-	"github.com/palisade/palisade/ent/project"
-	"github.com/palisade/palisade/ent/tenant"
 	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 	projectsv1 "github.com/palisade/palisade/gen/palisade/projects/v1"
 	"github.com/palisade/palisade/services/internal/access"
-	"github.com/palisade/palisade/services/internal/store"
 )
 
 // scopes are what the caller may do with the repositories of a page.
@@ -41,27 +38,7 @@ func (s scopes) of(projectID int64) (list []projectsv1.RepoScope) {
 
 // scopesOf applies the same limits as triage itself.
 func (s *Repositories) scopesOf(ctx context.Context, ids []int64) (scopes, error) {
-	caller, _ := access.FromContext(ctx)
 	grant, _ := access.GrantFromContext(ctx)
-	found := scopes{role: grant.Role}
-	if grant.Role == access.RoleAdmin || caller.WithoutTeams {
-		return found, nil
-	}
-	teams, err := access.TeamsOf(ctx, s.store.Reader, grant.DeploymentID, caller.UserID)
-	if err != nil || !teams.Enabled {
-		return found, err
-	}
-	triaged, err := s.store.Reader.Project.Query().Where(store.OneOf(project.FieldID, ids)).
-		IDs(tenant.WithTeams(ctx, teams.IDs(access.TeamTriage)))
-	if err != nil {
-		return found, err
-	}
-	found.readOnly = make(map[int64]bool, len(ids))
-	for _, id := range ids {
-		found.readOnly[id] = true
-	}
-	for _, id := range triaged {
-		delete(found.readOnly, id)
-	}
-	return found, nil
+	readOnly, err := access.ReadOnlyProjects(ctx, s.store.Reader, ids)
+	return scopes{role: grant.Role, readOnly: readOnly}, err
 }

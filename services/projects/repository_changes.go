@@ -17,6 +17,7 @@ import (
 	"github.com/palisade/palisade/services/internal/server"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/tasktoken"
+	"github.com/palisade/palisade/services/policies/remediation"
 	"github.com/palisade/palisade/services/projects/projectname"
 	"github.com/palisade/palisade/services/scm/connect"
 )
@@ -108,6 +109,10 @@ func (s *Changes) editFields(ctx context.Context, tx *ent.Tx, row *ent.Project, 
 			return err
 		}
 		update.SetName(name).SetNameKey(strings.ToLower(name))
+		renamed := remediation.Renaming{Of: remediation.RefProject, From: row.Name, To: name}
+		if err := renamed.Apply(ctx, s.store, tx); err != nil {
+			return err
+		}
 	}
 	if len(update.Mutation().Fields()) == 0 {
 		return nil

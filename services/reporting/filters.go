@@ -15,6 +15,7 @@ import (
 	"github.com/palisade/palisade/ent/tag"
 	"github.com/palisade/palisade/ent/team"
 	"github.com/palisade/palisade/ent/teamproject"
+	"github.com/palisade/palisade/ent/tenant"
 	reportingv1 "github.com/palisade/palisade/gen/palisade/reporting/v1"
 	"github.com/palisade/palisade/services/findings/columns"
 	"github.com/palisade/palisade/services/internal/store"
@@ -123,11 +124,15 @@ func (s *Reports) tagged(ctx context.Context, names []string) ([]int64, error) {
 	return ids, err
 }
 
-// ofTeams returns the projects of teams, given by id or name, and of their subteams.
+// ofTeams returns the projects of teams, given by id or name, and of their subteams. Teams that the caller may not know
+// of are like missing ones.
 func (s *Reports) ofTeams(ctx context.Context, names []string) ([]int64, error) {
 	teams, err := s.store.Reader.Team.Query().Select(team.FieldID, team.FieldName, team.FieldParentID).All(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if seen, limited := tenant.Teams(ctx); limited {
+		teams = slices.DeleteFunc(teams, func(t *ent.Team) bool { return !slices.Contains(seen, t.ID) })
 	}
 	wanted := map[int64]bool{}
 	for _, t := range teams {

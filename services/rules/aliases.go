@@ -13,6 +13,7 @@ import (
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/page"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/policies/remediation"
 	"github.com/palisade/palisade/services/rules/ruleset"
 )
 
@@ -36,7 +37,10 @@ func (s *Rules) CreateRuleAlias(ctx context.Context, r *rulesv1.CreateRuleAliasR
 		}
 		response.Alias = convertAlias(row)
 		audit.Change(ctx, auditAlias, row.ID, nil, response.GetAlias())
-		return redirect(ctx, tx, r.GetTool(), r.GetName(), canonical)
+		if err := redirect(ctx, tx, r.GetTool(), r.GetName(), canonical); err != nil {
+			return err
+		}
+		return remediation.Renaming{Of: remediation.RefRule, From: r.GetName(), To: canonical, Shared: true}.Apply(ctx, s.store, tx)
 	})
 	if err != nil {
 		return nil, err

@@ -137,7 +137,7 @@ func (b *projectBatch) update(ctx context.Context, row *ent.Project, r host.Repo
 		update.ClearLeftHostAt()
 	}
 	setArchived(update, row, r.Archived)
-	return b.change(ctx, row, update)
+	return b.change(ctx, row, update, false)
 }
 
 // setArchived follows the host if it says something else than before. What an administrator decides stays until then.

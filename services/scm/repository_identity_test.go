@@ -1,6 +1,7 @@
 package scm_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -11,7 +12,12 @@ import (
 	"github.com/palisade/palisade/ent/auditentry"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/project"
+	"github.com/palisade/palisade/ent/remediationpolicy"
+	"github.com/palisade/palisade/ent/tenant"
+	policiesv1 "github.com/palisade/palisade/gen/palisade/policies/v1"
 	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/policies/remediation"
 	"github.com/palisade/palisade/services/scm/host/hosttest"
 )
 
@@ -319,4 +325,70 @@ func TestReboundProject(t *testing.T) {
 		s.sync(t, id)
 		wantList(t, "projects", s.names(t), "acme/api 2", "acme/web 2")
 	})
+}
+
+// TestPoliciesFollowRepositories: a policy names the renamed project. If another repository takes the name, a policy
+// that includes the project includes both, and one that excludes it follows.
+func TestPoliciesFollowRepositories(t *testing.T) {
+	t.Parallel()
+	eachConfig(t, func(t *testing.T, s configCaller) {
+		h, id := s.gitHub(t, "")
+		list := func(names ...string) {
+			t.Helper()
+			h.Repositories = nil
+			for i, name := range names {
+				if name != "" {
+					h.Repositories = append(h.Repositories, hosttest.Repository{ID: int64(i + 1), Name: name, DefaultBranch: "main", Visibility: "private"})
+				}
+			}
+			s.sync(t, id)
+		}
+		list("acme/web")
+		include := s.policy(t, &policiesv1.RemediationPolicyCondition{Type: "project", Values: []string{"acme/web"}, Mode: "include"})
+		exclude := s.policy(t, &policiesv1.RemediationPolicyCondition{Type: "project", Values: []string{"acme/web"}, Mode: "exclude"})
+
+		list("acme/site")
+		wantList(t, "including", s.policyValues(t, include), "acme/site")
+		wantList(t, "excluding", s.policyValues(t, exclude), "acme/site")
+
+		list("", "acme/site")
+		wantList(t, "including after the name was taken", s.policyValues(t, include), "acme/site", "acme/site~1")
+		wantList(t, "excluding after the name was taken", s.policyValues(t, exclude), "acme/site~1")
+
+		list("acme/api", "acme/site")
+		wantList(t, "including in the end", s.policyValues(t, include), "acme/site", "acme/api")
+		wantList(t, "excluding in the end", s.policyValues(t, exclude), "acme/api")
+	})
+}
+
+// policy stores a policy with one condition.
+func (c configCaller) policy(t testing.TB, condition *policiesv1.RemediationPolicyCondition) (slug string) {
+	t.Helper()
+	slug = "policy-" + condition.GetMode()
+	err := c.Store.Write(tenant.NewContext(t.Context(), c.DeploymentID), func(ctx context.Context, tx *ent.Tx) error {
+		create := tx.RemediationPolicy.Create().SetSlug(slug).SetPosition(0).SetActive(true).SetCreatedAt(store.Now()).SetUpdatedAt(store.Now())
+		_, err := remediation.Store(create.Mutation(), &policiesv1.RemediationPolicy{
+			Slug: slug, Name: slug, Active: true, Actions: []*policiesv1.RemediationPolicyAction{{Type: "block"}},
+			Filters: &policiesv1.RemediationPolicyFilters{Mode: "all", Conditions: []*policiesv1.RemediationPolicyCondition{condition}},
+		})
+		if err != nil {
+			return err
+		}
+		return create.Exec(ctx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slug
+}
+
+// policyValues are the values of the condition of a policy.
+func (c configCaller) policyValues(t testing.TB, slug string) []string {
+	t.Helper()
+	row := c.Store.Reader.RemediationPolicy.Query().Where(remediationpolicy.Slug(slug)).OnlyX(tenant.NewContext(t.Context(), c.DeploymentID))
+	stored, err := remediation.Stored(row)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stored.GetFilters().GetConditions()[0].GetValues()
 }

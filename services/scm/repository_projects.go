@@ -15,6 +15,7 @@ import (
 	projectsv1 "github.com/palisade/palisade/gen/palisade/projects/v1"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/policies/remediation"
 	"github.com/palisade/palisade/services/projects/codehost"
 	"github.com/palisade/palisade/services/projects/projectname"
 	"github.com/palisade/palisade/services/scm/host"
@@ -200,17 +201,24 @@ func (b *projectBatch) moveAside(ctx context.Context, row *ent.Project) error {
 	if row.RepositoryID != nil {
 		update.SetRepositoryURL("").SetLeftHostAt(store.Now())
 	}
-	return b.change(ctx, row, update)
+	return b.change(ctx, row, update, true)
 }
 
-// change makes a change of a project, if it is one, and remembers the project as it was for the audit trail.
-func (b *projectBatch) change(ctx context.Context, row *ent.Project, update *ent.ProjectUpdateOne) error {
+// change makes a change of a project, if it is one, and remembers the project as it was for the audit trail. taken says
+// that another project gets its name.
+func (b *projectBatch) change(ctx context.Context, row *ent.Project, update *ent.ProjectUpdateOne, taken bool) error {
 	if len(update.Mutation().Fields()) == 0 && len(update.Mutation().ClearedFields()) == 0 {
 		return nil
 	}
+	renamed := remediation.Renaming{Of: remediation.RefProject, From: row.Name, Taken: taken}
 	after, err := update.Save(ctx)
 	if err != nil {
 		return err
+	}
+	if renamed.To = after.Name; renamed.To != renamed.From {
+		if err := renamed.Apply(ctx, b.store, b.tx); err != nil {
+			return err
+		}
 	}
 	if b.before[row.ID] == nil {
 		b.before[row.ID] = auditedProject(row)

@@ -55,17 +55,19 @@ type kind struct {
 	new func(*about) format
 	// only are the findings that the format can express; nil means all.
 	only []predicate.Finding
+	// backup says that the format keeps what lists leave out: without it, an import would lose findings and decisions.
+	backup bool
 }
 
 var kinds = map[string]kind{
 	exportfile.CSV:       {new: newCSV, only: shown},
-	exportfile.NDJSON:    {new: newNDJSON},
+	exportfile.NDJSON:    {new: newNDJSON, backup: true},
 	exportfile.SARIF:     {new: newSARIF, only: reported},
 	exportfile.OpenVEX:   {new: newOpenVEX, only: aboutPackages},
 	exportfile.CycloneDX: {new: newCycloneDX, only: aboutPackages},
 }
 
-// shown selects what the API shows. NDJSON has the other findings, too: another deployment needs them.
+// shown selects what the API shows. Backups have the other findings, too.
 var shown = []predicate.Finding{issuefilter.Shown().Where}
 
 // aboutPackages selects what VEX documents can name.

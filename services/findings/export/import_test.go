@@ -58,6 +58,33 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
+// TestArchivedProjects: an export for an import has the findings of archived projects. Other formats leave them out, as
+// lists do.
+func TestArchivedProjects(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		seed(t, s)
+		all := export(t, s, s.Tenant, s.Token, ndjson)
+		s.Body(t, s.Token, http.MethodPatch, "/api/v1/deployments/acme/projects/acme/web", `{"archived":true}`, http.StatusOK)
+		first := export(t, s, s.Tenant, s.Token, ndjson)
+		if got, want := strings.Count(first.text, "\n"), strings.Count(all.text, "\n"); got != want || !strings.Contains(first.text, `"archivedAt":`) {
+			t.Errorf("%d lines with an archived project, want %d", got, want)
+		}
+		if csv := export(t, s, s.Tenant, s.Token, `{}`); strings.Contains(csv.text, "acme/web") {
+			t.Errorf("a table has the archived project: %s", csv.text)
+		}
+		only := export(t, s, s.Tenant, s.Token, `{"format":"EXPORT_FORMAT_NDJSON","filter":{"includeArchived":true}}`)
+		if strings.Contains(only.text, `"name":"acme/api"`) || !strings.Contains(only.text, `"name":"acme/web"`) {
+			t.Errorf("the export of archived projects: %s", only.text)
+		}
+		empty := s.AddTenant(t, "empty")
+		load(t, s, empty, first.text, http.StatusOK)
+		if second := export(t, s, empty, empty.Token, ndjson); first.text != second.text {
+			t.Errorf("the files differ:\n%s", difference(first.text, second.text))
+		}
+	})
+}
+
 // difference is the first line that differs.
 func difference(a, b string) string {
 	left, right := strings.Split(a, "\n"), strings.Split(b, "\n")

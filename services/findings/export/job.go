@@ -92,7 +92,7 @@ type run struct {
 	file    *exportfile.Writer
 	catalog *catalog
 	work    *traffic.Work
-	only    []predicate.Finding
+	kind    kind
 	now     time.Time
 }
 
@@ -116,7 +116,7 @@ func (w *worker) write(in context.Context, row *ent.Export) error {
 	if err != nil {
 		return err
 	}
-	r := &run{worker: w, request: request, file: file, catalog: newCatalog(), work: w.calls.Beside(), only: of.only, now: store.Time(row.CreatedAt)}
+	r := &run{worker: w, request: request, file: file, catalog: newCatalog(), work: w.calls.Beside(), kind: of, now: store.Time(row.CreatedAt)}
 	r.format = of.new(&about{
 		id: row.ID, deploymentID: row.DeploymentID, deployment: deployment.Name, baseURL: w.baseURL, created: r.now, lookup: lookup{w.store.Reader},
 	})
@@ -150,11 +150,15 @@ func (r *run) asCaller(ctx context.Context) (context.Context, []predicate.Findin
 	if err != nil {
 		return nil, nil, err
 	}
-	where, err := issuefilter.WhereOfAll(in, r.request.GetFilter(), r.now)
+	conditions := issuefilter.WhereOfAll
+	if r.kind.backup {
+		conditions = issuefilter.WhereOfBackup
+	}
+	where, err := conditions(in, r.request.GetFilter(), r.now)
 	if err != nil {
 		return nil, nil, err
 	}
-	return in, append(append(where, ofTypes(r.request)...), r.only...), nil
+	return in, append(append(where, ofTypes(r.request)...), r.kind.only...), nil
 }
 
 // all writes all findings, in groups if the format has them.

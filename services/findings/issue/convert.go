@@ -21,6 +21,7 @@ import (
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/exploit"
 	"github.com/palisade/palisade/services/findings/triage"
+	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -43,6 +44,8 @@ type relatedRows struct {
 	canTriage  findingsv1.TriagePermission
 	// developer has the limits of developers if the caller is one.
 	developer *triage.Permissions
+	// readOnly are the projects whose findings the caller may only read; nil if teams set no limits.
+	readOnly map[int64]bool
 	// alone says that a single issue is shown, with its context.
 	alone bool
 }
@@ -61,8 +64,8 @@ type analysis struct {
 	feedback   []*ent.AiFeedback // oldest first
 }
 
-// Convert converts whole rows to issues in their order, with at most ten queries for any number of rows. Deleted rows
-// of other tables are shown as empty. The activity history is not included.
+// Convert converts whole rows to issues in their order, with at most twelve queries for any number of rows. Deleted
+// rows of other tables are shown as empty. The activity history is not included.
 func Convert(ctx context.Context, db *ent.Client, rows []*ent.Finding) ([]*findingsv1.Issue, error) {
 	if len(rows) == 0 {
 		return nil, nil
@@ -232,9 +235,12 @@ func (a *relatedRows) readExploits(ctx context.Context, db *ent.Client) (err err
 	return err
 }
 
-func (a *relatedRows) readPermissions(ctx context.Context, db *ent.Client) error {
-	if !triage.ByDeveloper(ctx) {
+func (a *relatedRows) readPermissions(ctx context.Context, db *ent.Client) (err error) {
+	if a.canTriage != findingsv1.TriagePermission_TRIAGE_PERMISSION_IGNORE {
 		return nil
+	}
+	if a.readOnly, err = access.ReadOnlyProjects(ctx, db, keys(a.projects)); err != nil || !triage.ByDeveloper(ctx) {
+		return err
 	}
 	permissions, err := triage.DeveloperPermissions(ctx, db)
 	a.developer = &permissions

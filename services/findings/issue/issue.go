@@ -58,7 +58,7 @@ func (a *relatedRows) issue(row *ent.Finding) (*findingsv1.Issue, error) {
 		Message:          cmp.Or(content.GetMessage(), a.rules[row.RuleID].GetMessage()),
 		AiImpact:         content.GetAiImpact(),
 		IsArchived:       new(owner.ArchivedAt != nil),
-		TriagePermission: a.triagePermission(row.IssueType),
+		TriagePermission: a.triagePermission(row),
 	}
 	if last := a.lastSeen[row.ID]; last != 0 {
 		out.LastSeenScan = &findingsv1.IssueScan{Id: last, Meta: a.scans[last]}
@@ -85,13 +85,16 @@ func (a *relatedRows) issue(row *ent.Finding) (*findingsv1.Issue, error) {
 	return out, a.addCode(out, row, content)
 }
 
-// triagePermission is what the caller's role allows, and the deployment's setting if the caller is a developer. It is
-// unspecified without a caller.
-func (a *relatedRows) triagePermission(issueType string) findingsv1.TriagePermission {
-	if a.canTriage == findingsv1.TriagePermission_TRIAGE_PERMISSION_IGNORE && a.developer != nil {
-		return findingsv1.TriagePermission(a.developer.Of(issueType))
+// triagePermission is what the caller's role and teams allow, and the deployment's setting if the caller is a
+// developer. It is unspecified without a caller.
+func (a *relatedRows) triagePermission(row *ent.Finding) findingsv1.TriagePermission {
+	switch {
+	case a.readOnly[row.ProjectID]:
+		return findingsv1.TriagePermission_TRIAGE_PERMISSION_NONE
+	case a.canTriage != findingsv1.TriagePermission_TRIAGE_PERMISSION_IGNORE || a.developer == nil:
+		return a.canTriage
 	}
-	return a.canTriage
+	return findingsv1.TriagePermission(a.developer.Of(row.IssueType))
 }
 
 // rolePermission is what the caller's role allows.

@@ -30,9 +30,19 @@ func Where(ctx context.Context, f *findingsv1.IssuesFilter, now time.Time) ([]pr
 	return c.Where(), nil
 }
 
-// WhereOfAll is [Where] with findings that the API does not show any more: for their history and for backups.
+// WhereOfAll is [Where] with findings that the API does not show any more: for their history.
 func WhereOfAll(ctx context.Context, f *findingsv1.IssuesFilter, now time.Time) ([]predicate.Finding, error) {
-	c, err := compile(ctx, f, now)
+	return whereOfAll(ctx, f, now, false)
+}
+
+// WhereOfBackup is [WhereOfAll] with the findings of archived projects, too. A filter that names archived projects
+// still selects only these.
+func WhereOfBackup(ctx context.Context, f *findingsv1.IssuesFilter, now time.Time) ([]predicate.Finding, error) {
+	return whereOfAll(ctx, f, now, true)
+}
+
+func whereOfAll(ctx context.Context, f *findingsv1.IssuesFilter, now time.Time, archivedToo bool) ([]predicate.Finding, error) {
+	c, err := compile(ctx, f, now, archivedToo)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +51,7 @@ func WhereOfAll(ctx context.Context, f *findingsv1.IssuesFilter, now time.Time) 
 
 // Compile converts a filter to conditions; see [Where].
 func Compile(ctx context.Context, f *findingsv1.IssuesFilter, now time.Time) (*Conditions, error) {
-	c, err := compile(ctx, f, now)
+	c, err := compile(ctx, f, now, false)
 	if err != nil {
 		return nil, err
 	}
@@ -49,15 +59,21 @@ func Compile(ctx context.Context, f *findingsv1.IssuesFilter, now time.Time) (*C
 	return c, nil
 }
 
-func compile(ctx context.Context, f *findingsv1.IssuesFilter, now time.Time) (*Conditions, error) {
+func compile(ctx context.Context, f *findingsv1.IssuesFilter, now time.Time, archivedToo bool) (*Conditions, error) {
 	deploymentID, ok := tenant.FromContext(ctx)
 	if !ok {
 		return nil, errors.New("issue filter without a deployment")
 	}
 	c := &Conditions{DeploymentID: deploymentID, now: now}
+	if seen, limited := tenant.Teams(ctx); limited {
+		c.seenTeams = append([]int64{}, seen...)
+	}
 	c.identifiers(f)
 	c.times(f)
 	c.projects(f)
+	if !archivedToo || f.GetIncludeArchived() {
+		c.add(term{column: archived, not: !f.GetIncludeArchived()})
+	}
 	c.refs(f)
 	c.states(f)
 	c.rules(f)
@@ -75,8 +91,9 @@ type Conditions struct {
 	DeploymentID int64
 	List         []Condition
 
-	now time.Time
-	err error // the first
+	now       time.Time
+	err       error   // the first
+	seenTeams []int64 // nil: all
 }
 
 // Where returns the conditions in SQL.

@@ -19,13 +19,12 @@ func (c *Conditions) projects(f *findingsv1.IssuesFilter) {
 	c.ids(finding.FieldProjectID, f.GetRepositoryIds())
 	for _, names := range []ProjectNames{
 		{Names: given(f.GetRepositoryNames())}, {Visibilities: words(f.GetRepoVisibilities(), "REPOSITORY_VISIBILITY_")},
-		{Tags: given(f.GetRepositoryTags())}, {Teams: given(f.GetTeamNames())},
+		{Tags: given(f.GetRepositoryTags())}, {Teams: given(f.GetTeamNames()), SeenTeams: c.seenTeams},
 	} {
 		if rest := names.text(c.DeploymentID); len(rest) > 0 {
 			c.add(term{column: finding.FieldProjectID, rows: rest})
 		}
 	}
-	c.add(term{column: archived, not: !f.GetIncludeArchived()})
 }
 
 // refs adds the conditions on the ref of a finding.

@@ -20,6 +20,8 @@ type ProjectNames struct {
 	Visibilities []string
 	Tags         []string
 	Teams        []string // and their descendants
+	// SeenTeams are the teams that the caller may know of; nil means all. Other teams are like missing ones.
+	SeenTeams []int64
 }
 
 // text is the condition on projects, after the condition on their deployment.
@@ -41,9 +43,18 @@ func (p ProjectNames) text(deploymentID int64) (rest []any) {
 	if len(p.Teams) > 0 { // teams have at most three levels (contract facts 2.5)
 		rest = append(rest, " AND id IN (SELECT l.project_id FROM team_projects l JOIN teams t ON t.id = l.team_id",
 			" LEFT JOIN teams above ON above.id = t.parent_id LEFT JOIN teams top ON top.id = above.parent_id WHERE l.deployment_id = ",
-			arg{deploymentID}, " AND t.deployment_id = ", arg{deploymentID}, " AND (t.name IN ", anyOf(p.Teams), " OR above.name IN ", anyOf(p.Teams), " OR top.name IN ", anyOf(p.Teams), "))")
+			arg{deploymentID}, " AND t.deployment_id = ", arg{deploymentID}, " AND (", p.isNamed("t"), " OR ", p.isNamed("above"), " OR ", p.isNamed("top"), "))")
 	}
 	return rest
+}
+
+// isNamed is the condition that a team of a table is one of the named ones.
+func (p ProjectNames) isNamed(table string) *entsql.Predicate {
+	named := []any{table + ".name IN ", anyOf(p.Teams)}
+	if p.SeenTeams != nil {
+		named = append(append([]any{"("}, named...), " AND ", store.InIDs(table+".id", p.SeenTeams), ")")
+	}
+	return text(named...)
 }
 
 // RuleNames select rules. The values of a field are alternatives, and an empty field selects all.

@@ -2,7 +2,9 @@ package chain
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
@@ -56,8 +58,9 @@ func (a *answer) Unwrap() error { return a.err }
 
 func finish(ctx context.Context, err error) error {
 	mapped := apierr.Map(err)
-	if late := ctx.Err(); late != nil && status.Code(mapped) == codes.Internal {
-		// A query that a deadline cut off may fail with another error ("transaction has already been rolled back").
+	if late := ctx.Err(); late != nil && (status.Code(mapped) == codes.Internal || errors.Is(err, io.EOF)) {
+		// A query that a deadline cut off may fail with another error ("transaction has already been rolled back"). A
+		// message to a caller that has gone fails with io.EOF.
 		mapped = apierr.Map(fmt.Errorf("%w: %w", late, err))
 	}
 	st, _ := status.FromError(mapped)

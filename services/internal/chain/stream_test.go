@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -146,4 +147,27 @@ func TestRemoteIsNotTrustedOverGRPC(t *testing.T) {
 	if entries[0].Remote != "192.0.2.7" || entries[1].Remote == "192.0.2.7" {
 		t.Errorf("got %q over HTTP, %q over gRPC", entries[0].Remote, entries[1].Remote)
 	}
+}
+
+// TestStreamOfGoneCaller: an answer that nobody waits for is no error of the server.
+func TestStreamOfGoneCaller(t *testing.T) {
+	f := newFixture(t)
+	token := f.token(access.RoleMember, access.ScopeAgent)
+	f.each(func(t *testing.T, conn grpc.ClientConnInterface, _ string) {
+		ctx, leave := context.WithCancel(as(t.Context(), token))
+		defer leave()
+		f.handlers.upload = func(ctx context.Context, _ []*scansv1.UploadReportRequest) error {
+			leave()
+			<-ctx.Done()
+			return nil
+		}
+		f.logs.take(t)
+		wantCode(t, upload(ctx, conn, first("acme")), codes.Canceled)
+		for end := time.Now().Add(10 * time.Second); f.logs.empty() && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		if _, raw := f.logs.take(t); !strings.Contains(raw, `"code":"Canceled"`) || strings.Contains(raw, `"level":"ERROR"`) {
+			t.Errorf("the log is %s", raw)
+		}
+	})
 }
