@@ -67,6 +67,7 @@ import (
 	"github.com/palisade/palisade/ent/productfeedback"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/projecttag"
+	"github.com/palisade/palisade/ent/pullrequestfeedback"
 	"github.com/palisade/palisade/ent/remediationpolicy"
 	"github.com/palisade/palisade/ent/reportformat"
 	"github.com/palisade/palisade/ent/reviewcommentcontent"
@@ -221,6 +222,8 @@ type Client struct {
 	Project *ProjectClient
 	// ProjectTag is the client for interacting with the ProjectTag builders.
 	ProjectTag *ProjectTagClient
+	// PullRequestFeedback is the client for interacting with the PullRequestFeedback builders.
+	PullRequestFeedback *PullRequestFeedbackClient
 	// RemediationPolicy is the client for interacting with the RemediationPolicy builders.
 	RemediationPolicy *RemediationPolicyClient
 	// ReportFormat is the client for interacting with the ReportFormat builders.
@@ -363,6 +366,7 @@ func (c *Client) init() {
 	c.ProductFeedback = NewProductFeedbackClient(c.config)
 	c.Project = NewProjectClient(c.config)
 	c.ProjectTag = NewProjectTagClient(c.config)
+	c.PullRequestFeedback = NewPullRequestFeedbackClient(c.config)
 	c.RemediationPolicy = NewRemediationPolicyClient(c.config)
 	c.ReportFormat = NewReportFormatClient(c.config)
 	c.ReviewCommentContent = NewReviewCommentContentClient(c.config)
@@ -547,6 +551,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		ProductFeedback:      NewProductFeedbackClient(cfg),
 		Project:              NewProjectClient(cfg),
 		ProjectTag:           NewProjectTagClient(cfg),
+		PullRequestFeedback:  NewPullRequestFeedbackClient(cfg),
 		RemediationPolicy:    NewRemediationPolicyClient(cfg),
 		ReportFormat:         NewReportFormatClient(cfg),
 		ReviewCommentContent: NewReviewCommentContentClient(cfg),
@@ -658,6 +663,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		ProductFeedback:      NewProductFeedbackClient(cfg),
 		Project:              NewProjectClient(cfg),
 		ProjectTag:           NewProjectTagClient(cfg),
+		PullRequestFeedback:  NewPullRequestFeedbackClient(cfg),
 		RemediationPolicy:    NewRemediationPolicyClient(cfg),
 		ReportFormat:         NewReportFormatClient(cfg),
 		ReviewCommentContent: NewReviewCommentContentClient(cfg),
@@ -737,15 +743,16 @@ func (c *Client) Use(hooks ...Hook) {
 		c.Notification, c.NotificationEvent, c.NotificationRule, c.NotificationSeen,
 		c.NotificationWebhook, c.OnboardingTask, c.PackageManagerConfig,
 		c.PageBoundary, c.PathIgnore, c.PendingImport, c.PolicyAct, c.PolicyRun,
-		c.ProductFeedback, c.Project, c.ProjectTag, c.RemediationPolicy,
-		c.ReportFormat, c.ReviewCommentContent, c.Rule, c.RuleAlias, c.RuleDocument,
-		c.RuleVersion, c.Ruleboard, c.RuleboardProject, c.RuleboardRule, c.SavedView,
-		c.Scan, c.ScanAnswer, c.ScanCoverage, c.ScanPayload, c.ScmApp, c.ScmConfig,
-		c.Session, c.Setting, c.SigningKey, c.Tag, c.Team, c.TeamMember, c.TeamProject,
-		c.Token, c.TokenRequest, c.TriageChange, c.TriageChangeFinding, c.User,
-		c.WebhookEvent, c.WebhookReceipt, c.Workflow, c.WorkflowArtifact,
-		c.WorkflowAttempt, c.WorkflowFinding, c.WorkflowFork, c.WorkflowRun,
-		c.WorkflowTask, c.WorkflowVersion,
+		c.ProductFeedback, c.Project, c.ProjectTag, c.PullRequestFeedback,
+		c.RemediationPolicy, c.ReportFormat, c.ReviewCommentContent, c.Rule,
+		c.RuleAlias, c.RuleDocument, c.RuleVersion, c.Ruleboard, c.RuleboardProject,
+		c.RuleboardRule, c.SavedView, c.Scan, c.ScanAnswer, c.ScanCoverage,
+		c.ScanPayload, c.ScmApp, c.ScmConfig, c.Session, c.Setting, c.SigningKey,
+		c.Tag, c.Team, c.TeamMember, c.TeamProject, c.Token, c.TokenRequest,
+		c.TriageChange, c.TriageChangeFinding, c.User, c.WebhookEvent,
+		c.WebhookReceipt, c.Workflow, c.WorkflowArtifact, c.WorkflowAttempt,
+		c.WorkflowFinding, c.WorkflowFork, c.WorkflowRun, c.WorkflowTask,
+		c.WorkflowVersion,
 	} {
 		n.Use(hooks...)
 	}
@@ -766,15 +773,16 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 		c.Notification, c.NotificationEvent, c.NotificationRule, c.NotificationSeen,
 		c.NotificationWebhook, c.OnboardingTask, c.PackageManagerConfig,
 		c.PageBoundary, c.PathIgnore, c.PendingImport, c.PolicyAct, c.PolicyRun,
-		c.ProductFeedback, c.Project, c.ProjectTag, c.RemediationPolicy,
-		c.ReportFormat, c.ReviewCommentContent, c.Rule, c.RuleAlias, c.RuleDocument,
-		c.RuleVersion, c.Ruleboard, c.RuleboardProject, c.RuleboardRule, c.SavedView,
-		c.Scan, c.ScanAnswer, c.ScanCoverage, c.ScanPayload, c.ScmApp, c.ScmConfig,
-		c.Session, c.Setting, c.SigningKey, c.Tag, c.Team, c.TeamMember, c.TeamProject,
-		c.Token, c.TokenRequest, c.TriageChange, c.TriageChangeFinding, c.User,
-		c.WebhookEvent, c.WebhookReceipt, c.Workflow, c.WorkflowArtifact,
-		c.WorkflowAttempt, c.WorkflowFinding, c.WorkflowFork, c.WorkflowRun,
-		c.WorkflowTask, c.WorkflowVersion,
+		c.ProductFeedback, c.Project, c.ProjectTag, c.PullRequestFeedback,
+		c.RemediationPolicy, c.ReportFormat, c.ReviewCommentContent, c.Rule,
+		c.RuleAlias, c.RuleDocument, c.RuleVersion, c.Ruleboard, c.RuleboardProject,
+		c.RuleboardRule, c.SavedView, c.Scan, c.ScanAnswer, c.ScanCoverage,
+		c.ScanPayload, c.ScmApp, c.ScmConfig, c.Session, c.Setting, c.SigningKey,
+		c.Tag, c.Team, c.TeamMember, c.TeamProject, c.Token, c.TokenRequest,
+		c.TriageChange, c.TriageChangeFinding, c.User, c.WebhookEvent,
+		c.WebhookReceipt, c.Workflow, c.WorkflowArtifact, c.WorkflowAttempt,
+		c.WorkflowFinding, c.WorkflowFork, c.WorkflowRun, c.WorkflowTask,
+		c.WorkflowVersion,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -889,6 +897,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Project.mutate(ctx, m)
 	case *ProjectTagMutation:
 		return c.ProjectTag.mutate(ctx, m)
+	case *PullRequestFeedbackMutation:
+		return c.PullRequestFeedback.mutate(ctx, m)
 	case *RemediationPolicyMutation:
 		return c.RemediationPolicy.mutate(ctx, m)
 	case *ReportFormatMutation:
@@ -8074,6 +8084,140 @@ func (c *ProjectTagClient) mutate(ctx context.Context, m *ProjectTagMutation) (V
 	}
 }
 
+// PullRequestFeedbackClient is a client for the PullRequestFeedback schema.
+type PullRequestFeedbackClient struct {
+	config
+}
+
+// NewPullRequestFeedbackClient returns a client for the PullRequestFeedback from the given config.
+func NewPullRequestFeedbackClient(c config) *PullRequestFeedbackClient {
+	return &PullRequestFeedbackClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `pullrequestfeedback.Hooks(f(g(h())))`.
+func (c *PullRequestFeedbackClient) Use(hooks ...Hook) {
+	c.hooks.PullRequestFeedback = append(c.hooks.PullRequestFeedback, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `pullrequestfeedback.Intercept(f(g(h())))`.
+func (c *PullRequestFeedbackClient) Intercept(interceptors ...Interceptor) {
+	c.inters.PullRequestFeedback = append(c.inters.PullRequestFeedback, interceptors...)
+}
+
+// Create returns a builder for creating a PullRequestFeedback entity.
+func (c *PullRequestFeedbackClient) Create() *PullRequestFeedbackCreate {
+	mutation := newPullRequestFeedbackMutation(c.config, OpCreate)
+	return &PullRequestFeedbackCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of PullRequestFeedback entities.
+func (c *PullRequestFeedbackClient) CreateBulk(builders ...*PullRequestFeedbackCreate) *PullRequestFeedbackCreateBulk {
+	return &PullRequestFeedbackCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *PullRequestFeedbackClient) MapCreateBulk(slice any, setFunc func(*PullRequestFeedbackCreate, int)) *PullRequestFeedbackCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &PullRequestFeedbackCreateBulk{err: fmt.Errorf("calling to PullRequestFeedbackClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*PullRequestFeedbackCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &PullRequestFeedbackCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for PullRequestFeedback.
+func (c *PullRequestFeedbackClient) Update() *PullRequestFeedbackUpdate {
+	mutation := newPullRequestFeedbackMutation(c.config, OpUpdate)
+	return &PullRequestFeedbackUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *PullRequestFeedbackClient) UpdateOne(_m *PullRequestFeedback) *PullRequestFeedbackUpdateOne {
+	mutation := newPullRequestFeedbackMutation(c.config, OpUpdateOne, withPullRequestFeedback(_m))
+	return &PullRequestFeedbackUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *PullRequestFeedbackClient) UpdateOneID(id int64) *PullRequestFeedbackUpdateOne {
+	mutation := newPullRequestFeedbackMutation(c.config, OpUpdateOne, withPullRequestFeedbackID(id))
+	return &PullRequestFeedbackUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for PullRequestFeedback.
+func (c *PullRequestFeedbackClient) Delete() *PullRequestFeedbackDelete {
+	mutation := newPullRequestFeedbackMutation(c.config, OpDelete)
+	return &PullRequestFeedbackDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *PullRequestFeedbackClient) DeleteOne(_m *PullRequestFeedback) *PullRequestFeedbackDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *PullRequestFeedbackClient) DeleteOneID(id int64) *PullRequestFeedbackDeleteOne {
+	builder := c.Delete().Where(pullrequestfeedback.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &PullRequestFeedbackDeleteOne{builder}
+}
+
+// Query returns a query builder for PullRequestFeedback.
+func (c *PullRequestFeedbackClient) Query() *PullRequestFeedbackQuery {
+	return &PullRequestFeedbackQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypePullRequestFeedback},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a PullRequestFeedback entity by its id.
+func (c *PullRequestFeedbackClient) Get(ctx context.Context, id int64) (*PullRequestFeedback, error) {
+	return c.Query().Where(pullrequestfeedback.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *PullRequestFeedbackClient) GetX(ctx context.Context, id int64) *PullRequestFeedback {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *PullRequestFeedbackClient) Hooks() []Hook {
+	hooks := c.hooks.PullRequestFeedback
+	return append(hooks[:len(hooks):len(hooks)], pullrequestfeedback.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *PullRequestFeedbackClient) Interceptors() []Interceptor {
+	return c.inters.PullRequestFeedback
+}
+
+func (c *PullRequestFeedbackClient) mutate(ctx context.Context, m *PullRequestFeedbackMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&PullRequestFeedbackCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&PullRequestFeedbackUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&PullRequestFeedbackUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&PullRequestFeedbackDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown PullRequestFeedback mutation op: %q", m.Op())
+	}
+}
+
 // RemediationPolicyClient is a client for the RemediationPolicy schema.
 type RemediationPolicyClient struct {
 	config
@@ -13313,13 +13457,14 @@ type (
 		Notification, NotificationEvent, NotificationRule, NotificationSeen,
 		NotificationWebhook, OnboardingTask, PackageManagerConfig, PageBoundary,
 		PathIgnore, PendingImport, PolicyAct, PolicyRun, ProductFeedback, Project,
-		ProjectTag, RemediationPolicy, ReportFormat, ReviewCommentContent, Rule,
-		RuleAlias, RuleDocument, RuleVersion, Ruleboard, RuleboardProject,
-		RuleboardRule, SavedView, Scan, ScanAnswer, ScanCoverage, ScanPayload, ScmApp,
-		ScmConfig, Session, Setting, SigningKey, Tag, Team, TeamMember, TeamProject,
-		Token, TokenRequest, TriageChange, TriageChangeFinding, User, WebhookEvent,
-		WebhookReceipt, Workflow, WorkflowArtifact, WorkflowAttempt, WorkflowFinding,
-		WorkflowFork, WorkflowRun, WorkflowTask, WorkflowVersion []ent.Hook
+		ProjectTag, PullRequestFeedback, RemediationPolicy, ReportFormat,
+		ReviewCommentContent, Rule, RuleAlias, RuleDocument, RuleVersion, Ruleboard,
+		RuleboardProject, RuleboardRule, SavedView, Scan, ScanAnswer, ScanCoverage,
+		ScanPayload, ScmApp, ScmConfig, Session, Setting, SigningKey, Tag, Team,
+		TeamMember, TeamProject, Token, TokenRequest, TriageChange,
+		TriageChangeFinding, User, WebhookEvent, WebhookReceipt, Workflow,
+		WorkflowArtifact, WorkflowAttempt, WorkflowFinding, WorkflowFork, WorkflowRun,
+		WorkflowTask, WorkflowVersion []ent.Hook
 	}
 	inters struct {
 		Advisory, AdvisoryPackage, AgenticIssue, AgenticIssueCoverage,
@@ -13332,13 +13477,14 @@ type (
 		Notification, NotificationEvent, NotificationRule, NotificationSeen,
 		NotificationWebhook, OnboardingTask, PackageManagerConfig, PageBoundary,
 		PathIgnore, PendingImport, PolicyAct, PolicyRun, ProductFeedback, Project,
-		ProjectTag, RemediationPolicy, ReportFormat, ReviewCommentContent, Rule,
-		RuleAlias, RuleDocument, RuleVersion, Ruleboard, RuleboardProject,
-		RuleboardRule, SavedView, Scan, ScanAnswer, ScanCoverage, ScanPayload, ScmApp,
-		ScmConfig, Session, Setting, SigningKey, Tag, Team, TeamMember, TeamProject,
-		Token, TokenRequest, TriageChange, TriageChangeFinding, User, WebhookEvent,
-		WebhookReceipt, Workflow, WorkflowArtifact, WorkflowAttempt, WorkflowFinding,
-		WorkflowFork, WorkflowRun, WorkflowTask, WorkflowVersion []ent.Interceptor
+		ProjectTag, PullRequestFeedback, RemediationPolicy, ReportFormat,
+		ReviewCommentContent, Rule, RuleAlias, RuleDocument, RuleVersion, Ruleboard,
+		RuleboardProject, RuleboardRule, SavedView, Scan, ScanAnswer, ScanCoverage,
+		ScanPayload, ScmApp, ScmConfig, Session, Setting, SigningKey, Tag, Team,
+		TeamMember, TeamProject, Token, TokenRequest, TriageChange,
+		TriageChangeFinding, User, WebhookEvent, WebhookReceipt, Workflow,
+		WorkflowArtifact, WorkflowAttempt, WorkflowFinding, WorkflowFork, WorkflowRun,
+		WorkflowTask, WorkflowVersion []ent.Interceptor
 	}
 )
 

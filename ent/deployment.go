@@ -24,6 +24,10 @@ type Deployment struct {
 	DefaultRole string `json:"default_role,omitempty"`
 	// replies to review comments triage findings
 	TriageViaComment bool `json:"triage_via_comment,omitempty"`
+	// write commit statuses of pull requests at their host
+	PullRequestStatuses bool `json:"pull_request_statuses,omitempty"`
+	// write a comment on pull requests at their host
+	PullRequestComments bool `json:"pull_request_comments,omitempty"`
 	// has_deepsemgrep in the contract
 	CrossFileAnalysis bool `json:"cross_file_analysis,omitempty"`
 	// scanners ask this server about dependencies
@@ -48,7 +52,7 @@ func (*Deployment) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case deployment.FieldProducts, deployment.FieldCloseLimits:
 			values[i] = new([]byte)
-		case deployment.FieldTriageViaComment, deployment.FieldCrossFileAnalysis, deployment.FieldDependencyQuery:
+		case deployment.FieldTriageViaComment, deployment.FieldPullRequestStatuses, deployment.FieldPullRequestComments, deployment.FieldCrossFileAnalysis, deployment.FieldDependencyQuery:
 			values[i] = new(sql.NullBool)
 		case deployment.FieldID, deployment.FieldCatalogRevision, deployment.FieldPoliciesMigratedAt, deployment.FieldCreatedAt:
 			values[i] = new(sql.NullInt64)
@@ -98,6 +102,18 @@ func (_m *Deployment) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field triage_via_comment", values[i])
 			} else if value.Valid {
 				_m.TriageViaComment = value.Bool
+			}
+		case deployment.FieldPullRequestStatuses:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field pull_request_statuses", values[i])
+			} else if value.Valid {
+				_m.PullRequestStatuses = value.Bool
+			}
+		case deployment.FieldPullRequestComments:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field pull_request_comments", values[i])
+			} else if value.Valid {
+				_m.PullRequestComments = value.Bool
 			}
 		case deployment.FieldCrossFileAnalysis:
 			if value, ok := values[i].(*sql.NullBool); !ok {
@@ -189,6 +205,12 @@ func (_m *Deployment) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("triage_via_comment=")
 	builder.WriteString(fmt.Sprintf("%v", _m.TriageViaComment))
+	builder.WriteString(", ")
+	builder.WriteString("pull_request_statuses=")
+	builder.WriteString(fmt.Sprintf("%v", _m.PullRequestStatuses))
+	builder.WriteString(", ")
+	builder.WriteString("pull_request_comments=")
+	builder.WriteString(fmt.Sprintf("%v", _m.PullRequestComments))
 	builder.WriteString(", ")
 	builder.WriteString("cross_file_analysis=")
 	builder.WriteString(fmt.Sprintf("%v", _m.CrossFileAnalysis))

@@ -61,6 +61,34 @@ func (_c *DeploymentCreate) SetNillableTriageViaComment(v *bool) *DeploymentCrea
 	return _c
 }
 
+// SetPullRequestStatuses sets the "pull_request_statuses" field.
+func (_c *DeploymentCreate) SetPullRequestStatuses(v bool) *DeploymentCreate {
+	_c.mutation.SetPullRequestStatuses(v)
+	return _c
+}
+
+// SetNillablePullRequestStatuses sets the "pull_request_statuses" field if the given value is not nil.
+func (_c *DeploymentCreate) SetNillablePullRequestStatuses(v *bool) *DeploymentCreate {
+	if v != nil {
+		_c.SetPullRequestStatuses(*v)
+	}
+	return _c
+}
+
+// SetPullRequestComments sets the "pull_request_comments" field.
+func (_c *DeploymentCreate) SetPullRequestComments(v bool) *DeploymentCreate {
+	_c.mutation.SetPullRequestComments(v)
+	return _c
+}
+
+// SetNillablePullRequestComments sets the "pull_request_comments" field if the given value is not nil.
+func (_c *DeploymentCreate) SetNillablePullRequestComments(v *bool) *DeploymentCreate {
+	if v != nil {
+		_c.SetPullRequestComments(*v)
+	}
+	return _c
+}
+
 // SetCrossFileAnalysis sets the "cross_file_analysis" field.
 func (_c *DeploymentCreate) SetCrossFileAnalysis(v bool) *DeploymentCreate {
 	_c.mutation.SetCrossFileAnalysis(v)
@@ -186,6 +214,14 @@ func (_c *DeploymentCreate) defaults() error {
 		v := deployment.DefaultTriageViaComment
 		_c.mutation.SetTriageViaComment(v)
 	}
+	if _, ok := _c.mutation.PullRequestStatuses(); !ok {
+		v := deployment.DefaultPullRequestStatuses
+		_c.mutation.SetPullRequestStatuses(v)
+	}
+	if _, ok := _c.mutation.PullRequestComments(); !ok {
+		v := deployment.DefaultPullRequestComments
+		_c.mutation.SetPullRequestComments(v)
+	}
 	if _, ok := _c.mutation.CrossFileAnalysis(); !ok {
 		v := deployment.DefaultCrossFileAnalysis
 		_c.mutation.SetCrossFileAnalysis(v)
@@ -224,6 +260,12 @@ func (_c *DeploymentCreate) check() error {
 	}
 	if _, ok := _c.mutation.TriageViaComment(); !ok {
 		return &ValidationError{Name: "triage_via_comment", err: errors.New(`ent: missing required field "Deployment.triage_via_comment"`)}
+	}
+	if _, ok := _c.mutation.PullRequestStatuses(); !ok {
+		return &ValidationError{Name: "pull_request_statuses", err: errors.New(`ent: missing required field "Deployment.pull_request_statuses"`)}
+	}
+	if _, ok := _c.mutation.PullRequestComments(); !ok {
+		return &ValidationError{Name: "pull_request_comments", err: errors.New(`ent: missing required field "Deployment.pull_request_comments"`)}
 	}
 	if _, ok := _c.mutation.CrossFileAnalysis(); !ok {
 		return &ValidationError{Name: "cross_file_analysis", err: errors.New(`ent: missing required field "Deployment.cross_file_analysis"`)}
@@ -285,6 +327,14 @@ func (_c *DeploymentCreate) createSpec() (*Deployment, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.TriageViaComment(); ok {
 		_spec.SetField(deployment.FieldTriageViaComment, field.TypeBool, value)
 		_node.TriageViaComment = value
+	}
+	if value, ok := _c.mutation.PullRequestStatuses(); ok {
+		_spec.SetField(deployment.FieldPullRequestStatuses, field.TypeBool, value)
+		_node.PullRequestStatuses = value
+	}
+	if value, ok := _c.mutation.PullRequestComments(); ok {
+		_spec.SetField(deployment.FieldPullRequestComments, field.TypeBool, value)
+		_node.PullRequestComments = value
 	}
 	if value, ok := _c.mutation.CrossFileAnalysis(); ok {
 		_spec.SetField(deployment.FieldCrossFileAnalysis, field.TypeBool, value)
@@ -399,6 +449,30 @@ func (u *DeploymentUpsert) SetTriageViaComment(v bool) *DeploymentUpsert {
 // UpdateTriageViaComment sets the "triage_via_comment" field to the value that was provided on create.
 func (u *DeploymentUpsert) UpdateTriageViaComment() *DeploymentUpsert {
 	u.SetExcluded(deployment.FieldTriageViaComment)
+	return u
+}
+
+// SetPullRequestStatuses sets the "pull_request_statuses" field.
+func (u *DeploymentUpsert) SetPullRequestStatuses(v bool) *DeploymentUpsert {
+	u.Set(deployment.FieldPullRequestStatuses, v)
+	return u
+}
+
+// UpdatePullRequestStatuses sets the "pull_request_statuses" field to the value that was provided on create.
+func (u *DeploymentUpsert) UpdatePullRequestStatuses() *DeploymentUpsert {
+	u.SetExcluded(deployment.FieldPullRequestStatuses)
+	return u
+}
+
+// SetPullRequestComments sets the "pull_request_comments" field.
+func (u *DeploymentUpsert) SetPullRequestComments(v bool) *DeploymentUpsert {
+	u.Set(deployment.FieldPullRequestComments, v)
+	return u
+}
+
+// UpdatePullRequestComments sets the "pull_request_comments" field to the value that was provided on create.
+func (u *DeploymentUpsert) UpdatePullRequestComments() *DeploymentUpsert {
+	u.SetExcluded(deployment.FieldPullRequestComments)
 	return u
 }
 
@@ -597,6 +671,34 @@ func (u *DeploymentUpsertOne) SetTriageViaComment(v bool) *DeploymentUpsertOne {
 func (u *DeploymentUpsertOne) UpdateTriageViaComment() *DeploymentUpsertOne {
 	return u.Update(func(s *DeploymentUpsert) {
 		s.UpdateTriageViaComment()
+	})
+}
+
+// SetPullRequestStatuses sets the "pull_request_statuses" field.
+func (u *DeploymentUpsertOne) SetPullRequestStatuses(v bool) *DeploymentUpsertOne {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.SetPullRequestStatuses(v)
+	})
+}
+
+// UpdatePullRequestStatuses sets the "pull_request_statuses" field to the value that was provided on create.
+func (u *DeploymentUpsertOne) UpdatePullRequestStatuses() *DeploymentUpsertOne {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.UpdatePullRequestStatuses()
+	})
+}
+
+// SetPullRequestComments sets the "pull_request_comments" field.
+func (u *DeploymentUpsertOne) SetPullRequestComments(v bool) *DeploymentUpsertOne {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.SetPullRequestComments(v)
+	})
+}
+
+// UpdatePullRequestComments sets the "pull_request_comments" field to the value that was provided on create.
+func (u *DeploymentUpsertOne) UpdatePullRequestComments() *DeploymentUpsertOne {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.UpdatePullRequestComments()
 	})
 }
 
@@ -978,6 +1080,34 @@ func (u *DeploymentUpsertBulk) SetTriageViaComment(v bool) *DeploymentUpsertBulk
 func (u *DeploymentUpsertBulk) UpdateTriageViaComment() *DeploymentUpsertBulk {
 	return u.Update(func(s *DeploymentUpsert) {
 		s.UpdateTriageViaComment()
+	})
+}
+
+// SetPullRequestStatuses sets the "pull_request_statuses" field.
+func (u *DeploymentUpsertBulk) SetPullRequestStatuses(v bool) *DeploymentUpsertBulk {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.SetPullRequestStatuses(v)
+	})
+}
+
+// UpdatePullRequestStatuses sets the "pull_request_statuses" field to the value that was provided on create.
+func (u *DeploymentUpsertBulk) UpdatePullRequestStatuses() *DeploymentUpsertBulk {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.UpdatePullRequestStatuses()
+	})
+}
+
+// SetPullRequestComments sets the "pull_request_comments" field.
+func (u *DeploymentUpsertBulk) SetPullRequestComments(v bool) *DeploymentUpsertBulk {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.SetPullRequestComments(v)
+	})
+}
+
+// UpdatePullRequestComments sets the "pull_request_comments" field to the value that was provided on create.
+func (u *DeploymentUpsertBulk) UpdatePullRequestComments() *DeploymentUpsertBulk {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.UpdatePullRequestComments()
 	})
 }
 

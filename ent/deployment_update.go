@@ -70,6 +70,34 @@ func (_u *DeploymentUpdate) SetNillableTriageViaComment(v *bool) *DeploymentUpda
 	return _u
 }
 
+// SetPullRequestStatuses sets the "pull_request_statuses" field.
+func (_u *DeploymentUpdate) SetPullRequestStatuses(v bool) *DeploymentUpdate {
+	_u.mutation.SetPullRequestStatuses(v)
+	return _u
+}
+
+// SetNillablePullRequestStatuses sets the "pull_request_statuses" field if the given value is not nil.
+func (_u *DeploymentUpdate) SetNillablePullRequestStatuses(v *bool) *DeploymentUpdate {
+	if v != nil {
+		_u.SetPullRequestStatuses(*v)
+	}
+	return _u
+}
+
+// SetPullRequestComments sets the "pull_request_comments" field.
+func (_u *DeploymentUpdate) SetPullRequestComments(v bool) *DeploymentUpdate {
+	_u.mutation.SetPullRequestComments(v)
+	return _u
+}
+
+// SetNillablePullRequestComments sets the "pull_request_comments" field if the given value is not nil.
+func (_u *DeploymentUpdate) SetNillablePullRequestComments(v *bool) *DeploymentUpdate {
+	if v != nil {
+		_u.SetPullRequestComments(*v)
+	}
+	return _u
+}
+
 // SetCrossFileAnalysis sets the "cross_file_analysis" field.
 func (_u *DeploymentUpdate) SetCrossFileAnalysis(v bool) *DeploymentUpdate {
 	_u.mutation.SetCrossFileAnalysis(v)
@@ -239,6 +267,12 @@ func (_u *DeploymentUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 	if value, ok := _u.mutation.TriageViaComment(); ok {
 		_spec.SetField(deployment.FieldTriageViaComment, field.TypeBool, value)
 	}
+	if value, ok := _u.mutation.PullRequestStatuses(); ok {
+		_spec.SetField(deployment.FieldPullRequestStatuses, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.PullRequestComments(); ok {
+		_spec.SetField(deployment.FieldPullRequestComments, field.TypeBool, value)
+	}
 	if value, ok := _u.mutation.CrossFileAnalysis(); ok {
 		_spec.SetField(deployment.FieldCrossFileAnalysis, field.TypeBool, value)
 	}
@@ -332,6 +366,34 @@ func (_u *DeploymentUpdateOne) SetTriageViaComment(v bool) *DeploymentUpdateOne 
 func (_u *DeploymentUpdateOne) SetNillableTriageViaComment(v *bool) *DeploymentUpdateOne {
 	if v != nil {
 		_u.SetTriageViaComment(*v)
+	}
+	return _u
+}
+
+// SetPullRequestStatuses sets the "pull_request_statuses" field.
+func (_u *DeploymentUpdateOne) SetPullRequestStatuses(v bool) *DeploymentUpdateOne {
+	_u.mutation.SetPullRequestStatuses(v)
+	return _u
+}
+
+// SetNillablePullRequestStatuses sets the "pull_request_statuses" field if the given value is not nil.
+func (_u *DeploymentUpdateOne) SetNillablePullRequestStatuses(v *bool) *DeploymentUpdateOne {
+	if v != nil {
+		_u.SetPullRequestStatuses(*v)
+	}
+	return _u
+}
+
+// SetPullRequestComments sets the "pull_request_comments" field.
+func (_u *DeploymentUpdateOne) SetPullRequestComments(v bool) *DeploymentUpdateOne {
+	_u.mutation.SetPullRequestComments(v)
+	return _u
+}
+
+// SetNillablePullRequestComments sets the "pull_request_comments" field if the given value is not nil.
+func (_u *DeploymentUpdateOne) SetNillablePullRequestComments(v *bool) *DeploymentUpdateOne {
+	if v != nil {
+		_u.SetPullRequestComments(*v)
 	}
 	return _u
 }
@@ -534,6 +596,12 @@ func (_u *DeploymentUpdateOne) sqlSave(ctx context.Context) (_node *Deployment, 
 	}
 	if value, ok := _u.mutation.TriageViaComment(); ok {
 		_spec.SetField(deployment.FieldTriageViaComment, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.PullRequestStatuses(); ok {
+		_spec.SetField(deployment.FieldPullRequestStatuses, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.PullRequestComments(); ok {
+		_spec.SetField(deployment.FieldPullRequestComments, field.TypeBool, value)
 	}
 	if value, ok := _u.mutation.CrossFileAnalysis(); ok {
 		_spec.SetField(deployment.FieldCrossFileAnalysis, field.TypeBool, value)

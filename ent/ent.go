@@ -65,6 +65,7 @@ import (
 	"github.com/palisade/palisade/ent/productfeedback"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/projecttag"
+	"github.com/palisade/palisade/ent/pullrequestfeedback"
 	"github.com/palisade/palisade/ent/remediationpolicy"
 	"github.com/palisade/palisade/ent/reportformat"
 	"github.com/palisade/palisade/ent/reviewcommentcontent"
@@ -217,6 +218,7 @@ func checkColumn(t, c string) error {
 			productfeedback.Table:      productfeedback.ValidColumn,
 			project.Table:              project.ValidColumn,
 			projecttag.Table:           projecttag.ValidColumn,
+			pullrequestfeedback.Table:  pullrequestfeedback.ValidColumn,
 			remediationpolicy.Table:    remediationpolicy.ValidColumn,
 			reportformat.Table:         reportformat.ValidColumn,
 			reviewcommentcontent.Table: reviewcommentcontent.ValidColumn,

@@ -65,6 +65,7 @@ import (
 	"github.com/palisade/palisade/ent/productfeedback"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/projecttag"
+	"github.com/palisade/palisade/ent/pullrequestfeedback"
 	"github.com/palisade/palisade/ent/remediationpolicy"
 	"github.com/palisade/palisade/ent/reportformat"
 	"github.com/palisade/palisade/ent/reviewcommentcontent"
@@ -168,6 +169,7 @@ const (
 	TypeProductFeedback      = "ProductFeedback"
 	TypeProject              = "Project"
 	TypeProjectTag           = "ProjectTag"
+	TypePullRequestFeedback  = "PullRequestFeedback"
 	TypeRemediationPolicy    = "RemediationPolicy"
 	TypeReportFormat         = "ReportFormat"
 	TypeReviewCommentContent = "ReviewCommentContent"
@@ -19921,6 +19923,8 @@ type DeploymentMutation struct {
 	name                    *string
 	default_role            *string
 	triage_via_comment      *bool
+	pull_request_statuses   *bool
+	pull_request_comments   *bool
 	cross_file_analysis     *bool
 	dependency_query        *bool
 	products                *[]byte
@@ -20183,6 +20187,78 @@ func (m *DeploymentMutation) OldTriageViaComment(ctx context.Context) (v bool, e
 // ResetTriageViaComment resets all changes to the "triage_via_comment" field.
 func (m *DeploymentMutation) ResetTriageViaComment() {
 	m.triage_via_comment = nil
+}
+
+// SetPullRequestStatuses sets the "pull_request_statuses" field.
+func (m *DeploymentMutation) SetPullRequestStatuses(b bool) {
+	m.pull_request_statuses = &b
+}
+
+// PullRequestStatuses returns the value of the "pull_request_statuses" field in the mutation.
+func (m *DeploymentMutation) PullRequestStatuses() (r bool, exists bool) {
+	v := m.pull_request_statuses
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPullRequestStatuses returns the old "pull_request_statuses" field's value of the Deployment entity.
+// If the Deployment object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeploymentMutation) OldPullRequestStatuses(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPullRequestStatuses is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPullRequestStatuses requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPullRequestStatuses: %w", err)
+	}
+	return oldValue.PullRequestStatuses, nil
+}
+
+// ResetPullRequestStatuses resets all changes to the "pull_request_statuses" field.
+func (m *DeploymentMutation) ResetPullRequestStatuses() {
+	m.pull_request_statuses = nil
+}
+
+// SetPullRequestComments sets the "pull_request_comments" field.
+func (m *DeploymentMutation) SetPullRequestComments(b bool) {
+	m.pull_request_comments = &b
+}
+
+// PullRequestComments returns the value of the "pull_request_comments" field in the mutation.
+func (m *DeploymentMutation) PullRequestComments() (r bool, exists bool) {
+	v := m.pull_request_comments
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPullRequestComments returns the old "pull_request_comments" field's value of the Deployment entity.
+// If the Deployment object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeploymentMutation) OldPullRequestComments(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPullRequestComments is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPullRequestComments requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPullRequestComments: %w", err)
+	}
+	return oldValue.PullRequestComments, nil
+}
+
+// ResetPullRequestComments resets all changes to the "pull_request_comments" field.
+func (m *DeploymentMutation) ResetPullRequestComments() {
+	m.pull_request_comments = nil
 }
 
 // SetCrossFileAnalysis sets the "cross_file_analysis" field.
@@ -20571,7 +20647,7 @@ func (m *DeploymentMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *DeploymentMutation) Fields() []string {
-	fields := make([]string, 0, 11)
+	fields := make([]string, 0, 13)
 	if m.slug != nil {
 		fields = append(fields, deployment.FieldSlug)
 	}
@@ -20583,6 +20659,12 @@ func (m *DeploymentMutation) Fields() []string {
 	}
 	if m.triage_via_comment != nil {
 		fields = append(fields, deployment.FieldTriageViaComment)
+	}
+	if m.pull_request_statuses != nil {
+		fields = append(fields, deployment.FieldPullRequestStatuses)
+	}
+	if m.pull_request_comments != nil {
+		fields = append(fields, deployment.FieldPullRequestComments)
 	}
 	if m.cross_file_analysis != nil {
 		fields = append(fields, deployment.FieldCrossFileAnalysis)
@@ -20621,6 +20703,10 @@ func (m *DeploymentMutation) Field(name string) (ent.Value, bool) {
 		return m.DefaultRole()
 	case deployment.FieldTriageViaComment:
 		return m.TriageViaComment()
+	case deployment.FieldPullRequestStatuses:
+		return m.PullRequestStatuses()
+	case deployment.FieldPullRequestComments:
+		return m.PullRequestComments()
 	case deployment.FieldCrossFileAnalysis:
 		return m.CrossFileAnalysis()
 	case deployment.FieldDependencyQuery:
@@ -20652,6 +20738,10 @@ func (m *DeploymentMutation) OldField(ctx context.Context, name string) (ent.Val
 		return m.OldDefaultRole(ctx)
 	case deployment.FieldTriageViaComment:
 		return m.OldTriageViaComment(ctx)
+	case deployment.FieldPullRequestStatuses:
+		return m.OldPullRequestStatuses(ctx)
+	case deployment.FieldPullRequestComments:
+		return m.OldPullRequestComments(ctx)
 	case deployment.FieldCrossFileAnalysis:
 		return m.OldCrossFileAnalysis(ctx)
 	case deployment.FieldDependencyQuery:
@@ -20702,6 +20792,20 @@ func (m *DeploymentMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetTriageViaComment(v)
+		return nil
+	case deployment.FieldPullRequestStatuses:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPullRequestStatuses(v)
+		return nil
+	case deployment.FieldPullRequestComments:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPullRequestComments(v)
 		return nil
 	case deployment.FieldCrossFileAnalysis:
 		v, ok := value.(bool)
@@ -20872,6 +20976,12 @@ func (m *DeploymentMutation) ResetField(name string) error {
 		return nil
 	case deployment.FieldTriageViaComment:
 		m.ResetTriageViaComment()
+		return nil
+	case deployment.FieldPullRequestStatuses:
+		m.ResetPullRequestStatuses()
+		return nil
+	case deployment.FieldPullRequestComments:
+		m.ResetPullRequestComments()
 		return nil
 	case deployment.FieldCrossFileAnalysis:
 		m.ResetCrossFileAnalysis()
@@ -52664,6 +52774,1122 @@ func (m *ProjectTagMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *ProjectTagMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown ProjectTag edge %s", name)
+}
+
+// PullRequestFeedbackMutation represents an operation that mutates the PullRequestFeedback nodes in the graph.
+type PullRequestFeedbackMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	project_id       *int64
+	addproject_id    *int64
+	number           *int64
+	addnumber        *int64
+	marker           *string
+	commit           *string
+	statuses         *map[string]string
+	comment_id       *string
+	comment_digest   *string
+	problem          *string
+	closed           *bool
+	claimed_until    *int64
+	addclaimed_until *int64
+	updated_at       *int64
+	addupdated_at    *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*PullRequestFeedback, error)
+	predicates       []predicate.PullRequestFeedback
+}
+
+var _ ent.Mutation = (*PullRequestFeedbackMutation)(nil)
+
+// pullrequestfeedbackOption allows management of the mutation configuration using functional options.
+type pullrequestfeedbackOption func(*PullRequestFeedbackMutation)
+
+// newPullRequestFeedbackMutation creates new mutation for the PullRequestFeedback entity.
+func newPullRequestFeedbackMutation(c config, op Op, opts ...pullrequestfeedbackOption) *PullRequestFeedbackMutation {
+	m := &PullRequestFeedbackMutation{
+		config:        c,
+		op:            op,
+		typ:           TypePullRequestFeedback,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withPullRequestFeedbackID sets the ID field of the mutation.
+func withPullRequestFeedbackID(id int64) pullrequestfeedbackOption {
+	return func(m *PullRequestFeedbackMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *PullRequestFeedback
+		)
+		m.oldValue = func(ctx context.Context) (*PullRequestFeedback, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().PullRequestFeedback.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withPullRequestFeedback sets the old PullRequestFeedback of the mutation.
+func withPullRequestFeedback(node *PullRequestFeedback) pullrequestfeedbackOption {
+	return func(m *PullRequestFeedbackMutation) {
+		m.oldValue = func(context.Context) (*PullRequestFeedback, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m PullRequestFeedbackMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m PullRequestFeedbackMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of PullRequestFeedback entities.
+func (m *PullRequestFeedbackMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *PullRequestFeedbackMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *PullRequestFeedbackMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().PullRequestFeedback.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *PullRequestFeedbackMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *PullRequestFeedbackMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the PullRequestFeedback entity.
+// If the PullRequestFeedback object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PullRequestFeedbackMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *PullRequestFeedbackMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *PullRequestFeedbackMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *PullRequestFeedbackMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetProjectID sets the "project_id" field.
+func (m *PullRequestFeedbackMutation) SetProjectID(i int64) {
+	m.project_id = &i
+	m.addproject_id = nil
+}
+
+// ProjectID returns the value of the "project_id" field in the mutation.
+func (m *PullRequestFeedbackMutation) ProjectID() (r int64, exists bool) {
+	v := m.project_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProjectID returns the old "project_id" field's value of the PullRequestFeedback entity.
+// If the PullRequestFeedback object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PullRequestFeedbackMutation) OldProjectID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProjectID: %w", err)
+	}
+	return oldValue.ProjectID, nil
+}
+
+// AddProjectID adds i to the "project_id" field.
+func (m *PullRequestFeedbackMutation) AddProjectID(i int64) {
+	if m.addproject_id != nil {
+		*m.addproject_id += i
+	} else {
+		m.addproject_id = &i
+	}
+}
+
+// AddedProjectID returns the value that was added to the "project_id" field in this mutation.
+func (m *PullRequestFeedbackMutation) AddedProjectID() (r int64, exists bool) {
+	v := m.addproject_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetProjectID resets all changes to the "project_id" field.
+func (m *PullRequestFeedbackMutation) ResetProjectID() {
+	m.project_id = nil
+	m.addproject_id = nil
+}
+
+// SetNumber sets the "number" field.
+func (m *PullRequestFeedbackMutation) SetNumber(i int64) {
+	m.number = &i
+	m.addnumber = nil
+}
+
+// Number returns the value of the "number" field in the mutation.
+func (m *PullRequestFeedbackMutation) Number() (r int64, exists bool) {
+	v := m.number
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNumber returns the old "number" field's value of the PullRequestFeedback entity.
+// If the PullRequestFeedback object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PullRequestFeedbackMutation) OldNumber(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNumber is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNumber requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNumber: %w", err)
+	}
+	return oldValue.Number, nil
+}
+
+// AddNumber adds i to the "number" field.
+func (m *PullRequestFeedbackMutation) AddNumber(i int64) {
+	if m.addnumber != nil {
+		*m.addnumber += i
+	} else {
+		m.addnumber = &i
+	}
+}
+
+// AddedNumber returns the value that was added to the "number" field in this mutation.
+func (m *PullRequestFeedbackMutation) AddedNumber() (r int64, exists bool) {
+	v := m.addnumber
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetNumber resets all changes to the "number" field.
+func (m *PullRequestFeedbackMutation) ResetNumber() {
+	m.number = nil
+	m.addnumber = nil
+}
+
+// SetMarker sets the "marker" field.
+func (m *PullRequestFeedbackMutation) SetMarker(s string) {
+	m.marker = &s
+}
+
+// Marker returns the value of the "marker" field in the mutation.
+func (m *PullRequestFeedbackMutation) Marker() (r string, exists bool) {
+	v := m.marker
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMarker returns the old "marker" field's value of the PullRequestFeedback entity.
+// If the PullRequestFeedback object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PullRequestFeedbackMutation) OldMarker(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMarker is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMarker requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMarker: %w", err)
+	}
+	return oldValue.Marker, nil
+}
+
+// ResetMarker resets all changes to the "marker" field.
+func (m *PullRequestFeedbackMutation) ResetMarker() {
+	m.marker = nil
+}
+
+// SetCommit sets the "commit" field.
+func (m *PullRequestFeedbackMutation) SetCommit(s string) {
+	m.commit = &s
+}
+
+// Commit returns the value of the "commit" field in the mutation.
+func (m *PullRequestFeedbackMutation) Commit() (r string, exists bool) {
+	v := m.commit
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCommit returns the old "commit" field's value of the PullRequestFeedback entity.
+// If the PullRequestFeedback object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PullRequestFeedbackMutation) OldCommit(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCommit is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCommit requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCommit: %w", err)
+	}
+	return oldValue.Commit, nil
+}
+
+// ResetCommit resets all changes to the "commit" field.
+func (m *PullRequestFeedbackMutation) ResetCommit() {
+	m.commit = nil
+}
+
+// SetStatuses sets the "statuses" field.
+func (m *PullRequestFeedbackMutation) SetStatuses(value map[string]string) {
+	m.statuses = &value
+}
+
+// Statuses returns the value of the "statuses" field in the mutation.
+func (m *PullRequestFeedbackMutation) Statuses() (r map[string]string, exists bool) {
+	v := m.statuses
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStatuses returns the old "statuses" field's value of the PullRequestFeedback entity.
+// If the PullRequestFeedback object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PullRequestFeedbackMutation) OldStatuses(ctx context.Context) (v map[string]string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStatuses is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStatuses requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStatuses: %w", err)
+	}
+	return oldValue.Statuses, nil
+}
+
+// ClearStatuses clears the value of the "statuses" field.
+func (m *PullRequestFeedbackMutation) ClearStatuses() {
+	m.statuses = nil
+	m.clearedFields[pullrequestfeedback.FieldStatuses] = struct{}{}
+}
+
+// StatusesCleared returns if the "statuses" field was cleared in this mutation.
+func (m *PullRequestFeedbackMutation) StatusesCleared() bool {
+	_, ok := m.clearedFields[pullrequestfeedback.FieldStatuses]
+	return ok
+}
+
+// ResetStatuses resets all changes to the "statuses" field.
+func (m *PullRequestFeedbackMutation) ResetStatuses() {
+	m.statuses = nil
+	delete(m.clearedFields, pullrequestfeedback.FieldStatuses)
+}
+
+// SetCommentID sets the "comment_id" field.
+func (m *PullRequestFeedbackMutation) SetCommentID(s string) {
+	m.comment_id = &s
+}
+
+// CommentID returns the value of the "comment_id" field in the mutation.
+func (m *PullRequestFeedbackMutation) CommentID() (r string, exists bool) {
+	v := m.comment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCommentID returns the old "comment_id" field's value of the PullRequestFeedback entity.
+// If the PullRequestFeedback object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PullRequestFeedbackMutation) OldCommentID(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCommentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCommentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCommentID: %w", err)
+	}
+	return oldValue.CommentID, nil
+}
+
+// ResetCommentID resets all changes to the "comment_id" field.
+func (m *PullRequestFeedbackMutation) ResetCommentID() {
+	m.comment_id = nil
+}
+
+// SetCommentDigest sets the "comment_digest" field.
+func (m *PullRequestFeedbackMutation) SetCommentDigest(s string) {
+	m.comment_digest = &s
+}
+
+// CommentDigest returns the value of the "comment_digest" field in the mutation.
+func (m *PullRequestFeedbackMutation) CommentDigest() (r string, exists bool) {
+	v := m.comment_digest
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCommentDigest returns the old "comment_digest" field's value of the PullRequestFeedback entity.
+// If the PullRequestFeedback object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PullRequestFeedbackMutation) OldCommentDigest(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCommentDigest is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCommentDigest requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCommentDigest: %w", err)
+	}
+	return oldValue.CommentDigest, nil
+}
+
+// ResetCommentDigest resets all changes to the "comment_digest" field.
+func (m *PullRequestFeedbackMutation) ResetCommentDigest() {
+	m.comment_digest = nil
+}
+
+// SetProblem sets the "problem" field.
+func (m *PullRequestFeedbackMutation) SetProblem(s string) {
+	m.problem = &s
+}
+
+// Problem returns the value of the "problem" field in the mutation.
+func (m *PullRequestFeedbackMutation) Problem() (r string, exists bool) {
+	v := m.problem
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProblem returns the old "problem" field's value of the PullRequestFeedback entity.
+// If the PullRequestFeedback object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PullRequestFeedbackMutation) OldProblem(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProblem is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProblem requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProblem: %w", err)
+	}
+	return oldValue.Problem, nil
+}
+
+// ResetProblem resets all changes to the "problem" field.
+func (m *PullRequestFeedbackMutation) ResetProblem() {
+	m.problem = nil
+}
+
+// SetClosed sets the "closed" field.
+func (m *PullRequestFeedbackMutation) SetClosed(b bool) {
+	m.closed = &b
+}
+
+// Closed returns the value of the "closed" field in the mutation.
+func (m *PullRequestFeedbackMutation) Closed() (r bool, exists bool) {
+	v := m.closed
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldClosed returns the old "closed" field's value of the PullRequestFeedback entity.
+// If the PullRequestFeedback object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PullRequestFeedbackMutation) OldClosed(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldClosed is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldClosed requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldClosed: %w", err)
+	}
+	return oldValue.Closed, nil
+}
+
+// ResetClosed resets all changes to the "closed" field.
+func (m *PullRequestFeedbackMutation) ResetClosed() {
+	m.closed = nil
+}
+
+// SetClaimedUntil sets the "claimed_until" field.
+func (m *PullRequestFeedbackMutation) SetClaimedUntil(i int64) {
+	m.claimed_until = &i
+	m.addclaimed_until = nil
+}
+
+// ClaimedUntil returns the value of the "claimed_until" field in the mutation.
+func (m *PullRequestFeedbackMutation) ClaimedUntil() (r int64, exists bool) {
+	v := m.claimed_until
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldClaimedUntil returns the old "claimed_until" field's value of the PullRequestFeedback entity.
+// If the PullRequestFeedback object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PullRequestFeedbackMutation) OldClaimedUntil(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldClaimedUntil is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldClaimedUntil requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldClaimedUntil: %w", err)
+	}
+	return oldValue.ClaimedUntil, nil
+}
+
+// AddClaimedUntil adds i to the "claimed_until" field.
+func (m *PullRequestFeedbackMutation) AddClaimedUntil(i int64) {
+	if m.addclaimed_until != nil {
+		*m.addclaimed_until += i
+	} else {
+		m.addclaimed_until = &i
+	}
+}
+
+// AddedClaimedUntil returns the value that was added to the "claimed_until" field in this mutation.
+func (m *PullRequestFeedbackMutation) AddedClaimedUntil() (r int64, exists bool) {
+	v := m.addclaimed_until
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetClaimedUntil resets all changes to the "claimed_until" field.
+func (m *PullRequestFeedbackMutation) ResetClaimedUntil() {
+	m.claimed_until = nil
+	m.addclaimed_until = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *PullRequestFeedbackMutation) SetUpdatedAt(i int64) {
+	m.updated_at = &i
+	m.addupdated_at = nil
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *PullRequestFeedbackMutation) UpdatedAt() (r int64, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the PullRequestFeedback entity.
+// If the PullRequestFeedback object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PullRequestFeedbackMutation) OldUpdatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// AddUpdatedAt adds i to the "updated_at" field.
+func (m *PullRequestFeedbackMutation) AddUpdatedAt(i int64) {
+	if m.addupdated_at != nil {
+		*m.addupdated_at += i
+	} else {
+		m.addupdated_at = &i
+	}
+}
+
+// AddedUpdatedAt returns the value that was added to the "updated_at" field in this mutation.
+func (m *PullRequestFeedbackMutation) AddedUpdatedAt() (r int64, exists bool) {
+	v := m.addupdated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *PullRequestFeedbackMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+	m.addupdated_at = nil
+}
+
+// Where appends a list predicates to the PullRequestFeedbackMutation builder.
+func (m *PullRequestFeedbackMutation) Where(ps ...predicate.PullRequestFeedback) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the PullRequestFeedbackMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *PullRequestFeedbackMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.PullRequestFeedback, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *PullRequestFeedbackMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *PullRequestFeedbackMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (PullRequestFeedback).
+func (m *PullRequestFeedbackMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *PullRequestFeedbackMutation) Fields() []string {
+	fields := make([]string, 0, 12)
+	if m.deployment_id != nil {
+		fields = append(fields, pullrequestfeedback.FieldDeploymentID)
+	}
+	if m.project_id != nil {
+		fields = append(fields, pullrequestfeedback.FieldProjectID)
+	}
+	if m.number != nil {
+		fields = append(fields, pullrequestfeedback.FieldNumber)
+	}
+	if m.marker != nil {
+		fields = append(fields, pullrequestfeedback.FieldMarker)
+	}
+	if m.commit != nil {
+		fields = append(fields, pullrequestfeedback.FieldCommit)
+	}
+	if m.statuses != nil {
+		fields = append(fields, pullrequestfeedback.FieldStatuses)
+	}
+	if m.comment_id != nil {
+		fields = append(fields, pullrequestfeedback.FieldCommentID)
+	}
+	if m.comment_digest != nil {
+		fields = append(fields, pullrequestfeedback.FieldCommentDigest)
+	}
+	if m.problem != nil {
+		fields = append(fields, pullrequestfeedback.FieldProblem)
+	}
+	if m.closed != nil {
+		fields = append(fields, pullrequestfeedback.FieldClosed)
+	}
+	if m.claimed_until != nil {
+		fields = append(fields, pullrequestfeedback.FieldClaimedUntil)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, pullrequestfeedback.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *PullRequestFeedbackMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case pullrequestfeedback.FieldDeploymentID:
+		return m.DeploymentID()
+	case pullrequestfeedback.FieldProjectID:
+		return m.ProjectID()
+	case pullrequestfeedback.FieldNumber:
+		return m.Number()
+	case pullrequestfeedback.FieldMarker:
+		return m.Marker()
+	case pullrequestfeedback.FieldCommit:
+		return m.Commit()
+	case pullrequestfeedback.FieldStatuses:
+		return m.Statuses()
+	case pullrequestfeedback.FieldCommentID:
+		return m.CommentID()
+	case pullrequestfeedback.FieldCommentDigest:
+		return m.CommentDigest()
+	case pullrequestfeedback.FieldProblem:
+		return m.Problem()
+	case pullrequestfeedback.FieldClosed:
+		return m.Closed()
+	case pullrequestfeedback.FieldClaimedUntil:
+		return m.ClaimedUntil()
+	case pullrequestfeedback.FieldUpdatedAt:
+		return m.UpdatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *PullRequestFeedbackMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case pullrequestfeedback.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case pullrequestfeedback.FieldProjectID:
+		return m.OldProjectID(ctx)
+	case pullrequestfeedback.FieldNumber:
+		return m.OldNumber(ctx)
+	case pullrequestfeedback.FieldMarker:
+		return m.OldMarker(ctx)
+	case pullrequestfeedback.FieldCommit:
+		return m.OldCommit(ctx)
+	case pullrequestfeedback.FieldStatuses:
+		return m.OldStatuses(ctx)
+	case pullrequestfeedback.FieldCommentID:
+		return m.OldCommentID(ctx)
+	case pullrequestfeedback.FieldCommentDigest:
+		return m.OldCommentDigest(ctx)
+	case pullrequestfeedback.FieldProblem:
+		return m.OldProblem(ctx)
+	case pullrequestfeedback.FieldClosed:
+		return m.OldClosed(ctx)
+	case pullrequestfeedback.FieldClaimedUntil:
+		return m.OldClaimedUntil(ctx)
+	case pullrequestfeedback.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown PullRequestFeedback field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *PullRequestFeedbackMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case pullrequestfeedback.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case pullrequestfeedback.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProjectID(v)
+		return nil
+	case pullrequestfeedback.FieldNumber:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNumber(v)
+		return nil
+	case pullrequestfeedback.FieldMarker:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMarker(v)
+		return nil
+	case pullrequestfeedback.FieldCommit:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCommit(v)
+		return nil
+	case pullrequestfeedback.FieldStatuses:
+		v, ok := value.(map[string]string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStatuses(v)
+		return nil
+	case pullrequestfeedback.FieldCommentID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCommentID(v)
+		return nil
+	case pullrequestfeedback.FieldCommentDigest:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCommentDigest(v)
+		return nil
+	case pullrequestfeedback.FieldProblem:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProblem(v)
+		return nil
+	case pullrequestfeedback.FieldClosed:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetClosed(v)
+		return nil
+	case pullrequestfeedback.FieldClaimedUntil:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetClaimedUntil(v)
+		return nil
+	case pullrequestfeedback.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown PullRequestFeedback field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *PullRequestFeedbackMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, pullrequestfeedback.FieldDeploymentID)
+	}
+	if m.addproject_id != nil {
+		fields = append(fields, pullrequestfeedback.FieldProjectID)
+	}
+	if m.addnumber != nil {
+		fields = append(fields, pullrequestfeedback.FieldNumber)
+	}
+	if m.addclaimed_until != nil {
+		fields = append(fields, pullrequestfeedback.FieldClaimedUntil)
+	}
+	if m.addupdated_at != nil {
+		fields = append(fields, pullrequestfeedback.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *PullRequestFeedbackMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case pullrequestfeedback.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case pullrequestfeedback.FieldProjectID:
+		return m.AddedProjectID()
+	case pullrequestfeedback.FieldNumber:
+		return m.AddedNumber()
+	case pullrequestfeedback.FieldClaimedUntil:
+		return m.AddedClaimedUntil()
+	case pullrequestfeedback.FieldUpdatedAt:
+		return m.AddedUpdatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *PullRequestFeedbackMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case pullrequestfeedback.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case pullrequestfeedback.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddProjectID(v)
+		return nil
+	case pullrequestfeedback.FieldNumber:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddNumber(v)
+		return nil
+	case pullrequestfeedback.FieldClaimedUntil:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddClaimedUntil(v)
+		return nil
+	case pullrequestfeedback.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown PullRequestFeedback numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *PullRequestFeedbackMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(pullrequestfeedback.FieldStatuses) {
+		fields = append(fields, pullrequestfeedback.FieldStatuses)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *PullRequestFeedbackMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *PullRequestFeedbackMutation) ClearField(name string) error {
+	switch name {
+	case pullrequestfeedback.FieldStatuses:
+		m.ClearStatuses()
+		return nil
+	}
+	return fmt.Errorf("unknown PullRequestFeedback nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *PullRequestFeedbackMutation) ResetField(name string) error {
+	switch name {
+	case pullrequestfeedback.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case pullrequestfeedback.FieldProjectID:
+		m.ResetProjectID()
+		return nil
+	case pullrequestfeedback.FieldNumber:
+		m.ResetNumber()
+		return nil
+	case pullrequestfeedback.FieldMarker:
+		m.ResetMarker()
+		return nil
+	case pullrequestfeedback.FieldCommit:
+		m.ResetCommit()
+		return nil
+	case pullrequestfeedback.FieldStatuses:
+		m.ResetStatuses()
+		return nil
+	case pullrequestfeedback.FieldCommentID:
+		m.ResetCommentID()
+		return nil
+	case pullrequestfeedback.FieldCommentDigest:
+		m.ResetCommentDigest()
+		return nil
+	case pullrequestfeedback.FieldProblem:
+		m.ResetProblem()
+		return nil
+	case pullrequestfeedback.FieldClosed:
+		m.ResetClosed()
+		return nil
+	case pullrequestfeedback.FieldClaimedUntil:
+		m.ResetClaimedUntil()
+		return nil
+	case pullrequestfeedback.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown PullRequestFeedback field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *PullRequestFeedbackMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *PullRequestFeedbackMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *PullRequestFeedbackMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *PullRequestFeedbackMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *PullRequestFeedbackMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *PullRequestFeedbackMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *PullRequestFeedbackMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown PullRequestFeedback unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *PullRequestFeedbackMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown PullRequestFeedback edge %s", name)
 }
 
 // RemediationPolicyMutation represents an operation that mutates the RemediationPolicy nodes in the graph.

@@ -120,6 +120,8 @@ type Tx struct {
 	Project *ProjectClient
 	// ProjectTag is the client for interacting with the ProjectTag builders.
 	ProjectTag *ProjectTagClient
+	// PullRequestFeedback is the client for interacting with the PullRequestFeedback builders.
+	PullRequestFeedback *PullRequestFeedbackClient
 	// RemediationPolicy is the client for interacting with the RemediationPolicy builders.
 	RemediationPolicy *RemediationPolicyClient
 	// ReportFormat is the client for interacting with the ReportFormat builders.
@@ -382,6 +384,7 @@ func (tx *Tx) init() {
 	tx.ProductFeedback = NewProductFeedbackClient(tx.config)
 	tx.Project = NewProjectClient(tx.config)
 	tx.ProjectTag = NewProjectTagClient(tx.config)
+	tx.PullRequestFeedback = NewPullRequestFeedbackClient(tx.config)
 	tx.RemediationPolicy = NewRemediationPolicyClient(tx.config)
 	tx.ReportFormat = NewReportFormatClient(tx.config)
 	tx.ReviewCommentContent = NewReviewCommentContentClient(tx.config)

@@ -46,6 +46,7 @@ var sharedPackages = map[string]bool{
 	"rules/ruleset":            true,
 	"scans/backtest":           true,
 	"scans/blocking":           true,
+	"scans/feedback":           true,
 	"scans/ingest":             true,
 	"scans/scanstats":          false,
 	"scans/vex":                true,

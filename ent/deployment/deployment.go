@@ -20,6 +20,10 @@ const (
 	FieldDefaultRole = "default_role"
 	// FieldTriageViaComment holds the string denoting the triage_via_comment field in the database.
 	FieldTriageViaComment = "triage_via_comment"
+	// FieldPullRequestStatuses holds the string denoting the pull_request_statuses field in the database.
+	FieldPullRequestStatuses = "pull_request_statuses"
+	// FieldPullRequestComments holds the string denoting the pull_request_comments field in the database.
+	FieldPullRequestComments = "pull_request_comments"
 	// FieldCrossFileAnalysis holds the string denoting the cross_file_analysis field in the database.
 	FieldCrossFileAnalysis = "cross_file_analysis"
 	// FieldDependencyQuery holds the string denoting the dependency_query field in the database.
@@ -45,6 +49,8 @@ var Columns = []string{
 	FieldName,
 	FieldDefaultRole,
 	FieldTriageViaComment,
+	FieldPullRequestStatuses,
+	FieldPullRequestComments,
 	FieldCrossFileAnalysis,
 	FieldDependencyQuery,
 	FieldProducts,
@@ -80,6 +86,10 @@ var (
 	DefaultDefaultRole string
 	// DefaultTriageViaComment holds the default value on creation for the "triage_via_comment" field.
 	DefaultTriageViaComment bool
+	// DefaultPullRequestStatuses holds the default value on creation for the "pull_request_statuses" field.
+	DefaultPullRequestStatuses bool
+	// DefaultPullRequestComments holds the default value on creation for the "pull_request_comments" field.
+	DefaultPullRequestComments bool
 	// DefaultCrossFileAnalysis holds the default value on creation for the "cross_file_analysis" field.
 	DefaultCrossFileAnalysis bool
 	// DefaultDependencyQuery holds the default value on creation for the "dependency_query" field.
@@ -114,6 +124,16 @@ func ByDefaultRole(opts ...sql.OrderTermOption) OrderOption {
 // ByTriageViaComment orders the results by the triage_via_comment field.
 func ByTriageViaComment(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldTriageViaComment, opts...).ToFunc()
+}
+
+// ByPullRequestStatuses orders the results by the pull_request_statuses field.
+func ByPullRequestStatuses(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldPullRequestStatuses, opts...).ToFunc()
+}
+
+// ByPullRequestComments orders the results by the pull_request_comments field.
+func ByPullRequestComments(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldPullRequestComments, opts...).ToFunc()
 }
 
 // ByCrossFileAnalysis orders the results by the cross_file_analysis field.

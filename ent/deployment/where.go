@@ -72,6 +72,16 @@ func TriageViaComment(v bool) predicate.Deployment {
 	return predicate.Deployment(sql.FieldEQ(FieldTriageViaComment, v))
 }
 
+// PullRequestStatuses applies equality check predicate on the "pull_request_statuses" field. It's identical to PullRequestStatusesEQ.
+func PullRequestStatuses(v bool) predicate.Deployment {
+	return predicate.Deployment(sql.FieldEQ(FieldPullRequestStatuses, v))
+}
+
+// PullRequestComments applies equality check predicate on the "pull_request_comments" field. It's identical to PullRequestCommentsEQ.
+func PullRequestComments(v bool) predicate.Deployment {
+	return predicate.Deployment(sql.FieldEQ(FieldPullRequestComments, v))
+}
+
 // CrossFileAnalysis applies equality check predicate on the "cross_file_analysis" field. It's identical to CrossFileAnalysisEQ.
 func CrossFileAnalysis(v bool) predicate.Deployment {
 	return predicate.Deployment(sql.FieldEQ(FieldCrossFileAnalysis, v))
@@ -310,6 +320,26 @@ func TriageViaCommentEQ(v bool) predicate.Deployment {
 // TriageViaCommentNEQ applies the NEQ predicate on the "triage_via_comment" field.
 func TriageViaCommentNEQ(v bool) predicate.Deployment {
 	return predicate.Deployment(sql.FieldNEQ(FieldTriageViaComment, v))
+}
+
+// PullRequestStatusesEQ applies the EQ predicate on the "pull_request_statuses" field.
+func PullRequestStatusesEQ(v bool) predicate.Deployment {
+	return predicate.Deployment(sql.FieldEQ(FieldPullRequestStatuses, v))
+}
+
+// PullRequestStatusesNEQ applies the NEQ predicate on the "pull_request_statuses" field.
+func PullRequestStatusesNEQ(v bool) predicate.Deployment {
+	return predicate.Deployment(sql.FieldNEQ(FieldPullRequestStatuses, v))
+}
+
+// PullRequestCommentsEQ applies the EQ predicate on the "pull_request_comments" field.
+func PullRequestCommentsEQ(v bool) predicate.Deployment {
+	return predicate.Deployment(sql.FieldEQ(FieldPullRequestComments, v))
+}
+
+// PullRequestCommentsNEQ applies the NEQ predicate on the "pull_request_comments" field.
+func PullRequestCommentsNEQ(v bool) predicate.Deployment {
+	return predicate.Deployment(sql.FieldNEQ(FieldPullRequestComments, v))
 }
 
 // CrossFileAnalysisEQ applies the EQ predicate on the "cross_file_analysis" field.

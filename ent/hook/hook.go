@@ -645,6 +645,18 @@ func (f ProjectTagFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, 
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ProjectTagMutation", m)
 }
 
+// The PullRequestFeedbackFunc type is an adapter to allow the use of ordinary
+// function as PullRequestFeedback mutator.
+type PullRequestFeedbackFunc func(context.Context, *ent.PullRequestFeedbackMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f PullRequestFeedbackFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.PullRequestFeedbackMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.PullRequestFeedbackMutation", m)
+}
+
 // The RemediationPolicyFunc type is an adapter to allow the use of ordinary
 // function as RemediationPolicy mutator.
 type RemediationPolicyFunc func(context.Context, *ent.RemediationPolicyMutation) (ent.Value, error)

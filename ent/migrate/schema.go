@@ -743,6 +743,8 @@ var (
 		{Name: "name", Type: field.TypeString},
 		{Name: "default_role", Type: field.TypeString, Default: "ORG_ROLE_ADMIN"},
 		{Name: "triage_via_comment", Type: field.TypeBool, Default: false},
+		{Name: "pull_request_statuses", Type: field.TypeBool, Default: false},
+		{Name: "pull_request_comments", Type: field.TypeBool, Default: false},
 		{Name: "cross_file_analysis", Type: field.TypeBool, Default: false},
 		{Name: "dependency_query", Type: field.TypeBool, Default: "false"},
 		{Name: "products", Type: field.TypeBytes, Nullable: true},
@@ -2006,6 +2008,43 @@ var (
 				Name:    "project_tags_of_tag",
 				Unique:  false,
 				Columns: []*schema.Column{ProjectTagsColumns[1], ProjectTagsColumns[3]},
+			},
+		},
+	}
+	// PullRequestFeedbacksColumns holds the columns for the "pull_request_feedbacks" table.
+	PullRequestFeedbacksColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "project_id", Type: field.TypeInt64},
+		{Name: "number", Type: field.TypeInt64},
+		{Name: "marker", Type: field.TypeString},
+		{Name: "commit", Type: field.TypeString, Default: ""},
+		{Name: "statuses", Type: field.TypeJSON, Nullable: true},
+		{Name: "comment_id", Type: field.TypeString, Default: ""},
+		{Name: "comment_digest", Type: field.TypeString, Default: ""},
+		{Name: "problem", Type: field.TypeString, Default: ""},
+		{Name: "closed", Type: field.TypeBool, Default: false},
+		{Name: "claimed_until", Type: field.TypeInt64, Default: 0},
+		{Name: "updated_at", Type: field.TypeInt64},
+	}
+	// PullRequestFeedbacksTable holds the schema information for the "pull_request_feedbacks" table.
+	PullRequestFeedbacksTable = &schema.Table{
+		Name:       "pull_request_feedbacks",
+		Columns:    PullRequestFeedbacksColumns,
+		PrimaryKey: []*schema.Column{PullRequestFeedbacksColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "pull_request_feedbacks_of_request",
+				Unique:  true,
+				Columns: []*schema.Column{PullRequestFeedbacksColumns[1], PullRequestFeedbacksColumns[2], PullRequestFeedbacksColumns[3]},
+			},
+			{
+				Name:    "pull_request_feedbacks_open",
+				Unique:  false,
+				Columns: []*schema.Column{PullRequestFeedbacksColumns[1], PullRequestFeedbacksColumns[2], PullRequestFeedbacksColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "NOT closed",
+				},
 			},
 		},
 	}
@@ -3499,6 +3538,7 @@ var (
 		ProductFeedbacksTable,
 		ProjectsTable,
 		ProjectTagsTable,
+		PullRequestFeedbacksTable,
 		RemediationPoliciesTable,
 		ReportFormatsTable,
 		ReviewCommentContentsTable,

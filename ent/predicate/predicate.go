@@ -165,6 +165,9 @@ type Project func(*sql.Selector)
 // ProjectTag is the predicate function for projecttag builders.
 type ProjectTag func(*sql.Selector)
 
+// PullRequestFeedback is the predicate function for pullrequestfeedback builders.
+type PullRequestFeedback func(*sql.Selector)
+
 // RemediationPolicy is the predicate function for remediationpolicy builders.
 type RemediationPolicy func(*sql.Selector)
 

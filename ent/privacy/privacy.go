@@ -1383,6 +1383,30 @@ func (f ProjectTagMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Muta
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.ProjectTagMutation", m)
 }
 
+// The PullRequestFeedbackQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type PullRequestFeedbackQueryRuleFunc func(context.Context, *ent.PullRequestFeedbackQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f PullRequestFeedbackQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.PullRequestFeedbackQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.PullRequestFeedbackQuery", q)
+}
+
+// The PullRequestFeedbackMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type PullRequestFeedbackMutationRuleFunc func(context.Context, *ent.PullRequestFeedbackMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f PullRequestFeedbackMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.PullRequestFeedbackMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.PullRequestFeedbackMutation", m)
+}
+
 // The RemediationPolicyQueryRuleFunc type is an adapter to allow the use of ordinary
 // functions as a query rule.
 type RemediationPolicyQueryRuleFunc func(context.Context, *ent.RemediationPolicyQuery) error
@@ -2460,6 +2484,8 @@ func queryFilter(q ent.Query) (Filter, error) {
 		return q.Filter(), nil
 	case *ent.ProjectTagQuery:
 		return q.Filter(), nil
+	case *ent.PullRequestFeedbackQuery:
+		return q.Filter(), nil
 	case *ent.RemediationPolicyQuery:
 		return q.Filter(), nil
 	case *ent.ReportFormatQuery:
@@ -2650,6 +2676,8 @@ func mutationFilter(m ent.Mutation) (Filter, error) {
 	case *ent.ProjectMutation:
 		return m.Filter(), nil
 	case *ent.ProjectTagMutation:
+		return m.Filter(), nil
+	case *ent.PullRequestFeedbackMutation:
 		return m.Filter(), nil
 	case *ent.RemediationPolicyMutation:
 		return m.Filter(), nil

@@ -59,6 +59,7 @@ import (
 	"github.com/palisade/palisade/ent/productfeedback"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/projecttag"
+	"github.com/palisade/palisade/ent/pullrequestfeedback"
 	"github.com/palisade/palisade/ent/remediationpolicy"
 	"github.com/palisade/palisade/ent/reportformat"
 	"github.com/palisade/palisade/ent/reviewcommentcontent"
@@ -241,6 +242,8 @@ func init() {
 	deployment.NameValidator = notEmpty
 	deployment.DefaultDefaultRole = "ORG_ROLE_MEMBER"
 	deployment.DefaultTriageViaComment = false
+	deployment.DefaultPullRequestStatuses = false
+	deployment.DefaultPullRequestComments = false
 	deployment.DefaultCrossFileAnalysis = false
 	deployment.DefaultDependencyQuery = true
 	deployment.DefaultCatalogRevision = 0
@@ -430,6 +433,17 @@ func init() {
 	projecttag.Hooks[0] = enforcePolicy(projecttag.Policy)
 	projecttag.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	projecttag.Hooks[2] = schema.ProjectTag{}.Hooks()[0]
+
+	pullrequestfeedback.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.PullRequestFeedback{}.Policy()}
+	pullrequestfeedback.Hooks[0] = enforcePolicy(pullrequestfeedback.Policy)
+	pullrequestfeedback.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	pullrequestfeedback.Hooks[2] = schema.PullRequestFeedback{}.Hooks()[0]
+	pullrequestfeedback.DefaultCommit = ""
+	pullrequestfeedback.DefaultCommentID = ""
+	pullrequestfeedback.DefaultCommentDigest = ""
+	pullrequestfeedback.DefaultProblem = ""
+	pullrequestfeedback.DefaultClosed = false
+	pullrequestfeedback.DefaultClaimedUntil = 0
 
 	remediationpolicy.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
 	remediationpolicy.Hooks[0] = enforcePolicy(remediationpolicy.Policy)

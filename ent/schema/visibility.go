@@ -27,6 +27,7 @@ import (
 	"github.com/palisade/palisade/ent/privacy"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/projecttag"
+	"github.com/palisade/palisade/ent/pullrequestfeedback"
 	"github.com/palisade/palisade/ent/ruleboardproject"
 	"github.com/palisade/palisade/ent/scan"
 	"github.com/palisade/palisade/ent/scananswer"
@@ -90,6 +91,11 @@ func (ExceptionRequest) Policy() ent.Policy {
 // Policy of held closes: visible with the project.
 func (HeldClose) Policy() ent.Policy {
 	return ofVisibleProjects[predicate.HeldClose, *gen.HeldCloseQuery](byProject(heldclose.FieldProjectID))
+}
+
+// Policy of feedback on pull requests: visible with the project.
+func (PullRequestFeedback) Policy() ent.Policy {
+	return ofVisibleProjects[predicate.PullRequestFeedback, *gen.PullRequestFeedbackQuery](byProject(pullrequestfeedback.FieldProjectID))
 }
 
 // Policy of acts of policies: visible with the project.
@@ -198,6 +204,11 @@ func (IdentityChange) Hooks() []ent.Hook {
 // Hooks of held closes.
 func (HeldClose) Hooks() []ent.Hook {
 	return []ent.Hook{createsIn(heldclose.FieldProjectID, projectExists)}
+}
+
+// Hooks of feedback on pull requests.
+func (PullRequestFeedback) Hooks() []ent.Hook {
+	return []ent.Hook{createsIn(pullrequestfeedback.FieldProjectID, projectExists)}
 }
 
 // Hooks of acts of policies.

@@ -74,7 +74,20 @@ func (s *PullRequests) GetPullRequest(ctx context.Context, r *scansv1.GetPullReq
 			return nil, err
 		}
 	}
+	if v.out.Fixed, err = v.fixed(ctx, refs); err != nil {
+		return nil, err
+	}
+	if v.out.Feedback, err = writtenFeedback(ctx, s.store.Reader, of.ID, v.out.GetPullRequest().GetNumber()); err != nil {
+		return nil, err
+	}
 	return v.finish(), nil
+}
+
+// fixed counts the findings that the pull request had and has no more.
+func (v *pullRequestView) fixed(ctx context.Context, refs []string) (int32, error) {
+	n, err := v.db.Finding.Query().
+		Where(finding.ProjectID(v.project.ID), store.OneOf(finding.FieldRef, refs), finding.State(lifecycle.Fixed), finding.MergedIntoIsNil()).Count(ctx)
+	return int32(n), err
 }
 
 func named(r *scansv1.GetPullRequestRequest) string {
@@ -268,6 +281,7 @@ func (v *pullRequestView) compare(of *ent.Scan, found []reportedFinding, facts [
 		v.findings = append(v.findings, &scansv1.PullRequestFinding{
 			Id: f.ID, Added: facts[i].New, BlockedBy: blockedBy[i], RuleName: facts[i].RuleName, IssueType: f.IssueType, Severity: f.Severity,
 			Status: facts[i].Status, Path: text(f.FilePath), Line: f.content.GetLocation().GetLine(), Tool: f.Tool,
+			Monitored: f.PolicyMode != nil && *f.PolicyMode == blocking.Monitored,
 		})
 	}
 	if len(v.findings) > 2*maxPullRequestFindings {

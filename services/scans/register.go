@@ -21,11 +21,13 @@ func Register(d *server.Deps) server.Parts {
 		},
 	}
 	uploads.Watch = watch.New(d.Store, d.Config.StaleRefAge)
+	hosts := connect.New(d.Store, d.Keyring, d.Egress)
 	ages := refs.Ages{Detached: d.Config.DetachedRefAge, Stale: d.Config.StaleRefAge}
 	return server.Parts{
 		Background: []jobs.Work{
 			Background(d.Store, d.Log), StatisticsBackground(d.Store), ScannerBackground(d.Store, d.Log, uploads),
-			watch.Background(uploads.Watch, d.Log), refs.Background(refs.NewTidier(d.Store, connect.New(d.Store, d.Keyring, d.Egress), ages, d.Log)),
+			watch.Background(uploads.Watch, d.Log), refs.Background(refs.NewTidier(d.Store, hosts, ages, d.Log)),
+			FeedbackBackground(d.Store, hosts, d.Config.BaseURL(), d.Log),
 		},
 		Services: func(ctx context.Context) ([]server.Service, error) {
 			var err error

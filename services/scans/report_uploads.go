@@ -28,6 +28,7 @@ import (
 	"github.com/palisade/palisade/services/policies/remediation"
 	"github.com/palisade/palisade/services/projects/gitref"
 	"github.com/palisade/palisade/services/scans/blocking"
+	"github.com/palisade/palisade/services/scans/feedback"
 	"github.com/palisade/palisade/services/scans/ingest"
 	"github.com/palisade/palisade/services/scans/scanstats"
 	"github.com/palisade/palisade/services/scans/watch"
@@ -215,6 +216,9 @@ func (s *ReportUploads) storeUpload(ctx context.Context, tx *ent.Tx, u *upload) 
 	}
 	if err := s.options.Watch.Record(ctx, tx, s.jobs, project, u.scan, observed(u.result, u.scan)); err != nil {
 		return fmt.Errorf("update the freshness: %w", err)
+	}
+	if err := feedback.Scanned(ctx, tx, s.jobs, project, pullRequestOf(u.scan)); err != nil {
+		return fmt.Errorf("ask for feedback on the pull request: %w", err)
 	}
 	return outbox.ScanFinished(ctx, tx, s.jobs, u.scan.DeploymentID, u.scan.ID)
 }

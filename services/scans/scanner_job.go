@@ -25,6 +25,7 @@ import (
 	"github.com/palisade/palisade/services/policies/pathignore"
 	"github.com/palisade/palisade/services/policies/remediation"
 	"github.com/palisade/palisade/services/scans/blocking"
+	"github.com/palisade/palisade/services/scans/feedback"
 	"github.com/palisade/palisade/services/scans/ingest"
 	"github.com/palisade/palisade/services/scans/scanner"
 	"github.com/palisade/palisade/services/scans/scanstats"
@@ -232,6 +233,9 @@ func (w *resultsWorker) ingest(
 	queue := jobs.FromContext(ctx)
 	if err := w.options.Watch.Record(ctx, tx, queue, of, row, observed(result, row)); err != nil {
 		return nil, fmt.Errorf("update the freshness: %w", err)
+	}
+	if err := feedback.Scanned(ctx, tx, queue, of, pullRequestOf(row)); err != nil {
+		return nil, fmt.Errorf("ask for feedback on the pull request: %w", err)
 	}
 	if err := outbox.ScanFinished(ctx, tx, queue, row.DeploymentID, row.ID); err != nil || result.Changed() < statisticsThreshold {
 		return result, err

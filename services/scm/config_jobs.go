@@ -2,7 +2,6 @@ package scm
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/scm/connect"
-	"github.com/palisade/palisade/services/scm/host"
 )
 
 const (
@@ -20,10 +18,6 @@ const (
 	unsubscribeAttempts = 8
 	// syncTimeout is enough for all pages of the largest organizations.
 	syncTimeout = 30 * time.Minute
-	// rateLimitWait is the backoff for a rate limit without a reset time.
-	rateLimitWait = 5 * time.Minute
-	// rateLimitMaxAge is the age at which a job stops waiting for rate limits.
-	rateLimitMaxAge = 24 * time.Hour
 )
 
 // Background returns the background work of configurations.
@@ -88,35 +82,8 @@ func (w *unsubscribeWorker) Work(ctx context.Context, job *river.Job[unsubscribe
 			err = h.Unsubscribe(ctx, job.Args.Namespace, id)
 		}
 	}
-	if err != nil && !isTemporary(err) {
+	if err != nil && !connect.Temporary(err) {
 		w.log.InfoContext(ctx, "a webhook was not deleted: its host refuses it", "config_id", job.Args.ConfigID, "error", err)
 	}
-	return retry(err, job.CreatedAt)
-}
-
-// isTemporary reports whether an error may be temporary.
-func isTemporary(err error) bool {
-	return connect.ErrorText(err) == "" || host.Is(err, host.RateLimited) || host.Is(err, host.TimedOut) || host.Is(err, host.Unreachable) || host.Is(err, host.Failed)
-}
-
-// retry converts a host's error for the queue: retry, retry at the host's time, or never.
-func retry(err error, begun time.Time) error {
-	var limit *host.Error
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &limit) && limit.Kind == host.RateLimited && time.Since(begun) < rateLimitMaxAge:
-		return river.JobSnooze(limitWait(limit))
-	case isTemporary(err):
-		return err
-	}
-	return river.JobCancel(err)
-}
-
-// limitWait is how long to wait after a rate limit error.
-func limitWait(limit *host.Error) time.Duration {
-	if limit.Reset.IsZero() {
-		return rateLimitWait
-	}
-	return min(max(time.Until(limit.Reset), time.Second), time.Hour)
+	return connect.Retry(err, job.CreatedAt)
 }

@@ -68,7 +68,7 @@ func (w *syncWorker) Work(ctx context.Context, job *river.Job[syncjob.Args]) err
 	}
 	s := repositorySync{Connections: w.connections, config: row, log: w.log, debug: job.Args.Debug}
 	if job.Args.Repository != "" { // what happens to one repository says nothing about the connection
-		return retry(s.one(ctx, job.Args.Repository), job.CreatedAt)
+		return connect.Retry(s.one(ctx, job.Args.Repository), job.CreatedAt)
 	}
 	if err = s.run(ctx); err == nil {
 		return s.done(ctx)
@@ -78,7 +78,7 @@ func (w *syncWorker) Work(ctx context.Context, job *river.Job[syncjob.Args]) err
 			return stored
 		}
 	}
-	return retry(err, job.CreatedAt)
+	return connect.Retry(err, job.CreatedAt)
 }
 
 // repositorySync is one synchronization.

@@ -24,6 +24,7 @@ import (
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/scm/command"
+	"github.com/palisade/palisade/services/scm/connect"
 	"github.com/palisade/palisade/services/scm/host"
 	"github.com/palisade/palisade/services/scm/webhook"
 )
@@ -316,8 +317,8 @@ func (w *replyWorker) Work(ctx context.Context, job *river.Job[replyArgs]) error
 	if err == nil && h != nil {
 		err = h.ReplyToReviewComment(ctx, job.Args.Repository, job.Args.Number, job.Args.Thread, job.Args.Text)
 	}
-	if err != nil && !isTemporary(err) {
+	if err != nil && !connect.Temporary(err) {
 		w.log.WarnContext(ctx, "a command in a review comment was executed, but its host refused the reply", "config_id", job.Args.ConfigID, "error", err)
 	}
-	return retry(err, job.CreatedAt)
+	return connect.Retry(err, job.CreatedAt)
 }

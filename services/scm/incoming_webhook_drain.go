@@ -19,7 +19,7 @@ import (
 	"github.com/palisade/palisade/ent/webhookevent"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
-	"github.com/palisade/palisade/services/scm/host"
+	"github.com/palisade/palisade/services/scm/connect"
 )
 
 const (
@@ -269,12 +269,11 @@ func (w *drainWorker) tryEvent(ctx context.Context, row *ent.WebhookEvent, over 
 
 // tryAgain decides whether and when to retry after an error. counts reports whether the try counts against the limit.
 func tryAgain(err error, row *ent.WebhookEvent) (wait time.Duration, counts, again bool) {
-	var limit *host.Error
-	if errors.As(err, &limit) && limit.Kind == host.RateLimited && time.Since(store.Time(row.ReceivedAt)) < rateLimitMaxAge {
-		return limitWait(limit), false, true
+	if wait, limited := connect.LimitWait(err, store.Time(row.ReceivedAt)); limited {
+		return wait, false, true
 	}
 	tries := time.Duration(row.Attempts + 1)
-	return min(tries*tries*tries*tries*time.Second, time.Hour), true, isTemporary(err) && row.Attempts+1 < webhookAttempts
+	return min(tries*tries*tries*tries*time.Second, time.Hour), true, connect.Temporary(err) && row.Attempts+1 < webhookAttempts
 }
 
 // sweepArgs is the job that looks for due events.

@@ -15,6 +15,7 @@ import (
 	"github.com/palisade/palisade/ent/webhookreceipt"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/scm/connect"
 	"github.com/palisade/palisade/services/scm/host"
 	"github.com/palisade/palisade/services/scm/webhook"
 )
@@ -122,7 +123,7 @@ func (w *eventWorker) Work(ctx context.Context, job *river.Job[eventArgs]) error
 		args.Event.At = job.CreatedAt
 	}
 	nothing := func(context.Context, *ent.Tx) error { return nil }
-	return retry(w.act(tenant.NewContext(ctx, args.DeploymentID), args, nothing), job.CreatedAt)
+	return connect.Retry(w.act(tenant.NewContext(ctx, args.DeploymentID), args, nothing), job.CreatedAt)
 }
 
 // openSender opens the host as the sender of a webhook: a configuration, or the application's installation that the

@@ -8,6 +8,7 @@ import (
 	"github.com/palisade/palisade/ent/scmapp"
 	"github.com/palisade/palisade/ent/scmconfig"
 	"github.com/palisade/palisade/services/projects/gitref"
+	"github.com/palisade/palisade/services/scm/connect"
 	"github.com/palisade/palisade/services/scm/host"
 	"github.com/palisade/palisade/services/scm/webhook"
 )
@@ -44,7 +45,7 @@ func (w *eventActions) current(ctx context.Context, args eventArgs) (*host.Repos
 		return &found, nil
 	case err == nil:
 		return nil, nil
-	case isTemporary(err):
+	case connect.Temporary(err):
 		return nil, err
 	case args.Event.State == nil:
 		return nil, nil

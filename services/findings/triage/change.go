@@ -12,6 +12,7 @@ import (
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/notifications/outbox"
+	"github.com/palisade/palisade/services/scans/feedback"
 )
 
 // Kinds of changes, in the words of the table.
@@ -128,10 +129,13 @@ func (c *Change) Finish(ctx context.Context) error {
 	return c.automate(ctx)
 }
 
-// automate enqueues the automations that the decision triggers.
+// automate enqueues what the decision triggers: automations, and feedback on pull requests.
 func (c *Change) automate(ctx context.Context) error {
 	if c.Queue == nil {
 		return nil
+	}
+	if err := feedback.Triaged(ctx, c.tx, c.Queue, c.DeploymentID, c.ID); err != nil {
+		return fmt.Errorf("ask for feedback on pull requests: %w", err)
 	}
 	return outbox.Triaged(ctx, c.tx, c.Queue, c.DeploymentID, c.ID)
 }

@@ -82,8 +82,8 @@ func (s *session) newerScan(ctx context.Context, g *group) (*newerScan, error) {
 	return nil, nil
 }
 
-// maybeNewer returns the coverages that may be of newer scans, without their content: first those of newer commits,
-// then those of later runs.
+// maybeNewer returns the coverages that may be of newer scans, without their content: first by newer commits, then by
+// later runs.
 func (s *session) maybeNewer(ctx context.Context, g *group, ran *int64) (rows []*ent.ScanCoverage, err error) {
 	type later struct {
 		than predicate.ScanCoverage

@@ -210,6 +210,7 @@ func (h *gitHub) PullRequest(ctx context.Context, repository string, number int6
 	return PullRequest{
 		Number: int64(pull.GetNumber()), Open: pull.GetState() == "open", Merged: pull.GetMerged(),
 		Head: pull.GetHead().GetRef(), Base: pull.GetBase().GetRef(), URL: pull.GetHTMLURL(),
+		Commit: pull.GetHead().GetSHA(), MergeCommit: pull.GetMergeCommitSHA(),
 	}, nil
 }
 

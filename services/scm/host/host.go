@@ -34,6 +34,15 @@ type Host interface {
 	ReviewThread(ctx context.Context, repository string, number int64, thread string) (ReviewComment, error)
 	// ReplyToReviewComment replies in a review thread, which is identified as for ReviewThread.
 	ReplyToReviewComment(ctx context.Context, repository string, number int64, thread, text string) error
+	// SetStatus sets a status of a commit.
+	SetStatus(ctx context.Context, repository, commit string, status Status) error
+	// FindComment returns the id of the first comment on a pull request itself that has a text; empty if there is none.
+	// It reads the first 1,000 comments.
+	FindComment(ctx context.Context, repository string, number int64, text string) (string, error)
+	// Comment comments on a pull request itself, in Markdown, and returns the id of the comment.
+	Comment(ctx context.Context, repository string, number int64, text string) (string, error)
+	// EditComment replaces the text of a comment by its id.
+	EditComment(ctx context.Context, repository string, number int64, id, text string) error
 	// PullRequest returns a pull (or merge) request.
 	PullRequest(ctx context.Context, repository string, number int64) (PullRequest, error)
 	// ChangedFiles lists the paths that a pull (or merge) request changes, before and after. It returns all of them or an
@@ -142,6 +151,24 @@ type ReviewComment struct {
 	URL string
 }
 
+// Status is what a service says about a commit.
+type Status struct {
+	// Name tells statuses of a commit apart. A later one replaces the earlier one.
+	Name string
+	// Passed is false if the commit must not be merged.
+	Passed bool
+	// Text is one line, at most MaxStatusText runes.
+	Text string
+	// URL is a page with more.
+	URL string
+}
+
+// MaxStatusText is the limit of the host with the shortest descriptions, GitHub.
+const MaxStatusText = 140
+
+// maxCommentPages limits the comments that FindComment reads.
+const maxCommentPages = 10
+
 // PullRequest is a pull (or merge) request.
 type PullRequest struct {
 	Number int64
@@ -150,6 +177,8 @@ type PullRequest struct {
 	Merged bool
 	// Head and Base are the short names of the branches.
 	Head, Base string
+	// Commit is the head's, and MergeCommit the host's own merge of it with the base; may be empty.
+	Commit, MergeCommit string
 	// URL is its web page.
 	URL string
 }

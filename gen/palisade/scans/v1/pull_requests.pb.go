@@ -25,6 +25,254 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// What is written about pull requests at their source-code hosts. Nothing is, by default.
+type PullRequestFeedbackSettings struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Commit statuses: one that says whether anything blocks, and one for each policy that may block.
+	Statuses *bool `protobuf:"varint,1,opt,name=statuses,proto3,oneof" json:"statuses,omitempty"`
+	// One comment on each pull request that has new or blocking findings.
+	Comments      *bool `protobuf:"varint,2,opt,name=comments,proto3,oneof" json:"comments,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PullRequestFeedbackSettings) Reset() {
+	*x = PullRequestFeedbackSettings{}
+	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PullRequestFeedbackSettings) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PullRequestFeedbackSettings) ProtoMessage() {}
+
+func (x *PullRequestFeedbackSettings) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PullRequestFeedbackSettings.ProtoReflect.Descriptor instead.
+func (*PullRequestFeedbackSettings) Descriptor() ([]byte, []int) {
+	return file_palisade_scans_v1_pull_requests_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *PullRequestFeedbackSettings) GetStatuses() bool {
+	if x != nil && x.Statuses != nil {
+		return *x.Statuses
+	}
+	return false
+}
+
+func (x *PullRequestFeedbackSettings) GetComments() bool {
+	if x != nil && x.Comments != nil {
+		return *x.Comments
+	}
+	return false
+}
+
+// Request of GetPullRequestFeedback.
+type GetPullRequestFeedbackRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the deployment.
+	DeploymentId  int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetPullRequestFeedbackRequest) Reset() {
+	*x = GetPullRequestFeedbackRequest{}
+	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetPullRequestFeedbackRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetPullRequestFeedbackRequest) ProtoMessage() {}
+
+func (x *GetPullRequestFeedbackRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetPullRequestFeedbackRequest.ProtoReflect.Descriptor instead.
+func (*GetPullRequestFeedbackRequest) Descriptor() ([]byte, []int) {
+	return file_palisade_scans_v1_pull_requests_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *GetPullRequestFeedbackRequest) GetDeploymentId() int64 {
+	if x != nil {
+		return x.DeploymentId
+	}
+	return 0
+}
+
+// Response of GetPullRequestFeedback.
+type GetPullRequestFeedbackResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The settings, all of them.
+	Settings      *PullRequestFeedbackSettings `protobuf:"bytes,1,opt,name=settings,proto3" json:"settings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetPullRequestFeedbackResponse) Reset() {
+	*x = GetPullRequestFeedbackResponse{}
+	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetPullRequestFeedbackResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetPullRequestFeedbackResponse) ProtoMessage() {}
+
+func (x *GetPullRequestFeedbackResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetPullRequestFeedbackResponse.ProtoReflect.Descriptor instead.
+func (*GetPullRequestFeedbackResponse) Descriptor() ([]byte, []int) {
+	return file_palisade_scans_v1_pull_requests_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *GetPullRequestFeedbackResponse) GetSettings() *PullRequestFeedbackSettings {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
+// Request of UpdatePullRequestFeedback.
+type UpdatePullRequestFeedbackRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the deployment.
+	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
+	// Settings to change.
+	Settings      *PullRequestFeedbackSettings `protobuf:"bytes,2,opt,name=settings,proto3" json:"settings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdatePullRequestFeedbackRequest) Reset() {
+	*x = UpdatePullRequestFeedbackRequest{}
+	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdatePullRequestFeedbackRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdatePullRequestFeedbackRequest) ProtoMessage() {}
+
+func (x *UpdatePullRequestFeedbackRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdatePullRequestFeedbackRequest.ProtoReflect.Descriptor instead.
+func (*UpdatePullRequestFeedbackRequest) Descriptor() ([]byte, []int) {
+	return file_palisade_scans_v1_pull_requests_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *UpdatePullRequestFeedbackRequest) GetDeploymentId() int64 {
+	if x != nil {
+		return x.DeploymentId
+	}
+	return 0
+}
+
+func (x *UpdatePullRequestFeedbackRequest) GetSettings() *PullRequestFeedbackSettings {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
+// Response of UpdatePullRequestFeedback.
+type UpdatePullRequestFeedbackResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The settings, all of them.
+	Settings      *PullRequestFeedbackSettings `protobuf:"bytes,1,opt,name=settings,proto3" json:"settings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdatePullRequestFeedbackResponse) Reset() {
+	*x = UpdatePullRequestFeedbackResponse{}
+	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdatePullRequestFeedbackResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdatePullRequestFeedbackResponse) ProtoMessage() {}
+
+func (x *UpdatePullRequestFeedbackResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdatePullRequestFeedbackResponse.ProtoReflect.Descriptor instead.
+func (*UpdatePullRequestFeedbackResponse) Descriptor() ([]byte, []int) {
+	return file_palisade_scans_v1_pull_requests_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *UpdatePullRequestFeedbackResponse) GetSettings() *PullRequestFeedbackSettings {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
 // Request of ListPullRequests.
 type ListPullRequestsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -42,7 +290,7 @@ type ListPullRequestsRequest struct {
 
 func (x *ListPullRequestsRequest) Reset() {
 	*x = ListPullRequestsRequest{}
-	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[0]
+	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -54,7 +302,7 @@ func (x *ListPullRequestsRequest) String() string {
 func (*ListPullRequestsRequest) ProtoMessage() {}
 
 func (x *ListPullRequestsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[0]
+	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -67,7 +315,7 @@ func (x *ListPullRequestsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPullRequestsRequest.ProtoReflect.Descriptor instead.
 func (*ListPullRequestsRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_scans_v1_pull_requests_proto_rawDescGZIP(), []int{0}
+	return file_palisade_scans_v1_pull_requests_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListPullRequestsRequest) GetDeploymentId() int64 {
@@ -111,7 +359,7 @@ type ListPullRequestsResponse struct {
 
 func (x *ListPullRequestsResponse) Reset() {
 	*x = ListPullRequestsResponse{}
-	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[1]
+	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -123,7 +371,7 @@ func (x *ListPullRequestsResponse) String() string {
 func (*ListPullRequestsResponse) ProtoMessage() {}
 
 func (x *ListPullRequestsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[1]
+	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -136,7 +384,7 @@ func (x *ListPullRequestsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPullRequestsResponse.ProtoReflect.Descriptor instead.
 func (*ListPullRequestsResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_scans_v1_pull_requests_proto_rawDescGZIP(), []int{1}
+	return file_palisade_scans_v1_pull_requests_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListPullRequestsResponse) GetPullRequests() []*PullRequest {
@@ -186,7 +434,7 @@ type PullRequest struct {
 
 func (x *PullRequest) Reset() {
 	*x = PullRequest{}
-	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[2]
+	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -198,7 +446,7 @@ func (x *PullRequest) String() string {
 func (*PullRequest) ProtoMessage() {}
 
 func (x *PullRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[2]
+	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -211,7 +459,7 @@ func (x *PullRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullRequest.ProtoReflect.Descriptor instead.
 func (*PullRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_scans_v1_pull_requests_proto_rawDescGZIP(), []int{2}
+	return file_palisade_scans_v1_pull_requests_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *PullRequest) GetProjectId() int64 {
@@ -315,7 +563,7 @@ type GetPullRequestRequest struct {
 
 func (x *GetPullRequestRequest) Reset() {
 	*x = GetPullRequestRequest{}
-	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[3]
+	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -327,7 +575,7 @@ func (x *GetPullRequestRequest) String() string {
 func (*GetPullRequestRequest) ProtoMessage() {}
 
 func (x *GetPullRequestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[3]
+	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -340,7 +588,7 @@ func (x *GetPullRequestRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPullRequestRequest.ProtoReflect.Descriptor instead.
 func (*GetPullRequestRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_scans_v1_pull_requests_proto_rawDescGZIP(), []int{3}
+	return file_palisade_scans_v1_pull_requests_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetPullRequestRequest) GetDeploymentId() int64 {
@@ -392,14 +640,18 @@ type GetPullRequestResponse struct {
 	// Number of findings that are not listed above.
 	FindingsOmitted int32 `protobuf:"varint,8,opt,name=findings_omitted,proto3" json:"findings_omitted,omitempty"`
 	// True if a tool has so many open findings on the ref that only the first 50,000 were compared.
-	Partial       bool `protobuf:"varint,9,opt,name=partial,proto3" json:"partial,omitempty"`
+	Partial bool `protobuf:"varint,9,opt,name=partial,proto3" json:"partial,omitempty"`
+	// Number of findings that the pull request had and has no more.
+	Fixed int32 `protobuf:"varint,10,opt,name=fixed,proto3" json:"fixed,omitempty"`
+	// What was written at the source-code host; absent when nothing was.
+	Feedback      *PullRequestFeedback `protobuf:"bytes,11,opt,name=feedback,proto3" json:"feedback,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetPullRequestResponse) Reset() {
 	*x = GetPullRequestResponse{}
-	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[4]
+	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -411,7 +663,7 @@ func (x *GetPullRequestResponse) String() string {
 func (*GetPullRequestResponse) ProtoMessage() {}
 
 func (x *GetPullRequestResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[4]
+	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -424,7 +676,7 @@ func (x *GetPullRequestResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPullRequestResponse.ProtoReflect.Descriptor instead.
 func (*GetPullRequestResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_scans_v1_pull_requests_proto_rawDescGZIP(), []int{4}
+	return file_palisade_scans_v1_pull_requests_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetPullRequestResponse) GetPullRequest() *PullRequest {
@@ -490,6 +742,102 @@ func (x *GetPullRequestResponse) GetPartial() bool {
 	return false
 }
 
+func (x *GetPullRequestResponse) GetFixed() int32 {
+	if x != nil {
+		return x.Fixed
+	}
+	return 0
+}
+
+func (x *GetPullRequestResponse) GetFeedback() *PullRequestFeedback {
+	if x != nil {
+		return x.Feedback
+	}
+	return nil
+}
+
+// What was written about a pull request at its source-code host.
+type PullRequestFeedback struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Commit with the statuses; empty when there are none.
+	Commit string `protobuf:"bytes,1,opt,name=commit,proto3" json:"commit,omitempty"`
+	// Names of the statuses.
+	Statuses []string `protobuf:"bytes,2,rep,name=statuses,proto3" json:"statuses,omitempty"`
+	// The host's id of the comment; empty when there is none.
+	CommentId string `protobuf:"bytes,3,opt,name=comment_id,proto3" json:"comment_id,omitempty"`
+	// When something was written or tried last.
+	At *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=at,proto3" json:"at,omitempty"`
+	// Why the host refused the last try, and what to do; empty when it did not.
+	Problem       string `protobuf:"bytes,5,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PullRequestFeedback) Reset() {
+	*x = PullRequestFeedback{}
+	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PullRequestFeedback) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PullRequestFeedback) ProtoMessage() {}
+
+func (x *PullRequestFeedback) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PullRequestFeedback.ProtoReflect.Descriptor instead.
+func (*PullRequestFeedback) Descriptor() ([]byte, []int) {
+	return file_palisade_scans_v1_pull_requests_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *PullRequestFeedback) GetCommit() string {
+	if x != nil {
+		return x.Commit
+	}
+	return ""
+}
+
+func (x *PullRequestFeedback) GetStatuses() []string {
+	if x != nil {
+		return x.Statuses
+	}
+	return nil
+}
+
+func (x *PullRequestFeedback) GetCommentId() string {
+	if x != nil {
+		return x.CommentId
+	}
+	return ""
+}
+
+func (x *PullRequestFeedback) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *PullRequestFeedback) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
 // The latest scan of a tool and category on the ref of a pull request.
 type PullRequestScan struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -525,7 +873,7 @@ type PullRequestScan struct {
 
 func (x *PullRequestScan) Reset() {
 	*x = PullRequestScan{}
-	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[5]
+	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -537,7 +885,7 @@ func (x *PullRequestScan) String() string {
 func (*PullRequestScan) ProtoMessage() {}
 
 func (x *PullRequestScan) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[5]
+	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -550,7 +898,7 @@ func (x *PullRequestScan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullRequestScan.ProtoReflect.Descriptor instead.
 func (*PullRequestScan) Descriptor() ([]byte, []int) {
-	return file_palisade_scans_v1_pull_requests_proto_rawDescGZIP(), []int{5}
+	return file_palisade_scans_v1_pull_requests_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PullRequestScan) GetId() int64 {
@@ -661,7 +1009,7 @@ type PullRequestBlocker struct {
 
 func (x *PullRequestBlocker) Reset() {
 	*x = PullRequestBlocker{}
-	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[6]
+	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -673,7 +1021,7 @@ func (x *PullRequestBlocker) String() string {
 func (*PullRequestBlocker) ProtoMessage() {}
 
 func (x *PullRequestBlocker) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[6]
+	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -686,7 +1034,7 @@ func (x *PullRequestBlocker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullRequestBlocker.ProtoReflect.Descriptor instead.
 func (*PullRequestBlocker) Descriptor() ([]byte, []int) {
-	return file_palisade_scans_v1_pull_requests_proto_rawDescGZIP(), []int{6}
+	return file_palisade_scans_v1_pull_requests_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PullRequestBlocker) GetPolicySlug() string {
@@ -739,14 +1087,16 @@ type PullRequestFinding struct {
 	// First line; 0 when unknown.
 	Line int32 `protobuf:"varint,9,opt,name=line,proto3" json:"line,omitempty"`
 	// Name of the tool.
-	Tool          string `protobuf:"bytes,10,opt,name=tool,proto3" json:"tool,omitempty"`
+	Tool string `protobuf:"bytes,10,opt,name=tool,proto3" json:"tool,omitempty"`
+	// True if the rule is only monitored: it is never a part of the comment at the host.
+	Monitored     bool `protobuf:"varint,11,opt,name=monitored,proto3" json:"monitored,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PullRequestFinding) Reset() {
 	*x = PullRequestFinding{}
-	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[7]
+	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -758,7 +1108,7 @@ func (x *PullRequestFinding) String() string {
 func (*PullRequestFinding) ProtoMessage() {}
 
 func (x *PullRequestFinding) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[7]
+	mi := &file_palisade_scans_v1_pull_requests_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -771,7 +1121,7 @@ func (x *PullRequestFinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullRequestFinding.ProtoReflect.Descriptor instead.
 func (*PullRequestFinding) Descriptor() ([]byte, []int) {
-	return file_palisade_scans_v1_pull_requests_proto_rawDescGZIP(), []int{7}
+	return file_palisade_scans_v1_pull_requests_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PullRequestFinding) GetId() int64 {
@@ -844,11 +1194,32 @@ func (x *PullRequestFinding) GetTool() string {
 	return ""
 }
 
+func (x *PullRequestFinding) GetMonitored() bool {
+	if x != nil {
+		return x.Monitored
+	}
+	return false
+}
+
 var File_palisade_scans_v1_pull_requests_proto protoreflect.FileDescriptor
 
 const file_palisade_scans_v1_pull_requests_proto_rawDesc = "" +
 	"\n" +
-	"%palisade/scans/v1/pull_requests.proto\x12\x11palisade.scans.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\x1a\x1dpalisade/scans/v1/scans.proto\"\xab\x01\n" +
+	"%palisade/scans/v1/pull_requests.proto\x12\x11palisade.scans.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\x1a\x1dpalisade/scans/v1/scans.proto\"y\n" +
+	"\x1bPullRequestFeedbackSettings\x12\x1f\n" +
+	"\bstatuses\x18\x01 \x01(\bH\x00R\bstatuses\x88\x01\x01\x12\x1f\n" +
+	"\bcomments\x18\x02 \x01(\bH\x01R\bcomments\x88\x01\x01B\v\n" +
+	"\t_statusesB\v\n" +
+	"\t_comments\"D\n" +
+	"\x1dGetPullRequestFeedbackRequest\x12#\n" +
+	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\"l\n" +
+	"\x1eGetPullRequestFeedbackResponse\x12J\n" +
+	"\bsettings\x18\x01 \x01(\v2..palisade.scans.v1.PullRequestFeedbackSettingsR\bsettings\"\x9b\x01\n" +
+	" UpdatePullRequestFeedbackRequest\x12#\n" +
+	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12R\n" +
+	"\bsettings\x18\x02 \x01(\v2..palisade.scans.v1.PullRequestFeedbackSettingsB\x06\xbaH\x03\xc8\x01\x01R\bsettings\"o\n" +
+	"!UpdatePullRequestFeedbackResponse\x12J\n" +
+	"\bsettings\x18\x01 \x01(\v2..palisade.scans.v1.PullRequestFeedbackSettingsR\bsettings\"\xab\x01\n" +
 	"\x17ListPullRequestsRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12\"\n" +
 	"\aproject\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\aproject\x12\x16\n" +
@@ -883,7 +1254,7 @@ const file_palisade_scans_v1_pull_requests_proto_rawDesc = "" +
 	"\xbaH\ar\x05\x10\x01\x18\xff\x01R\aproject\x12\x1f\n" +
 	"\x06number\x18\x03 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x06number\x12\x1a\n" +
 	"\x03ref\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\x03ref:e\xbaHb\x1a`\n" +
-	"\rnumber_or_ref\x12'number or ref is required, and not both\x1a&(this.number != 0) != (this.ref != '')\"\xac\x03\n" +
+	"\rnumber_or_ref\x12'number or ref is required, and not both\x1a&(this.number != 0) != (this.ref != '')\"\x86\x04\n" +
 	"\x16GetPullRequestResponse\x12B\n" +
 	"\fpull_request\x18\x01 \x01(\v2\x1e.palisade.scans.v1.PullRequestR\fpull_request\x128\n" +
 	"\x05scans\x18\x02 \x03(\v2\".palisade.scans.v1.PullRequestScanR\x05scans\x12\x18\n" +
@@ -893,7 +1264,18 @@ const file_palisade_scans_v1_pull_requests_proto_rawDesc = "" +
 	"\aignored\x18\x06 \x01(\x05R\aignored\x12A\n" +
 	"\bfindings\x18\a \x03(\v2%.palisade.scans.v1.PullRequestFindingR\bfindings\x12*\n" +
 	"\x10findings_omitted\x18\b \x01(\x05R\x10findings_omitted\x12\x18\n" +
-	"\apartial\x18\t \x01(\bR\apartial\"\xc2\x03\n" +
+	"\apartial\x18\t \x01(\bR\apartial\x12\x14\n" +
+	"\x05fixed\x18\n" +
+	" \x01(\x05R\x05fixed\x12B\n" +
+	"\bfeedback\x18\v \x01(\v2&.palisade.scans.v1.PullRequestFeedbackR\bfeedback\"\xaf\x01\n" +
+	"\x13PullRequestFeedback\x12\x16\n" +
+	"\x06commit\x18\x01 \x01(\tR\x06commit\x12\x1a\n" +
+	"\bstatuses\x18\x02 \x03(\tR\bstatuses\x12\x1e\n" +
+	"\n" +
+	"comment_id\x18\x03 \x01(\tR\n" +
+	"comment_id\x12*\n" +
+	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x18\n" +
+	"\aproblem\x18\x05 \x01(\tR\aproblem\"\xc2\x03\n" +
 	"\x0fPullRequestScan\x12\x16\n" +
 	"\x02id\x18\x01 \x01(\x03B\x06\x92\xb5\x18\x02\b\x01R\x02id\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12\x1a\n" +
@@ -915,7 +1297,7 @@ const file_palisade_scans_v1_pull_requests_proto_rawDesc = "" +
 	"\vpolicy_slug\x18\x01 \x01(\tR\vpolicy_slug\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x1a\n" +
-	"\bfindings\x18\x04 \x01(\x05R\bfindings\"\x90\x02\n" +
+	"\bfindings\x18\x04 \x01(\x05R\bfindings\"\xae\x02\n" +
 	"\x12PullRequestFinding\x12\x16\n" +
 	"\x02id\x18\x01 \x01(\x03B\x06\x92\xb5\x18\x02\b\x01R\x02id\x12\x14\n" +
 	"\x05added\x18\x02 \x01(\bR\x05added\x12\x1e\n" +
@@ -931,10 +1313,13 @@ const file_palisade_scans_v1_pull_requests_proto_rawDesc = "" +
 	"\x04path\x18\b \x01(\tR\x04path\x12\x12\n" +
 	"\x04line\x18\t \x01(\x05R\x04line\x12\x12\n" +
 	"\x04tool\x18\n" +
-	" \x01(\tR\x04tool2\xf8\x02\n" +
+	" \x01(\tR\x04tool\x12\x1c\n" +
+	"\tmonitored\x18\v \x01(\bR\tmonitored2\xa2\x06\n" +
 	"\x13PullRequestsService\x12\xb2\x01\n" +
 	"\x10ListPullRequests\x12*.palisade.scans.v1.ListPullRequestsRequest\x1a+.palisade.scans.v1.ListPullRequestsResponse\"E\x8a\xb5\x18\b\b\x03\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x023\x121/api/v1/deployments/{deployment_id}/pull-requests\x12\xab\x01\n" +
-	"\x0eGetPullRequest\x12(.palisade.scans.v1.GetPullRequestRequest\x1a).palisade.scans.v1.GetPullRequestResponse\"D\x8a\xb5\x18\b\b\x03\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x022\x120/api/v1/deployments/{deployment_id}/pull-requestB\xcc\x01\n" +
+	"\x0eGetPullRequest\x12(.palisade.scans.v1.GetPullRequestRequest\x1a).palisade.scans.v1.GetPullRequestResponse\"D\x8a\xb5\x18\b\b\x03\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x022\x120/api/v1/deployments/{deployment_id}/pull-request\x12\xcc\x01\n" +
+	"\x16GetPullRequestFeedback\x120.palisade.scans.v1.GetPullRequestFeedbackRequest\x1a1.palisade.scans.v1.GetPullRequestFeedbackResponse\"M\x8a\xb5\x18\b\b\x03\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02;\x129/api/v1/deployments/{deployment_id}/pull-request-feedback\x12\xd8\x01\n" +
+	"\x19UpdatePullRequestFeedback\x123.palisade.scans.v1.UpdatePullRequestFeedbackRequest\x1a4.palisade.scans.v1.UpdatePullRequestFeedbackResponse\"P\x8a\xb5\x18\b\b\x06\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02>:\x01*29/api/v1/deployments/{deployment_id}/pull-request-feedbackB\xcc\x01\n" +
 	"\x15com.palisade.scans.v1B\x11PullRequestsProtoP\x01Z:github.com/palisade/palisade/gen/palisade/scans/v1;scansv1\xa2\x02\x03PSX\xaa\x02\x11Palisade.Scans.V1\xca\x02\x11Palisade\\Scans\\V1\xe2\x02\x1dPalisade\\Scans\\V1\\GPBMetadata\xea\x02\x13Palisade::Scans::V1b\x06proto3"
 
 var (
@@ -949,38 +1334,53 @@ func file_palisade_scans_v1_pull_requests_proto_rawDescGZIP() []byte {
 	return file_palisade_scans_v1_pull_requests_proto_rawDescData
 }
 
-var file_palisade_scans_v1_pull_requests_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_palisade_scans_v1_pull_requests_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_palisade_scans_v1_pull_requests_proto_goTypes = []any{
-	(*ListPullRequestsRequest)(nil),  // 0: palisade.scans.v1.ListPullRequestsRequest
-	(*ListPullRequestsResponse)(nil), // 1: palisade.scans.v1.ListPullRequestsResponse
-	(*PullRequest)(nil),              // 2: palisade.scans.v1.PullRequest
-	(*GetPullRequestRequest)(nil),    // 3: palisade.scans.v1.GetPullRequestRequest
-	(*GetPullRequestResponse)(nil),   // 4: palisade.scans.v1.GetPullRequestResponse
-	(*PullRequestScan)(nil),          // 5: palisade.scans.v1.PullRequestScan
-	(*PullRequestBlocker)(nil),       // 6: palisade.scans.v1.PullRequestBlocker
-	(*PullRequestFinding)(nil),       // 7: palisade.scans.v1.PullRequestFinding
-	(*timestamppb.Timestamp)(nil),    // 8: google.protobuf.Timestamp
-	(ScanStatus)(0),                  // 9: palisade.scans.v1.ScanStatus
+	(*PullRequestFeedbackSettings)(nil),       // 0: palisade.scans.v1.PullRequestFeedbackSettings
+	(*GetPullRequestFeedbackRequest)(nil),     // 1: palisade.scans.v1.GetPullRequestFeedbackRequest
+	(*GetPullRequestFeedbackResponse)(nil),    // 2: palisade.scans.v1.GetPullRequestFeedbackResponse
+	(*UpdatePullRequestFeedbackRequest)(nil),  // 3: palisade.scans.v1.UpdatePullRequestFeedbackRequest
+	(*UpdatePullRequestFeedbackResponse)(nil), // 4: palisade.scans.v1.UpdatePullRequestFeedbackResponse
+	(*ListPullRequestsRequest)(nil),           // 5: palisade.scans.v1.ListPullRequestsRequest
+	(*ListPullRequestsResponse)(nil),          // 6: palisade.scans.v1.ListPullRequestsResponse
+	(*PullRequest)(nil),                       // 7: palisade.scans.v1.PullRequest
+	(*GetPullRequestRequest)(nil),             // 8: palisade.scans.v1.GetPullRequestRequest
+	(*GetPullRequestResponse)(nil),            // 9: palisade.scans.v1.GetPullRequestResponse
+	(*PullRequestFeedback)(nil),               // 10: palisade.scans.v1.PullRequestFeedback
+	(*PullRequestScan)(nil),                   // 11: palisade.scans.v1.PullRequestScan
+	(*PullRequestBlocker)(nil),                // 12: palisade.scans.v1.PullRequestBlocker
+	(*PullRequestFinding)(nil),                // 13: palisade.scans.v1.PullRequestFinding
+	(*timestamppb.Timestamp)(nil),             // 14: google.protobuf.Timestamp
+	(ScanStatus)(0),                           // 15: palisade.scans.v1.ScanStatus
 }
 var file_palisade_scans_v1_pull_requests_proto_depIdxs = []int32{
-	2,  // 0: palisade.scans.v1.ListPullRequestsResponse.pull_requests:type_name -> palisade.scans.v1.PullRequest
-	8,  // 1: palisade.scans.v1.PullRequest.scanned_at:type_name -> google.protobuf.Timestamp
-	9,  // 2: palisade.scans.v1.PullRequest.status:type_name -> palisade.scans.v1.ScanStatus
-	2,  // 3: palisade.scans.v1.GetPullRequestResponse.pull_request:type_name -> palisade.scans.v1.PullRequest
-	5,  // 4: palisade.scans.v1.GetPullRequestResponse.scans:type_name -> palisade.scans.v1.PullRequestScan
-	6,  // 5: palisade.scans.v1.GetPullRequestResponse.blockers:type_name -> palisade.scans.v1.PullRequestBlocker
-	7,  // 6: palisade.scans.v1.GetPullRequestResponse.findings:type_name -> palisade.scans.v1.PullRequestFinding
-	8,  // 7: palisade.scans.v1.PullRequestScan.at:type_name -> google.protobuf.Timestamp
-	9,  // 8: palisade.scans.v1.PullRequestScan.status:type_name -> palisade.scans.v1.ScanStatus
-	0,  // 9: palisade.scans.v1.PullRequestsService.ListPullRequests:input_type -> palisade.scans.v1.ListPullRequestsRequest
-	3,  // 10: palisade.scans.v1.PullRequestsService.GetPullRequest:input_type -> palisade.scans.v1.GetPullRequestRequest
-	1,  // 11: palisade.scans.v1.PullRequestsService.ListPullRequests:output_type -> palisade.scans.v1.ListPullRequestsResponse
-	4,  // 12: palisade.scans.v1.PullRequestsService.GetPullRequest:output_type -> palisade.scans.v1.GetPullRequestResponse
-	11, // [11:13] is the sub-list for method output_type
-	9,  // [9:11] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	0,  // 0: palisade.scans.v1.GetPullRequestFeedbackResponse.settings:type_name -> palisade.scans.v1.PullRequestFeedbackSettings
+	0,  // 1: palisade.scans.v1.UpdatePullRequestFeedbackRequest.settings:type_name -> palisade.scans.v1.PullRequestFeedbackSettings
+	0,  // 2: palisade.scans.v1.UpdatePullRequestFeedbackResponse.settings:type_name -> palisade.scans.v1.PullRequestFeedbackSettings
+	7,  // 3: palisade.scans.v1.ListPullRequestsResponse.pull_requests:type_name -> palisade.scans.v1.PullRequest
+	14, // 4: palisade.scans.v1.PullRequest.scanned_at:type_name -> google.protobuf.Timestamp
+	15, // 5: palisade.scans.v1.PullRequest.status:type_name -> palisade.scans.v1.ScanStatus
+	7,  // 6: palisade.scans.v1.GetPullRequestResponse.pull_request:type_name -> palisade.scans.v1.PullRequest
+	11, // 7: palisade.scans.v1.GetPullRequestResponse.scans:type_name -> palisade.scans.v1.PullRequestScan
+	12, // 8: palisade.scans.v1.GetPullRequestResponse.blockers:type_name -> palisade.scans.v1.PullRequestBlocker
+	13, // 9: palisade.scans.v1.GetPullRequestResponse.findings:type_name -> palisade.scans.v1.PullRequestFinding
+	10, // 10: palisade.scans.v1.GetPullRequestResponse.feedback:type_name -> palisade.scans.v1.PullRequestFeedback
+	14, // 11: palisade.scans.v1.PullRequestFeedback.at:type_name -> google.protobuf.Timestamp
+	14, // 12: palisade.scans.v1.PullRequestScan.at:type_name -> google.protobuf.Timestamp
+	15, // 13: palisade.scans.v1.PullRequestScan.status:type_name -> palisade.scans.v1.ScanStatus
+	5,  // 14: palisade.scans.v1.PullRequestsService.ListPullRequests:input_type -> palisade.scans.v1.ListPullRequestsRequest
+	8,  // 15: palisade.scans.v1.PullRequestsService.GetPullRequest:input_type -> palisade.scans.v1.GetPullRequestRequest
+	1,  // 16: palisade.scans.v1.PullRequestsService.GetPullRequestFeedback:input_type -> palisade.scans.v1.GetPullRequestFeedbackRequest
+	3,  // 17: palisade.scans.v1.PullRequestsService.UpdatePullRequestFeedback:input_type -> palisade.scans.v1.UpdatePullRequestFeedbackRequest
+	6,  // 18: palisade.scans.v1.PullRequestsService.ListPullRequests:output_type -> palisade.scans.v1.ListPullRequestsResponse
+	9,  // 19: palisade.scans.v1.PullRequestsService.GetPullRequest:output_type -> palisade.scans.v1.GetPullRequestResponse
+	2,  // 20: palisade.scans.v1.PullRequestsService.GetPullRequestFeedback:output_type -> palisade.scans.v1.GetPullRequestFeedbackResponse
+	4,  // 21: palisade.scans.v1.PullRequestsService.UpdatePullRequestFeedback:output_type -> palisade.scans.v1.UpdatePullRequestFeedbackResponse
+	18, // [18:22] is the sub-list for method output_type
+	14, // [14:18] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_palisade_scans_v1_pull_requests_proto_init() }
@@ -990,13 +1390,14 @@ func file_palisade_scans_v1_pull_requests_proto_init() {
 	}
 	file_palisade_scans_v1_scans_proto_init()
 	file_palisade_scans_v1_pull_requests_proto_msgTypes[0].OneofWrappers = []any{}
+	file_palisade_scans_v1_pull_requests_proto_msgTypes[5].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_palisade_scans_v1_pull_requests_proto_rawDesc), len(file_palisade_scans_v1_pull_requests_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,8 +19,10 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	PullRequestsService_ListPullRequests_FullMethodName = "/palisade.scans.v1.PullRequestsService/ListPullRequests"
-	PullRequestsService_GetPullRequest_FullMethodName   = "/palisade.scans.v1.PullRequestsService/GetPullRequest"
+	PullRequestsService_ListPullRequests_FullMethodName          = "/palisade.scans.v1.PullRequestsService/ListPullRequests"
+	PullRequestsService_GetPullRequest_FullMethodName            = "/palisade.scans.v1.PullRequestsService/GetPullRequest"
+	PullRequestsService_GetPullRequestFeedback_FullMethodName    = "/palisade.scans.v1.PullRequestsService/GetPullRequestFeedback"
+	PullRequestsService_UpdatePullRequestFeedback_FullMethodName = "/palisade.scans.v1.PullRequestsService/UpdatePullRequestFeedback"
 )
 
 // PullRequestsServiceClient is the client API for PullRequestsService service.
@@ -34,6 +36,11 @@ type PullRequestsServiceClient interface {
 	// Returns what a pull request, or another ref, adds to its base, and what blocks it now: with the findings of its
 	// latest scans, the current triage and the current policies. A new scan of the same commit gets the same decision.
 	GetPullRequest(ctx context.Context, in *GetPullRequestRequest, opts ...grpc.CallOption) (*GetPullRequestResponse, error)
+	// Returns what is written about pull requests at their source-code hosts.
+	GetPullRequestFeedback(ctx context.Context, in *GetPullRequestFeedbackRequest, opts ...grpc.CallOption) (*GetPullRequestFeedbackResponse, error)
+	// Changes what is written about pull requests at their source-code hosts, from the next scan of each on. Absent
+	// settings stay unchanged.
+	UpdatePullRequestFeedback(ctx context.Context, in *UpdatePullRequestFeedbackRequest, opts ...grpc.CallOption) (*UpdatePullRequestFeedbackResponse, error)
 }
 
 type pullRequestsServiceClient struct {
@@ -64,6 +71,26 @@ func (c *pullRequestsServiceClient) GetPullRequest(ctx context.Context, in *GetP
 	return out, nil
 }
 
+func (c *pullRequestsServiceClient) GetPullRequestFeedback(ctx context.Context, in *GetPullRequestFeedbackRequest, opts ...grpc.CallOption) (*GetPullRequestFeedbackResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetPullRequestFeedbackResponse)
+	err := c.cc.Invoke(ctx, PullRequestsService_GetPullRequestFeedback_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *pullRequestsServiceClient) UpdatePullRequestFeedback(ctx context.Context, in *UpdatePullRequestFeedbackRequest, opts ...grpc.CallOption) (*UpdatePullRequestFeedbackResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UpdatePullRequestFeedbackResponse)
+	err := c.cc.Invoke(ctx, PullRequestsService_UpdatePullRequestFeedback_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // PullRequestsServiceServer is the server API for PullRequestsService service.
 // All implementations must embed UnimplementedPullRequestsServiceServer
 // for forward compatibility.
@@ -75,6 +102,11 @@ type PullRequestsServiceServer interface {
 	// Returns what a pull request, or another ref, adds to its base, and what blocks it now: with the findings of its
 	// latest scans, the current triage and the current policies. A new scan of the same commit gets the same decision.
 	GetPullRequest(context.Context, *GetPullRequestRequest) (*GetPullRequestResponse, error)
+	// Returns what is written about pull requests at their source-code hosts.
+	GetPullRequestFeedback(context.Context, *GetPullRequestFeedbackRequest) (*GetPullRequestFeedbackResponse, error)
+	// Changes what is written about pull requests at their source-code hosts, from the next scan of each on. Absent
+	// settings stay unchanged.
+	UpdatePullRequestFeedback(context.Context, *UpdatePullRequestFeedbackRequest) (*UpdatePullRequestFeedbackResponse, error)
 	mustEmbedUnimplementedPullRequestsServiceServer()
 }
 
@@ -90,6 +122,12 @@ func (UnimplementedPullRequestsServiceServer) ListPullRequests(context.Context, 
 }
 func (UnimplementedPullRequestsServiceServer) GetPullRequest(context.Context, *GetPullRequestRequest) (*GetPullRequestResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetPullRequest not implemented")
+}
+func (UnimplementedPullRequestsServiceServer) GetPullRequestFeedback(context.Context, *GetPullRequestFeedbackRequest) (*GetPullRequestFeedbackResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetPullRequestFeedback not implemented")
+}
+func (UnimplementedPullRequestsServiceServer) UpdatePullRequestFeedback(context.Context, *UpdatePullRequestFeedbackRequest) (*UpdatePullRequestFeedbackResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method UpdatePullRequestFeedback not implemented")
 }
 func (UnimplementedPullRequestsServiceServer) mustEmbedUnimplementedPullRequestsServiceServer() {}
 func (UnimplementedPullRequestsServiceServer) testEmbeddedByValue()                             {}
@@ -148,6 +186,42 @@ func _PullRequestsService_GetPullRequest_Handler(srv interface{}, ctx context.Co
 	return interceptor(ctx, in, info, handler)
 }
 
+func _PullRequestsService_GetPullRequestFeedback_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetPullRequestFeedbackRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PullRequestsServiceServer).GetPullRequestFeedback(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PullRequestsService_GetPullRequestFeedback_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PullRequestsServiceServer).GetPullRequestFeedback(ctx, req.(*GetPullRequestFeedbackRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PullRequestsService_UpdatePullRequestFeedback_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UpdatePullRequestFeedbackRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PullRequestsServiceServer).UpdatePullRequestFeedback(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PullRequestsService_UpdatePullRequestFeedback_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PullRequestsServiceServer).UpdatePullRequestFeedback(ctx, req.(*UpdatePullRequestFeedbackRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // PullRequestsService_ServiceDesc is the grpc.ServiceDesc for PullRequestsService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -162,6 +236,14 @@ var PullRequestsService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetPullRequest",
 			Handler:    _PullRequestsService_GetPullRequest_Handler,
+		},
+		{
+			MethodName: "GetPullRequestFeedback",
+			Handler:    _PullRequestsService_GetPullRequestFeedback_Handler,
+		},
+		{
+			MethodName: "UpdatePullRequestFeedback",
+			Handler:    _PullRequestsService_UpdatePullRequestFeedback_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -8,6 +8,75 @@ import (
 )
 
 // AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *PullRequestFeedbackSettings) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	if x.Statuses != nil {
+		b = append(b, `,"statuses":`...)
+		b = jsonappend.Bool(b, *x.Statuses)
+	}
+	if x.Comments != nil {
+		b = append(b, `,"comments":`...)
+		b = jsonappend.Bool(b, *x.Comments)
+	}
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *GetPullRequestFeedbackRequest) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"deploymentId":`...)
+	b = jsonappend.QuotedInt64(b, x.DeploymentId)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *GetPullRequestFeedbackResponse) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	if x.Settings != nil {
+		b = append(b, `,"settings":`...)
+		b = x.Settings.AppendJSON(b)
+	}
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *UpdatePullRequestFeedbackRequest) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"deploymentId":`...)
+	b = jsonappend.QuotedInt64(b, x.DeploymentId)
+	if x.Settings != nil {
+		b = append(b, `,"settings":`...)
+		b = x.Settings.AppendJSON(b)
+	}
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *UpdatePullRequestFeedbackResponse) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	if x.Settings != nil {
+		b = append(b, `,"settings":`...)
+		b = x.Settings.AppendJSON(b)
+	}
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
 func (x *ListPullRequestsRequest) AppendJSON(b []byte) []byte {
 	if x == nil {
 		return append(b, "{}"...)
@@ -119,6 +188,33 @@ func (x *GetPullRequestResponse) AppendJSON(b []byte) []byte {
 	b = jsonappend.Int32(b, x.FindingsOmitted)
 	b = append(b, `,"partial":`...)
 	b = jsonappend.Bool(b, x.Partial)
+	b = append(b, `,"fixed":`...)
+	b = jsonappend.Int32(b, x.Fixed)
+	if x.Feedback != nil {
+		b = append(b, `,"feedback":`...)
+		b = x.Feedback.AppendJSON(b)
+	}
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *PullRequestFeedback) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"commit":`...)
+	b = jsonappend.String(b, x.Commit)
+	b = append(b, `,"statuses":`...)
+	b = jsonappend.List(b, x.Statuses, jsonappend.String)
+	b = append(b, `,"comment_id":`...)
+	b = jsonappend.String(b, x.CommentId)
+	if x.At != nil {
+		b = append(b, `,"at":`...)
+		b = jsonappend.Timestamp(b, x.At)
+	}
+	b = append(b, `,"problem":`...)
+	b = jsonappend.String(b, x.Problem)
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -204,5 +300,7 @@ func (x *PullRequestFinding) AppendJSON(b []byte) []byte {
 	b = jsonappend.Int32(b, x.Line)
 	b = append(b, `,"tool":`...)
 	b = jsonappend.String(b, x.Tool)
+	b = append(b, `,"monitored":`...)
+	b = jsonappend.Bool(b, x.Monitored)
 	return jsonappend.CloseObject(b, start)
 }

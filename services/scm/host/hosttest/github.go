@@ -76,6 +76,10 @@ func NewGitHub(t testing.TB) *GitHub {
 		"POST /api/v3/repos/{owner}/{repo}/pulls/{number}/comments":       h.reply,
 		"GET /api/v3/repos/{owner}/{repo}/pulls/{number}":                 h.pull,
 		"GET /api/v3/repos/{owner}/{repo}/pulls/{number}/{files}":         h.pullFiles,
+		"POST /api/v3/repos/{owner}/{repo}/statuses/{sha}":                h.postStatus,
+		"GET /api/v3/repos/{owner}/{repo}/issues/{number}/comments":       h.listNotes,
+		"POST /api/v3/repos/{owner}/{repo}/issues/{number}/comments":      h.postNote,
+		"PATCH /api/v3/repos/{owner}/{repo}/issues/comments/{id}":         h.patchNote,
 	} {
 		mux.HandleFunc(pattern, handler)
 	}

@@ -80,7 +80,7 @@ func (h *GitHub) pull(w http.ResponseWriter, r *http.Request) {
 	}
 	write(w, http.StatusOK, object{
 		"number": number(r.PathValue("number")), "state": state, "merged": merged, "title": "Fix it", "changed_files": count,
-		"head": object{"ref": "fix/login", "sha": "3f2a"}, "base": object{"ref": "main", "sha": "77aa"},
+		"head": object{"ref": "fix/login", "sha": request.head()}, "merge_commit_sha": "a1b2", "base": object{"ref": "main", "sha": "77aa"},
 		"html_url": h.URL + "/" + r.PathValue("owner") + "/" + r.PathValue("repo") + "/pull/" + r.PathValue("number"),
 	})
 }

@@ -63,6 +63,10 @@ func NewGitLab(t testing.TB) *GitLab {
 		"GET /api/v4/projects/{project}/merge_requests/{iid}/diffs":           h.mergeRequestDiffs,
 		"GET /api/v4/projects/{project}/merge_requests/{iid}/discussions/{d}": h.discussion,
 		"POST /api/v4/projects/{p}/merge_requests/{i}/discussions/{d}/notes":  h.reply,
+		"GET /api/v4/projects/{p}/merge_requests/{i}/notes":                   h.listNotes,
+		"POST /api/v4/projects/{p}/merge_requests/{i}/notes":                  h.postNote,
+		"PUT /api/v4/projects/{p}/merge_requests/{i}/notes/{id}":              h.putNote,
+		"POST /api/v4/projects/{p}/statuses/{sha}":                            h.postStatus,
 	} {
 		mux.HandleFunc(pattern, handler)
 	}
@@ -265,7 +269,7 @@ func (h *GitLab) mergeRequest(w http.ResponseWriter, r *http.Request) {
 	}
 	write(w, http.StatusOK, object{
 		"id": 88, "iid": number(r.PathValue("iid")), "project_id": 5, "state": state, "title": "Fix it", "source_branch": "fix/login", "target_branch": "main",
-		"changes_count": count, "web_url": h.URL + "/" + r.PathValue("project") + "/-/merge_requests/" + r.PathValue("iid"),
+		"sha": request.head(), "changes_count": count, "web_url": h.URL + "/" + r.PathValue("project") + "/-/merge_requests/" + r.PathValue("iid"),
 	})
 }
 

@@ -3,6 +3,7 @@
 package hosttest
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -27,6 +28,7 @@ type Server struct {
 	answer   http.HandlerFunc
 	requests []string
 	agents   []string
+	feedback feedback
 }
 
 // start serves api until the test ends. unauthorized answers requests without the token.
@@ -134,11 +136,16 @@ type Comment struct {
 type Request struct {
 	// State is "open", "closed" or "merged".
 	State string
+	// Commit is the head; empty for "3f2a".
+	Commit string
 	// Files are the changed files, with "old => new" for renamed ones.
 	Files []string
 	// Uncounted says that the host lists only some of them.
 	Uncounted bool
 }
+
+// head is the commit of the head.
+func (r Request) head() string { return cmp.Or(r.Commit, "3f2a") }
 
 // renamed splits a file of a request.
 func renamed(file string) (before, after string) {

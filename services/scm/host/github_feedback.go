@@ -1,0 +1,74 @@
+package host
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/google/go-github/v84/github"
+)
+
+// SetStatus sets a commit status. Tokens and applications may do that; check runs are for applications only.
+func (h *gitHub) SetStatus(ctx context.Context, repository, commit string, status Status) error {
+	owner, name, err := splitRepository(repository)
+	if err != nil {
+		return err
+	}
+	state := "failure"
+	if status.Passed {
+		state = "success"
+	}
+	_, _, err = h.client.Repositories.CreateStatus(ctx, owner, name, commit, github.RepoStatus{
+		State: &state, Context: &status.Name, Description: &status.Text, TargetURL: &status.URL,
+	})
+	return gitHubError(err)
+}
+
+// FindComment reads the comments of the pull request as an issue.
+func (h *gitHub) FindComment(ctx context.Context, repository string, number int64, text string) (string, error) {
+	owner, name, err := splitRepository(repository)
+	if err != nil {
+		return "", err
+	}
+	for page := 1; page > 0 && page <= maxCommentPages; {
+		list, response, err := h.client.Issues.ListComments(ctx, owner, name, int(number), &github.IssueListCommentsOptions{
+			ListOptions: github.ListOptions{Page: page, PerPage: pageSize},
+		})
+		if err != nil {
+			return "", gitHubError(err)
+		}
+		for _, comment := range list {
+			if strings.Contains(comment.GetBody(), text) {
+				return strconv.FormatInt(comment.GetID(), 10), nil
+			}
+		}
+		page = response.NextPage
+	}
+	return "", nil
+}
+
+// Comment comments on the pull request as an issue.
+func (h *gitHub) Comment(ctx context.Context, repository string, number int64, text string) (string, error) {
+	owner, name, err := splitRepository(repository)
+	if err != nil {
+		return "", err
+	}
+	comment, _, err := h.client.Issues.CreateComment(ctx, owner, name, int(number), &github.IssueComment{Body: &text})
+	if err != nil {
+		return "", gitHubError(err)
+	}
+	if comment.GetID() == 0 {
+		return "", malformed("the host's answer is not a comment of GitHub", nil)
+	}
+	return strconv.FormatInt(comment.GetID(), 10), nil
+}
+
+// EditComment replaces a comment's text.
+func (h *gitHub) EditComment(ctx context.Context, repository string, _ int64, id, text string) error {
+	owner, name, comment, err := gitHubComment(repository, id)
+	if err != nil {
+		return err
+	}
+	_, _, err = h.client.Issues.EditComment(ctx, owner, name, comment, &github.IssueComment{Body: &text})
+	return gitHubError(err)
+}

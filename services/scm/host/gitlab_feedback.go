@@ -1,0 +1,65 @@
+package host
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	gitlab "gitlab.com/gitlab-org/api/client-go"
+)
+
+// SetStatus sets a commit status. GitLab refuses the state that it has already.
+func (h *gitLab) SetStatus(ctx context.Context, repository, commit string, status Status) error {
+	state := gitlab.Failed
+	if status.Passed {
+		state = gitlab.Success
+	}
+	_, _, err := h.client.Commits.SetCommitStatus(repository, commit, &gitlab.SetCommitStatusOptions{
+		State: state, Name: &status.Name, Description: &status.Text, TargetURL: &status.URL,
+	}, gitlab.WithContext(ctx))
+	if err := gitLabError(err); err != nil && !(Is(err, Refused) && strings.Contains(err.Error(), "Cannot transition status")) {
+		return err
+	}
+	return nil
+}
+
+// FindComment reads the notes of the merge request, the oldest first.
+func (h *gitLab) FindComment(ctx context.Context, repository string, number int64, text string) (string, error) {
+	for page := int64(1); page > 0 && page <= maxCommentPages; {
+		list, response, err := h.client.Notes.ListMergeRequestNotes(repository, number, &gitlab.ListMergeRequestNotesOptions{
+			ListOptions: gitlab.ListOptions{Page: page, PerPage: pageSize}, OrderBy: gitlab.Ptr("created_at"), Sort: gitlab.Ptr("asc"),
+		}, gitlab.WithContext(ctx))
+		if err != nil {
+			return "", gitLabError(err)
+		}
+		for _, note := range list {
+			if strings.Contains(note.Body, text) {
+				return strconv.FormatInt(note.ID, 10), nil
+			}
+		}
+		page = response.NextPage
+	}
+	return "", nil
+}
+
+// Comment adds a note to the merge request.
+func (h *gitLab) Comment(ctx context.Context, repository string, number int64, text string) (string, error) {
+	note, _, err := h.client.Notes.CreateMergeRequestNote(repository, number, &gitlab.CreateMergeRequestNoteOptions{Body: &text}, gitlab.WithContext(ctx))
+	if err != nil {
+		return "", gitLabError(err)
+	}
+	if note.ID == 0 {
+		return "", malformed("the host's answer is not a note of GitLab", nil)
+	}
+	return strconv.FormatInt(note.ID, 10), nil
+}
+
+// EditComment replaces a note's text.
+func (h *gitLab) EditComment(ctx context.Context, repository string, number int64, id, text string) error {
+	note, err := strconv.ParseInt(id, 10, 64)
+	if err != nil || note <= 0 {
+		return &Error{Kind: NotFound, Text: "GitLab has no note " + strconv.Quote(clip(id))}
+	}
+	_, _, err = h.client.Notes.UpdateMergeRequestNote(repository, number, note, &gitlab.UpdateMergeRequestNoteOptions{Body: &text}, gitlab.WithContext(ctx))
+	return gitLabError(err)
+}
