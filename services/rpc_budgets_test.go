@@ -96,11 +96,11 @@ var budgets = map[string]budget{
 	"/palisade.findings.v1.SavedViewsService/UpdateSavedView":          {5, 3, codes.OK},
 	"/palisade.findings.v1.SecretsService/ListSecrets":                 {4, 0, codes.OK},
 	// The change, its findings, their events and the findings, each with one statement.
-	"/palisade.findings.v1.TriageService/BulkTriage": {11, 9, codes.OK},
+	"/palisade.findings.v1.TriageService/BulkTriage": {12, 9, codes.OK},
 	// One change for all requests with the same reason, and there are five reasons.
 	"/palisade.findings.v1.ExceptionRequestsService/ReviewExceptionRequests": {15, 12, codes.OK},
 	"/palisade.findings.v1.ExceptionRequestsService/ListExceptionRequests":   {6, 0, codes.OK},
-	"/palisade.findings.v1.IssuesService/BulkUpdateIssues":                   {10, 9, codes.OK},
+	"/palisade.findings.v1.IssuesService/BulkUpdateIssues":                   {11, 9, codes.OK},
 	"/palisade.findings.v1.TriageChangesService/ListTriageChanges":           {3, 0, codes.OK},
 	"/palisade.findings.v1.TriageChangesService/PreviewBulkUpdate":           {8, 1, codes.OK},
 	"/palisade.findings.v1.TriageChangesService/UndoTriageChange":            {8, 9, codes.OK},

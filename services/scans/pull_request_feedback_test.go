@@ -171,6 +171,7 @@ func TestPullRequestFeedback(t *testing.T) {
 				t.Errorf("status %+v", s)
 			}
 		}
+		r.settled(t)
 		written := len(r.host.Requests())
 		r.request(t, 7, commitB, "a.go", "b.go", "we|rd`.go")
 		r.settled(t)
@@ -253,6 +254,7 @@ func TestFeedbackSettings(t *testing.T) {
 		r.request(t, 7, commitB, "a.go", "b.go")
 		r.statuses(t, commitB, "Palisade failure 1 new finding; blocked by No new", "Palisade: No new failure blocks: 1 finding")
 		r.settings(t, `{"settings":{"statuses":false}}`, http.StatusOK)
+		r.settled(t)
 		before := len(r.host.Requests())
 		r.decide(t, "ignored", "b.go")
 		r.settled(t)
