@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/palisade/palisade/services/internal/store"
@@ -37,20 +36,8 @@ func stage(ctx context.Context, from, staged string) error {
 	if err := copyFile(ctx, from, staged); err != nil {
 		return err
 	}
-	if _, err := Inspect(ctx, staged); err != nil {
-		return errors.New(strings.ReplaceAll(err.Error(), staged, from)) // the caller knows the file by that name
-	}
-	conn, closeConn, err := openConn(ctx, sqliteDSN(staged, ""))
-	if err != nil {
+	if _, err := checkCopy(ctx, from, staged, "use another backup"); err != nil {
 		return err
-	}
-	var verdict string
-	err = conn.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&verdict)
-	if err := errors.Join(err, closeConn()); err != nil {
-		return fmt.Errorf("check %s: %w", from, err)
-	}
-	if verdict != "ok" {
-		return fmt.Errorf("%s is damaged: %s; use another backup", from, verdict)
 	}
 	return checkKnown(ctx, from, staged)
 }
