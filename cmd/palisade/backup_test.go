@@ -15,6 +15,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/palisade/palisade/services/internal/newname/nolinks"
 )
 
 // load uploads reports and triages findings, until its context ends or it has done its share.
@@ -373,6 +375,40 @@ func rootsOf(t *testing.T, path string) (findings, index int) {
 		t.Fatal(err)
 	}
 	return findings, index
+}
+
+// TestBackupWithoutHardLinks: backup and restore work on such a volume, and replace no file.
+func TestBackupWithoutHardLinks(t *testing.T) {
+	for _, answer := range nolinks.Errors {
+		dir, file := t.TempDir(), filepath.Join(t.TempDir(), "backup.db")
+		environ := []string{"PALISADE_DATA=" + dir}
+		command := func(want int, args ...string) outcome {
+			t.Helper()
+			var got outcome
+			err := nolinks.Run(t, answer, func() error {
+				got = palisade(t, "", environ, args...)
+				return nil
+			})
+			if err != nil || got.status != want {
+				t.Fatalf("%s: %v: status %d, %v: %s", answer, args, got.status, err, got.err)
+			}
+			return got
+		}
+		command(exitOK, "migrate", "up")
+		command(exitOK, "backup", "--to", file)
+		wantParts(t, command(exitError, "backup", "--to", file).err, file, "exists")
+		got := command(exitOK, "restore", "--from", file, "--force", "-o", "json")
+		var report struct{ Kept string }
+		if err := json.Unmarshal([]byte(got.out), &report); err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{report.Kept, filepath.Join(dir, "palisade.db")} {
+			if info, err := os.Stat(path); err != nil || info.Size() == 0 {
+				t.Errorf("%s: %v", path, err)
+			}
+		}
+		checkRestored(t, filepath.Join(dir, "palisade.db"), nil, nil)
+	}
 }
 
 func TestBackupOnPostgresNamesItsTools(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mattn/go-sqlite3"
 
+	"github.com/palisade/palisade/services/internal/newname"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -54,16 +55,25 @@ func Backup(ctx context.Context, from, to string, progress func(done, total int6
 	if err != nil {
 		return Contents{}, err
 	}
-	if err := errors.Join(os.Chmod(staged, 0o600), syncFile(staged)); err != nil {
+	if err := errors.Join(makePrivate(staged), syncFile(staged)); err != nil {
 		return Contents{}, err
 	}
-	if err := os.Link(staged, to); err != nil { // unlike a rename, a link never replaces a file
+	if err := newname.Give(staged, to); err != nil {
 		return Contents{}, err
 	}
 	if err := syncFile(filepath.Dir(to)); err != nil {
 		return Contents{}, errors.Join(err, os.Remove(to))
 	}
 	return contents, nil
+}
+
+// makePrivate lets only the owner read a file, if its volume has modes of files.
+func makePrivate(file string) error {
+	err := os.Chmod(file, 0o600)
+	if newname.Unsupported(err) {
+		return nil
+	}
+	return err
 }
 
 // checkCopy checks a copy of a database: it must be a Palisade database, and SQLite must find no damage. Errors name

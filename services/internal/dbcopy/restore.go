@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/palisade/palisade/services/internal/newname"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -110,7 +111,7 @@ func Install(ctx context.Context, dir, path string, now time.Time) (kept string,
 	}
 	name := path + ".before-restore-" + now.UTC().Format("20060102T150405Z")
 	if _, err := os.Lstat(path); err == nil {
-		if err := os.Link(path, name); err != nil {
+		if err := newname.Give(path, name); err != nil {
 			return "", err
 		}
 		kept = name
@@ -119,9 +120,17 @@ func Install(ctx context.Context, dir, path string, now time.Time) (kept string,
 		return kept, err
 	}
 	if err := os.Rename(staged, path); err != nil {
-		return kept, err
+		return kept, errors.Join(err, giveBack(kept, path))
 	}
 	return kept, errors.Join(syncFile(filepath.Dir(path)), os.RemoveAll(dir))
+}
+
+// giveBack gives the old database its name again if it has lost it, as on volumes without hard links.
+func giveBack(kept, path string) error {
+	if _, err := os.Lstat(path); kept == "" || !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Rename(kept, path)
 }
 
 // keepLog renames the write-ahead log of the old database. A killed server leaves one.
