@@ -379,14 +379,21 @@ func rootsOf(t *testing.T, path string) (findings, index int) {
 
 // TestBackupWithoutHardLinks: backup and restore work on such a volume, and replace no file.
 func TestBackupWithoutHardLinks(t *testing.T) {
+	dir := t.TempDir()
+	startReadyServer(t, dir)
+	key, err := os.ReadFile(filepath.Join(dir, "palisade.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, answer := range nolinks.Errors {
-		dir, file := t.TempDir(), filepath.Join(t.TempDir(), "backup.db")
-		environ := []string{"PALISADE_DATA=" + dir}
-		command := func(want int, args ...string) outcome {
+		file, other := filepath.Join(t.TempDir(), "backup.db"), t.TempDir()
+		if err := os.WriteFile(filepath.Join(other, "palisade.key"), key, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		command := func(want int, data string, args ...string) (got outcome) {
 			t.Helper()
-			var got outcome
 			err := nolinks.Run(t, answer, func() error {
-				got = palisade(t, "", environ, args...)
+				got = palisade(t, "", []string{"PALISADE_DATA=" + data}, args...)
 				return nil
 			})
 			if err != nil || got.status != want {
@@ -394,20 +401,17 @@ func TestBackupWithoutHardLinks(t *testing.T) {
 			}
 			return got
 		}
-		command(exitOK, "migrate", "up")
-		command(exitOK, "backup", "--to", file)
-		wantParts(t, command(exitError, "backup", "--to", file).err, file, "exists")
-		got := command(exitOK, "restore", "--from", file, "--force", "-o", "json")
+		command(exitOK, dir, "backup", "--to", file)
+		wantParts(t, command(exitError, dir, "backup", "--to", file).err, file, "exists")
+		command(exitOK, other, "restore", "--from", file)
+		got := command(exitOK, other, "restore", "--from", file, "--force", "-o", "json")
 		var report struct{ Kept string }
 		if err := json.Unmarshal([]byte(got.out), &report); err != nil {
 			t.Fatal(err)
 		}
-		for _, path := range []string{report.Kept, filepath.Join(dir, "palisade.db")} {
-			if info, err := os.Stat(path); err != nil || info.Size() == 0 {
-				t.Errorf("%s: %v", path, err)
-			}
+		for _, path := range []string{report.Kept, filepath.Join(other, "palisade.db")} {
+			checkRestored(t, path, nil, nil)
 		}
-		checkRestored(t, filepath.Join(dir, "palisade.db"), nil, nil)
 	}
 }
 
