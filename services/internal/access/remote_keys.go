@@ -113,7 +113,10 @@ func fetchKeys(ctx context.Context, issuer string, client *http.Client) ([]jose.
 	var discovered struct {
 		JWKS string `json:"jwks_uri"`
 	}
-	if err := provider.Claims(&discovered); err != nil || discovered.JWKS == "" {
+	if err := provider.Claims(&discovered); err != nil {
+		return nil, fmt.Errorf("discovery: %w", err)
+	}
+	if discovered.JWKS == "" {
 		return nil, errors.New("discovery: the configuration has no jwks_uri")
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, discovered.JWKS, nil)
