@@ -145,7 +145,7 @@ func (p *OIDC) verify(ctx context.Context, raw, keyID, audience string) (*identi
 	if len(keys) == 0 {
 		return nil, errBadCredential("%s publishes no key with the kid %q", p.issuer, keyID)
 	}
-	verifier := oidc.NewVerifier(p.issuer, &oidc.StaticKeySet{PublicKeys: keys}, &oidc.Config{
+	verifier := oidc.NewVerifier(p.issuer, &signers{remote: p.keys, keyID: keyID, keys: keys}, &oidc.Config{
 		ClientID: audience, SupportedSigningAlgs: oidcAlgorithms,
 		Now: func() time.Time { return p.now().Add(-leeway) }, // the library has no leeway for exp
 	})
