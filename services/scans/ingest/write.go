@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/palisade/palisade/ent"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/exploit"
 	"github.com/palisade/palisade/services/findings/identity"
@@ -114,43 +115,35 @@ func (w *writer) flush(ctx context.Context) error {
 	if w.exploits, err = exploit.Read(ctx, w.tx.Client(), advisories); err != nil {
 		return err
 	}
-	var fresh []*Result
-	var changed []change
-	for _, i := range batch {
-		old := stored[i.knownID()]
-		if old == nil {
-			if i.foreignID() != 0 || len(i.matches.considered[i.result]) > 0 {
-				if err := i.load(); err != nil {
-					return err
-				}
-			}
-			fresh = append(fresh, i)
-			if err := w.noteDecision(i, nil, ""); err != nil {
-				return err
-			}
-			what := "created"
-			if i.overtaken() {
-				what = superseded
-			}
-			w.Counts[Outcome{Product: i.Product, What: what}]++
-			continue
-		}
-		c := i.compare(old)
-		w.Counts[Outcome{Product: i.Product, What: c.what}]++
-		if c.written() {
-			if err := i.load(); err != nil {
-				return err
-			}
-			changed = append(changed, c)
-			if err := w.noteDecision(i, old, c.event); err != nil {
-				return err
-			}
+	compared, fresh := split(batch, stored)
+	for _, i := range fresh {
+		if err := w.noteFresh(i); err != nil {
+			return err
 		}
 	}
-	if err := w.writeChanged(ctx, changed); err != nil {
+	changed, before, err := w.sift(ctx, compared)
+	if err != nil {
+		return err
+	}
+	if err := w.writeChanged(ctx, changed, before); err != nil {
 		return err
 	}
 	return w.writeFresh(ctx, fresh)
+}
+
+// noteFresh counts a new finding.
+func (w *writer) noteFresh(i *Result) error {
+	if i.foreignID() != 0 || len(i.matches.considered[i.result]) > 0 {
+		if err := i.load(); err != nil {
+			return err
+		}
+	}
+	what := "created"
+	if i.overtaken() {
+		what = superseded
+	}
+	w.Counts[Outcome{Product: i.Product, What: what}]++
+	return w.noteDecision(i, nil, "")
 }
 
 // knownID is the id of the finding of this ref that the result was joined to; 0 means a new finding.
@@ -212,14 +205,10 @@ func (w *writer) event(c change, kind, to, reason string) *ent.FindingEventCreat
 		SetActorKind("scan").SetActorID(w.scan.ID).SetScanID(w.scan.ID).SetAt(w.now)
 }
 
-// writeChanged writes the findings that this scan changes, and their events.
-func (w *writer) writeChanged(ctx context.Context, changed []change) error {
+// writeChanged writes the findings that this scan changes, and their events. before has their stored contents.
+func (w *writer) writeChanged(ctx context.Context, changed []change, before map[int64]*storev1.FindingContent) error {
 	if len(changed) == 0 {
 		return nil
-	}
-	before, err := w.contents(ctx, idsOf(changed))
-	if err != nil {
-		return err
 	}
 	closed, err := w.closings(ctx, changed)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/blob"
+	"github.com/palisade/palisade/services/findings/identity"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/findings/verdict"
 	"github.com/palisade/palisade/services/internal/store"
@@ -33,7 +34,9 @@ func (w *writer) storedFindings(ctx context.Context, batch []*Result) (map[int64
 	rows, err := w.tx.Finding.Query().Where(finding.DeploymentID(w.deploymentID)).Modify(store.FoundByIDs(ids)).
 		Select(finding.FieldID, finding.FieldFingerprint, finding.FieldState, finding.FieldTriageState, finding.FieldStatus,
 			finding.FieldContentHash, finding.FieldFirstSeenScanID, finding.FieldCreatedAt, finding.FieldRelevantSince,
-			finding.FieldStateUpdatedAt, finding.FieldFilePath, finding.FieldEvidence, finding.FieldIgnoredByPattern).All(ctx)
+			finding.FieldStateUpdatedAt, finding.FieldFilePath, finding.FieldEvidence, finding.FieldIgnoredByPattern,
+			finding.FieldRuleID, finding.FieldIssueType, finding.FieldSeverity, finding.FieldExposure, finding.FieldValidationState,
+			finding.FieldPolicyMode, finding.FieldMalicious).All(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -87,10 +90,13 @@ func (w *writer) foreignContents(ctx context.Context, fresh []*Result) (map[int6
 	return w.contents(ctx, ids)
 }
 
-// keep copies from the stored content what does not come from scans, and the id of the finding. Neither is part of the
-// hash.
+// keep copies from the stored content what does not come from scans, and the ids of the finding: the hash of its code as
+// long as the code is the same. None is part of the hash.
 func (i *Result) keep(old *storev1.FindingContent) error {
 	verdict.Keep(old, i.Content)
+	if !i.ownSyntax && identity.SameCode(identityText(i.ruleName, old), identityText(i.ruleName, i.Content)) {
+		i.Content.SyntacticId = old.GetSyntacticId()
+	}
 	return i.keepID(old)
 }
 
