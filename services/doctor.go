@@ -104,6 +104,7 @@ func checkStore(ctx context.Context, cfg config.Config) []Check {
 		found = append(found, checkReports(ctx, cfg, st)...)
 		found = append(found, checkKey(ctx, cfg, st))
 		if schema.OK {
+			found = append(found, checkProjectNames(ctx, st))
 			found = append(found, checkRules(ctx, st)...)
 		}
 		found = append(found, checkSignIn(ctx, cfg, st)...)

@@ -40,6 +40,7 @@ var sharedPackages = map[string]bool{
 	"policies/remediation":     true,
 	"projects/codehost":        false,
 	"projects/gitref":          false,
+	"projects/named":           true,
 	"projects/projectname":     false,
 	"reporting/cadence":        false,
 	"rules/document":           false,

@@ -10,6 +10,7 @@ import (
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/projects/named"
 	"github.com/palisade/palisade/services/scans/ingest"
 )
 
@@ -99,7 +100,7 @@ func (s *HeldCloses) lockLimits(ctx context.Context, tx *ent.Tx, name string) (o
 	if owner, err = query.Only(ctx); err != nil || name == "" {
 		return owner, nil, err
 	}
-	of, err = lockProject(ctx, s.store, tx, project.Name(name))
+	of, err = lockProject(ctx, s.store, tx, named.Is(ctx, name))
 	if ent.IsNotFound(err) {
 		err = apierr.NotFound("project %q not found", name)
 	}

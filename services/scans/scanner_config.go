@@ -21,6 +21,7 @@ import (
 	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/policies/pathignore"
+	"github.com/palisade/palisade/services/projects/named"
 	"github.com/palisade/palisade/services/rules/ruleset"
 )
 
@@ -161,7 +162,7 @@ func (s *ScannerProtocol) scanned(ctx context.Context, projectName string) (scan
 	if projectName == "" {
 		return scanned{}, nil
 	}
-	of, err := s.store.Reader.Project.Query().Where(project.Name(projectName)).Only(ctx)
+	of, err := s.store.Reader.Project.Query().Where(named.Is(ctx, projectName)).Only(ctx)
 	if ent.IsNotFound(err) {
 		return scanned{}, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/project"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
+	"github.com/palisade/palisade/services/projects/named"
 )
 
 // followRepository returns the name of a scan's project. The CI system tells the host's id of the repository, which
@@ -21,16 +22,17 @@ func followRepository(ctx context.Context, db *ent.Client, about *scansv1.ScanPr
 	if !isRepositoryID(id) || name != about.GetRepository() { // a part of a repository has a name of its own
 		return name, nil
 	}
-	rows, err := db.Project.Query().Where(project.Or(project.Name(name), project.RepositoryID(id))).Order(ent.Asc(project.FieldID)).All(ctx)
+	rows, err := db.Project.Query().Where(project.Or(named.Is(ctx, name), project.RepositoryID(id))).Order(ent.Asc(project.FieldID)).All(ctx)
 	if err != nil {
 		return "", err
 	}
+	meant := named.Choose(rows, name)
 	taken, renamed := false, ""
 	for _, row := range rows {
 		switch {
-		case row.Name == name && (row.RepositoryID == nil || *row.RepositoryID == id || !sameOrigin(addressOf(row), about.GetRepoUrl())):
+		case row == meant && (row.RepositoryID == nil || *row.RepositoryID == id || !sameOrigin(addressOf(row), about.GetRepoUrl())):
 			return name, nil
-		case row.Name == name:
+		case row == meant:
 			taken = true
 		case renamed == "" && isNamedAfter(row) && sameOrigin(addressOf(row), about.GetRepoUrl()):
 			renamed = row.Name
