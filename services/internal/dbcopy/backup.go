@@ -55,7 +55,7 @@ func Backup(ctx context.Context, from, to string, progress func(done, total int6
 	if err != nil {
 		return Contents{}, err
 	}
-	if err := errors.Join(makePrivate(staged), syncFile(staged)); err != nil {
+	if err := errors.Join(newname.MakePrivate(staged), syncFile(staged)); err != nil {
 		return Contents{}, err
 	}
 	if err := newname.Give(staged, to); err != nil {
@@ -67,15 +67,6 @@ func Backup(ctx context.Context, from, to string, progress func(done, total int6
 	return contents, nil
 }
 
-// makePrivate lets only the owner read a file, if its volume has modes of files.
-func makePrivate(file string) error {
-	err := os.Chmod(file, 0o600)
-	if newname.Unsupported(err) {
-		return nil
-	}
-	return err
-}
-
 // checkCopy checks a copy of a database: it must be a Palisade database, and SQLite must find no damage. Errors name
 // the original, which the caller knows; advice is what to do if it is damaged.
 func checkCopy(ctx context.Context, original, staged, advice string) (Contents, error) {
@@ -83,22 +74,27 @@ func checkCopy(ctx context.Context, original, staged, advice string) (Contents, 
 	if err != nil && !isCorrupt(err) {
 		return Contents{}, errors.New(strings.ReplaceAll(err.Error(), staged, original))
 	}
-	conn, closeConn, err := openConn(ctx, sqliteDSN(staged, ""))
+	verdict, err := integrity(ctx, staged)
 	if err != nil {
-		return Contents{}, err
-	}
-	var verdict string
-	err = conn.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&verdict)
-	if isCorrupt(err) {
-		verdict, err = err.Error(), nil
-	}
-	if err := errors.Join(err, closeConn()); err != nil {
 		return Contents{}, fmt.Errorf("check %s: %w", original, err)
 	}
 	if verdict != "ok" {
 		return Contents{}, fmt.Errorf("%s is damaged: %s; %s", original, verdict, advice)
 	}
 	return contents, nil
+}
+
+// integrity is "ok", or the first damage that SQLite finds.
+func integrity(ctx context.Context, path string) (verdict string, err error) {
+	conn, closeConn, err := openConn(ctx, sqliteDSN(path, ""))
+	if err == nil {
+		err = conn.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&verdict)
+		err = errors.Join(err, closeConn())
+	}
+	if isCorrupt(err) {
+		return "database disk image is malformed", nil
+	}
+	return verdict, err
 }
 
 // isCorrupt reports whether SQLite has found damage.

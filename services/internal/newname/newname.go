@@ -1,4 +1,5 @@
-// Package newname gives complete files their names, and never replaces another file.
+// Package newname gives new files their names and modes, also on volumes without hard links or modes of files. It never
+// replaces a file.
 package newname
 
 import (
@@ -13,7 +14,7 @@ import (
 // lost its old name afterwards, and another process may see the empty file for a moment.
 func Give(file, name string) error {
 	err := os.Link(file, name)
-	if err == nil || !Unsupported(err) {
+	if err == nil || !unsupported(err) {
 		return err
 	}
 	if _, err := os.Stat(file); err != nil {
@@ -33,8 +34,17 @@ func Give(file, name string) error {
 	return nil
 }
 
-// Unsupported reports whether a volume has refused what it does not have, such as hard links or modes of files. File
+// MakePrivate lets only the owner read and write a file, if its volume has modes of files.
+func MakePrivate(file string) error {
+	err := os.Chmod(file, 0o600)
+	if unsupported(err) {
+		return nil
+	}
+	return err
+}
+
+// unsupported reports whether a volume has refused what it does not have, such as hard links or modes of files. File
 // systems answer EPERM, EOPNOTSUPP or ENOSYS.
-func Unsupported(err error) bool {
+func unsupported(err error) bool {
 	return errors.Is(err, syscall.EPERM) || errors.Is(err, errors.ErrUnsupported)
 }

@@ -18,7 +18,7 @@ func TestGive(t *testing.T) {
 		dir := t.TempDir()
 		name := filepath.Join(dir, "name")
 		give := func(content string) error {
-			file := filepath.Join(dir, "staged")
+			file := filepath.Join(dir, "staged "+content)
 			if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 				return err
 			}
