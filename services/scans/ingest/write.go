@@ -31,12 +31,14 @@ type writer struct {
 	released []int64
 	// superseded are created findings that a newer scan no longer has, by that scan.
 	superseded map[newest][]int64
+	// equal has the results with equal code, for groups in which some come in another order.
+	equal map[*group]*equalResults
 	// exploits has what is known about the vulnerabilities of the batch.
 	exploits exploit.Known
 }
 
 func (s *session) write(ctx context.Context, read *Reading, m *matched) (*Summary, error) {
-	w := &writer{session: s, Summary: &Summary{Counts: map[Outcome]int{}}, newProject: m.newProject, superseded: map[newest][]int64{}}
+	w := &writer{session: s, Summary: &Summary{Counts: map[Outcome]int{}}, newProject: m.newProject, superseded: map[newest][]int64{}, equal: map[*group]*equalResults{}}
 	if err := w.writeFindings(ctx, read, m); err != nil {
 		return nil, fmt.Errorf("write findings: %w", err)
 	}
@@ -165,6 +167,8 @@ type change struct {
 	what, event string
 	// silent says that the row changes, but without an event.
 	silent bool
+	// renumbered says that the report has the same equal results in another order: see [writer.isRenumbered].
+	renumbered bool
 }
 
 func (c change) written() bool { return c.what != "unchanged" && c.what != superseded || c.silent }

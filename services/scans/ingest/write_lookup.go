@@ -13,7 +13,6 @@ import (
 
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/blob"
-	"github.com/palisade/palisade/services/findings/identity"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/findings/verdict"
 	"github.com/palisade/palisade/services/internal/store"
@@ -90,14 +89,14 @@ func (w *writer) foreignContents(ctx context.Context, fresh []*Result) (map[int6
 	return w.contents(ctx, ids)
 }
 
-// keep copies from the stored content what does not come from scans, and the ids of the finding: the hash of its code as
-// long as the code is the same. None is part of the hash.
-func (i *Result) keep(old *storev1.FindingContent) error {
-	verdict.Keep(old, i.Content)
-	if !i.ownSyntax && identity.SameCode(identityText(i.ruleName, old), identityText(i.ruleName, i.Content)) {
-		i.Content.SyntacticId = old.GetSyntacticId()
+// keep copies from the stored content what does not come from scans, and the ids of the finding. Neither is part of the
+// hash.
+func (c change) keep(old *storev1.FindingContent) error {
+	verdict.Keep(old, c.Content)
+	if c.renumbered {
+		c.Content.SyntacticId = old.GetSyntacticId()
 	}
-	return i.keepID(old)
+	return c.keepID(old)
 }
 
 func (i *Result) keepID(old *storev1.FindingContent) (err error) {
