@@ -38,7 +38,7 @@ func TestCausesOfRefusedCredentials(t *testing.T) {
 		if code != http.StatusUnauthorized {
 			t.Errorf("%s: %d %s", id, code, body)
 		}
-		answers[strings.Replace(body, id, "ID", 1)] = true
+		answers[strings.Replace(body, `"requestId":"`+id+`"`, "", 1)] = true
 		line := logLine(t, out, "request_id="+id)
 		if !strings.Contains(line, "cause=") || !strings.Contains(line, c.cause) || strings.Contains(out.String(), c.credential) {
 			t.Errorf("%s: want %q: %s", id, c.cause, line)

@@ -32,7 +32,8 @@ type Check = checks.Check
 const doctorTimeout = checks.Timeout
 
 // Doctor checks what a server with this configuration needs: data directory, database, migrations, key, clock, TLS
-// certificate, ports, OpenID Connect issuer and mail server. It changes nothing. Checks that depend on a failed one are skipped.
+// certificate, ports, OpenID Connect issuer and mail server. It changes nothing. Checks that depend on a failed one are
+// skipped.
 func Doctor(ctx context.Context, cfg config.Config) []Check {
 	found := []Check{checkData(cfg), checkDisk(cfg)}
 	found = append(found, checkPermissions(cfg)...)

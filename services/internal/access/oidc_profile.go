@@ -20,9 +20,9 @@ func (who *identity) differs(from *Principal) bool {
 	return verified && (email != from.Name || who.Name != "" && who.Name != from.fullName)
 }
 
-// isNewest reports whether no newer token of a user was seen, and remembers this one. An older token, which may be valid
-// for some hours yet, changes nothing: it could restore what the issuer has changed. The second of two concurrent tokens
-// waits here for the first.
+// isNewest reports whether no newer token of a user was seen, and remembers this one. An older token, which may be
+// valid for some hours yet, changes nothing: it could restore what the issuer has changed. The second of two concurrent
+// tokens waits here for the first.
 func isNewest(ctx context.Context, tx *ent.Tx, userID int64, who *identity) (bool, error) {
 	issued := store.Micros(who.issuedAt)
 	n, err := tx.User.Update().Where(user.ID(userID), user.Or(user.ClaimsAtIsNil(), user.ClaimsAtLT(issued))).SetClaimsAt(issued).Save(ctx)

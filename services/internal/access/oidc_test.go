@@ -256,7 +256,8 @@ func TestOIDCRotation(t *testing.T) {
 	assertBadCredential(t, p, err)
 }
 
-// TestOIDCNewKeyUnderAnOldID: a signature by an unknown key fetches the keys again, and forged ones do not fetch more often.
+// TestOIDCNewKeyUnderAnOldID: a signature by an unknown key fetches the keys again, and forged ones do not fetch more
+// often.
 func TestOIDCNewKeyUnderAnOldID(t *testing.T) {
 	t.Parallel()
 	idp := newProvider(t)
