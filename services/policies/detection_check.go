@@ -12,7 +12,7 @@ import (
 	policiesv1 "github.com/palisade/palisade/gen/palisade/policies/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/store"
-	"github.com/palisade/palisade/services/projects/named"
+	"github.com/palisade/palisade/services/projects/byname"
 	"github.com/palisade/palisade/services/rules/ruleset"
 )
 
@@ -64,7 +64,7 @@ func (c *detectionChecker) find(ctx context.Context, reader *ent.Client, excepti
 		}
 	}
 	if len(projects) > 0 {
-		found, err := named.All(ctx, reader, projects)
+		found, err := byname.All(ctx, reader, projects)
 		if err != nil {
 			return err
 		}

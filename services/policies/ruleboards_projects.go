@@ -17,7 +17,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
-	"github.com/palisade/palisade/services/projects/named"
+	"github.com/palisade/palisade/services/projects/byname"
 	"github.com/palisade/palisade/services/rules/ruleset"
 )
 
@@ -61,7 +61,7 @@ func findProjects(ctx context.Context, db *ent.Client, names []string) ([]*ent.P
 			ids = append(ids, id)
 		}
 	}
-	byName, err := named.All(ctx, db, names)
+	byName, err := byname.All(ctx, db, names)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/palisade/palisade/services/internal/server"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/tasktoken"
-	"github.com/palisade/palisade/services/projects/named"
+	"github.com/palisade/palisade/services/projects/byname"
 	"github.com/palisade/palisade/services/projects/projectname"
 	"github.com/palisade/palisade/services/scm/connect"
 )
@@ -95,7 +95,7 @@ func byIDOrName(ctx context.Context, text string) predicate.Project {
 	if id, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return project.ID(id)
 	}
-	return named.Is(ctx, text)
+	return byname.Is(ctx, text)
 }
 
 func (s *Changes) editFields(ctx context.Context, tx *ent.Tx, row *ent.Project, r *projectsv1.EditRepoRequest) error {

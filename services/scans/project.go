@@ -11,8 +11,8 @@ import (
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/projects/byname"
 	"github.com/palisade/palisade/services/projects/gitref"
-	"github.com/palisade/palisade/services/projects/named"
 	"github.com/palisade/palisade/services/projects/projectname"
 )
 
@@ -20,7 +20,7 @@ import (
 // of the transaction. So scans of one project are stored one after the other.
 func openProject(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID int64, name, ref string) (*ent.Project, error) {
 	now := store.Now()
-	p, err := lockProject(ctx, st, tx, named.Is(ctx, name))
+	p, err := lockProject(ctx, st, tx, byname.Is(ctx, name))
 	if ent.IsNotFound(err) {
 		if name, err = newName(name); err != nil {
 			return nil, err
@@ -28,7 +28,7 @@ func openProject(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID 
 		if err := lockName(ctx, st, tx, deploymentID, name); err != nil {
 			return nil, err
 		}
-		p, err = lockProject(ctx, st, tx, named.Is(ctx, name)) // another upload may have created it in the meantime
+		p, err = lockProject(ctx, st, tx, byname.Is(ctx, name)) // another upload may have created it in the meantime
 	}
 	if ent.IsNotFound(err) {
 		err = tx.Project.Create().SetDeploymentID(deploymentID).SetName(name).SetNameKey(strings.ToLower(name)).SetCreatedAt(now).SetNillableCreatorID(creator(ctx)).
@@ -39,7 +39,7 @@ func openProject(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID 
 		if err := access.JoinDefaultTeams(ctx, tx, now, name); err != nil {
 			return nil, err
 		}
-		p, err = lockProject(ctx, st, tx, named.Is(ctx, name))
+		p, err = lockProject(ctx, st, tx, byname.Is(ctx, name))
 	}
 	if err != nil {
 		return nil, err
@@ -54,8 +54,8 @@ func openProject(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID 
 	return update.Save(ctx)
 }
 
-// lockName makes transactions that create a project of one name, in any letter case, run one after the other. SQLite has
-// one writer anyway.
+// lockName makes transactions that create a project of one name, in any letter case, run one after the other. SQLite
+// has one writer anyway.
 func lockName(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID int64, name string) error {
 	if !st.Postgres() {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/project"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
-	"github.com/palisade/palisade/services/projects/named"
+	"github.com/palisade/palisade/services/projects/byname"
 )
 
 // followRepository returns the name of a scan's project. The CI system tells the host's id of the repository, which
@@ -22,11 +22,11 @@ func followRepository(ctx context.Context, db *ent.Client, about *scansv1.ScanPr
 	if !isRepositoryID(id) || name != about.GetRepository() { // a part of a repository has a name of its own
 		return name, nil
 	}
-	rows, err := db.Project.Query().Where(project.Or(named.Is(ctx, name), project.RepositoryID(id))).Order(ent.Asc(project.FieldID)).All(ctx)
+	rows, err := db.Project.Query().Where(project.Or(byname.Is(ctx, name), project.RepositoryID(id))).Order(ent.Asc(project.FieldID)).All(ctx)
 	if err != nil {
 		return "", err
 	}
-	meant := named.Choose(rows, name)
+	meant := byname.Choose(rows, name)
 	taken, renamed := false, ""
 	for _, row := range rows {
 		switch {

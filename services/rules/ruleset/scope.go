@@ -12,7 +12,7 @@ import (
 	"github.com/palisade/palisade/ent/ruleboardproject"
 	"github.com/palisade/palisade/ent/ruleboardrule"
 	"github.com/palisade/palisade/ent/tenant"
-	"github.com/palisade/palisade/services/projects/named"
+	"github.com/palisade/palisade/services/projects/byname"
 	"github.com/palisade/palisade/services/rules/document"
 )
 
@@ -105,10 +105,10 @@ func exceptionsFor(ctx context.Context, projectName string) func(*sql.Selector) 
 		tags := sql.Dialect(s.Dialect()).Table(projecttag.Table)
 		deploymentID, _ := tenant.FromContext(ctx)
 		s.Where(sql.Or(
-			sql.In(s.C(detectionexception.FieldProjectID), named.IDs(ctx, s, projectName)),
+			sql.In(s.C(detectionexception.FieldProjectID), byname.IDs(ctx, s, projectName)),
 			sql.In(s.C(detectionexception.FieldTagID), sql.Dialect(s.Dialect()).Select(tags.C(projecttag.FieldTagID)).From(tags).Where(sql.And(
 				sql.EQ(tags.C(projecttag.FieldDeploymentID), deploymentID),
-				sql.In(tags.C(projecttag.FieldProjectID), named.IDs(ctx, s, projectName)),
+				sql.In(tags.C(projecttag.FieldProjectID), byname.IDs(ctx, s, projectName)),
 			))),
 		))
 	}
@@ -122,7 +122,7 @@ func onBoardOf(ctx context.Context, projectName string) func(*sql.Selector) {
 		s.Where(sql.In(s.C(ruleboardrule.FieldRuleboardID), sql.Dialect(s.Dialect()).Select(assigned.C(ruleboardproject.FieldRuleboardID)).
 			From(assigned).Where(sql.And(
 			sql.EQ(assigned.C(ruleboardproject.FieldDeploymentID), deploymentID),
-			sql.In(assigned.C(ruleboardproject.FieldProjectID), named.IDs(ctx, s, projectName)),
+			sql.In(assigned.C(ruleboardproject.FieldProjectID), byname.IDs(ctx, s, projectName)),
 		))))
 	}
 }

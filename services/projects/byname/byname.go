@@ -1,6 +1,6 @@
-// Package named finds projects by name. Source-code hosts ignore the case of letters in names, so a name means the
+// Package byname finds projects by name. Source-code hosts ignore the case of letters in names, so a name means the
 // project with exactly this name or, if there is none, the oldest one with the name in other letter case.
-package named
+package byname
 
 import (
 	"context"
