@@ -35,7 +35,8 @@ func IDs(ctx context.Context, s *sql.Selector, name string) *sql.Selector {
 		b.WriteString("CASE WHEN ").Ident(p.C(project.FieldName)).WriteString(" = ").Arg(name).WriteString(" THEN 0 ELSE 1 END")
 	})
 	return dialect.Select(p.C(project.FieldID)).From(p).
-		Where(sql.And(sql.EQ(p.C(project.FieldDeploymentID), deploymentID), sql.In(p.C(project.FieldNameKey), keys...))).
+		Where(sql.And(sql.EQ(p.C(project.FieldDeploymentID), deploymentID),
+			sql.Or(sql.EQ(p.C(project.FieldName), name), sql.In(p.C(project.FieldNameKey), keys...)))).
 		OrderExpr(exact).OrderBy(p.C(project.FieldID)).Limit(1)
 }
 
@@ -51,7 +52,7 @@ func All(ctx context.Context, db *ent.Client, names []string) (map[string]*ent.P
 	for _, name := range names {
 		keys = append(keys, keysOf(name)...)
 	}
-	rows, err := db.Project.Query().Where(store.OneOf(project.FieldNameKey, keys)).Order(ent.Asc(project.FieldID)).
+	rows, err := db.Project.Query().Where(project.Or(store.OneOf(project.FieldName, names), store.OneOf(project.FieldNameKey, keys))).Order(ent.Asc(project.FieldID)).
 		Select(project.FieldID, project.FieldName, project.FieldNameKey).All(ctx)
 	if err != nil {
 		return nil, err
