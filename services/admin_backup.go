@@ -70,7 +70,7 @@ func Backup(ctx context.Context, cfg config.Config, file string, progress func(d
 	}
 	contents, err := dbcopy.Backup(ctx, cfg.SQLitePath(), file, progress)
 	if err != nil {
-		return BackupReport{}, fmt.Errorf("%s: %w", file, err)
+		return BackupReport{}, err
 	}
 	return BackupReport{
 		File: file, Database: cfg.SQLitePath(), KeyFile: cfg.KeyPath(), Size: contents.Size, Findings: contents.Findings,

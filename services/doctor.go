@@ -13,12 +13,11 @@ import (
 	"os"
 	"time"
 
-	"github.com/coreos/go-oidc/v3/oidc"
-
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/setting"
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services/config"
+	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/dbcopy"
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/server"
@@ -33,7 +32,8 @@ type Check = checks.Check
 const doctorTimeout = checks.Timeout
 
 // Doctor checks what a server with this configuration needs: data directory, database, migrations, key, clock, TLS
-// certificate, ports and OpenID Connect issuer. It changes nothing. Checks that depend on a failed one are skipped.
+// certificate, ports, OpenID Connect issuer and mail server. It changes nothing. Checks that depend on a failed one are
+// skipped.
 func Doctor(ctx context.Context, cfg config.Config) []Check {
 	found := []Check{checkData(cfg), checkDisk(cfg)}
 	found = append(found, checkPermissions(cfg)...)
@@ -44,6 +44,9 @@ func Doctor(ctx context.Context, cfg config.Config) []Check {
 	found = append(found, checkPorts(ctx, cfg)...)
 	if cfg.OIDCIssuer != "" {
 		found = append(found, checkOIDC(ctx, cfg))
+	}
+	if cfg.SMTP != "" {
+		found = append(found, checkMail(ctx, cfg))
 	}
 	return found
 }
@@ -102,6 +105,7 @@ func checkStore(ctx context.Context, cfg config.Config) []Check {
 		found = append(found, checkReports(ctx, cfg, st)...)
 		found = append(found, checkKey(ctx, cfg, st))
 		if schema.OK {
+			found = append(found, checkProjectNames(ctx, st))
 			found = append(found, checkRules(ctx, st)...)
 		}
 		found = append(found, checkSignIn(ctx, cfg, st)...)
@@ -237,12 +241,17 @@ func checkOIDC(ctx context.Context, cfg config.Config) Check {
 	const name = "OIDC issuer"
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
-	client, err := server.IssuerClient(cfg, slog.New(slog.DiscardHandler)) // the check itself reports the reason
+	log := slog.New(slog.DiscardHandler) // the check itself reports the reason
+	var issuer *access.OIDC
+	client, err := server.IssuerClient(cfg, log)
 	if err == nil {
-		_, err = oidc.NewProvider(oidc.ClientContext(ctx, client), cfg.OIDCIssuer)
+		issuer, err = access.NewOIDC(nil, access.OIDCOptions{Issuer: cfg.OIDCIssuer, Audience: cfg.OIDCAudience, Client: client, Log: log})
+	}
+	if err == nil {
+		err = issuer.Check(ctx)
 	}
 	if err != nil {
 		return failed(name, err.Error(), "correct --oidc-issuer (exactly as the issuer writes it), or make it reachable from here")
 	}
-	return passed(name, cfg.OIDCIssuer+" answers")
+	return passed(name, cfg.OIDCIssuer+" answers and publishes keys")
 }

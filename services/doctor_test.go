@@ -93,7 +93,9 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 func TestDoctorChecksTheIssuer(t *testing.T) {
 	var issuer *httptest.Server
 	issuer = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_ = json.NewEncoder(w).Encode(map[string]string{"issuer": issuer.URL, "jwks_uri": issuer.URL + "/keys"})
+		_ = json.NewEncoder(w).Encode(map[string]any{"issuer": issuer.URL, "jwks_uri": issuer.URL + "/keys", "keys": []any{map[string]string{
+			"kty": "OKP", "crv": "Ed25519", "kid": "k", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo", // of RFC 8037
+		}}})
 	}))
 	defer issuer.Close()
 	cfg := apitest.EmptyConfig(t)

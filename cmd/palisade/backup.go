@@ -18,7 +18,7 @@ func newBackup(std streams) *cobra.Command {
 		Short: "Back up the SQLite database while the server runs",
 		Long: `Copy the SQLite database into a new file while the server runs. The backup contains all writes that were acknowledged
 before it began; later transactions are contained completely or not at all. The file appears under its name only when
-it is complete, and never replaces an existing file.
+it is complete and SQLite finds no damage in it, and never replaces an existing file.
 
 The key file is not part of the backup. Store it separately: both together reveal the stored credentials, and without
 the key file the credentials and the audit trail are lost. The key never changes, so one copy in a password manager or

@@ -112,26 +112,28 @@ func (a *auth) unseal(value string) (begun attempt, ok bool) {
 // failed explains an error of a sign-in.
 func (a *auth) failed(w http.ResponseWriter, r *http.Request, err error) {
 	var refusal *access.IssuerError
+	log := a.log.With("request_id", r.Header.Get("X-Request-Id"), "remote", addressOf(r))
 	switch {
 	case errors.Is(err, access.ErrAnswerRefused):
-		a.log.WarnContext(r.Context(), "a sign-in was refused", "error", err, "remote", addressOf(r))
+		log.WarnContext(r.Context(), "a sign-in was refused", "error", err)
 		a.fail(w, r, http.StatusBadRequest, "This sign-in is not valid",
 			"The answer of the identity provider belongs to another sign-in, or was used before. Nothing has changed.")
 	case errors.As(err, &refusal) && refusal.Code == "access_denied":
+		log.InfoContext(r.Context(), "the OpenID Connect issuer refused a sign-in", "error", err)
 		a.fail(w, r, http.StatusForbidden, "The identity provider refused", "You cancelled the sign-in, or your identity provider "+
 			"does not let your account use Palisade. Its administrators can change that."+quoted(refusal))
 	case errors.As(err, &refusal):
-		a.log.WarnContext(r.Context(), "the OpenID Connect issuer refused a sign-in", "error", err)
+		log.WarnContext(r.Context(), "the OpenID Connect issuer refused a sign-in", "error", err)
 		a.fail(w, r, http.StatusBadGateway, "The identity provider reports an error",
 			"Try again. If it stays, the client of Palisade at the provider needs an administrator."+quoted(refusal))
 	case errors.Is(err, access.ErrIssuerUnreachable):
-		a.log.WarnContext(r.Context(), "a sign-in failed", "error", err)
+		log.WarnContext(r.Context(), "a sign-in failed", "error", err)
 		a.fail(w, r, http.StatusBadGateway, "The identity provider does not answer",
 			"Try again in a minute. The server's log has the cause. An operator can make a one-time link with: palisade console-link")
 	case apierr.Is(err, errorsv1.Reason_REASON_PERMISSION_DENIED):
 		a.fail(w, r, http.StatusForbidden, "You are not a member", sentence(apierr.Plain(err).Error()))
 	default:
-		a.log.ErrorContext(r.Context(), "a sign-in failed", "error", err)
+		log.ErrorContext(r.Context(), "a sign-in failed", "error", err)
 		a.fail(w, r, http.StatusServiceUnavailable, "Palisade could not sign you in", "Try again in a minute. The server's log has the cause.")
 	}
 }

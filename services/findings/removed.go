@@ -24,6 +24,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/page"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/projects/byname"
 	"github.com/palisade/palisade/services/projects/gitref"
 )
 
@@ -55,7 +56,7 @@ func (s *RemovedFindings) ListRemovedFindings(
 	}
 	query := s.store.Reader.Finding.Query().Where(finding.IssueType(cmp.Or(r.GetIssueType(), vocabulary.SAST)), finding.Status(lifecycle.Removed))
 	if name := r.GetProject(); name != "" {
-		id, err := s.store.Reader.Project.Query().Where(project.Name(name)).OnlyID(ctx)
+		id, err := s.store.Reader.Project.Query().Where(byname.Is(ctx, name)).OnlyID(ctx)
 		if ent.IsNotFound(err) {
 			return nil, apierr.NotFound("project %q not found", name)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/palisade/palisade/ent"
@@ -191,6 +192,9 @@ func (d *dispatch) finishFlight(o outcome) {
 			o.done(nil)
 		default:
 			o.done(o.err)
+		}
+		if o.sent {
+			d.engine.senders.causes.note(context.Background(), receiverOf(o.row), o.rule.channel, o.err, slog.Int64("delivery_id", o.row.ID))
 		}
 	}
 	if len(d.outcomes) == 0 {

@@ -19,7 +19,7 @@ func Register(d *server.Deps) server.Parts {
 	}
 	reports := server.Shared(d, outbox.ReporterKey{}, func() *outbox.Reporter { return &outbox.Reporter{} })
 	starter := server.Shared(d, outbox.StarterKey{}, func() *outbox.Starter { return &outbox.Starter{} })
-	senders := NewSenders(d.Store, d.Keyring, d.Egress, mail)
+	senders := NewSenders(d.Store, d.Keyring, d.Egress, mail, d.Log)
 	return server.Parts{
 		Background: []jobs.Work{Background(senders, d.Config.BaseURL(), d.Log), automations.Background(d.Store, starter, d.Log)},
 		Services: func(context.Context) ([]server.Service, error) {

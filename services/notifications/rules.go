@@ -212,6 +212,7 @@ func (s *NotificationRules) TestNotificationRule(ctx context.Context, r *notific
 		message = reportMessage(report)
 	}
 	failed := s.senders.test(ctx, message, func() (channel.Sender, error) { return s.senders.open(row, hooks) })
+	s.senders.causes.note(ctx, receiver{row.DeploymentID, row.ID}, row.Channel, failed)
 	detail := describe(failed)
 	if row.Channel == channel.Email {
 		err := s.senders.note(ctx, recipientOutcome{

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"time"
 
@@ -32,22 +33,25 @@ type Senders struct {
 	keyring *secret.Keyring
 	guard   *egress.Guard
 	mail    mailserver.Config
+	causes  *causes
 }
 
-// NewSenders returns senders that connect through the guard.
-func NewSenders(st *store.Store, keyring *secret.Keyring, guard *egress.Guard, mail mailserver.Config) *Senders {
-	return &Senders{store: st, keyring: keyring, guard: guard, mail: mail}
+// NewSenders returns senders that connect through the guard. log gets why messages could not be sent.
+func NewSenders(st *store.Store, keyring *secret.Keyring, guard *egress.Guard, mail mailserver.Config, log *slog.Logger) *Senders {
+	return &Senders{store: st, keyring: keyring, guard: guard, mail: mail, causes: newCauses(log)}
 }
 
-// errBroken is the error of a rule with unreadable credentials.
-var errBroken = errors.New("the stored credentials cannot be read; set them again")
+// broken is the error of a rule with unreadable credentials.
+func broken(cause error) error {
+	return channel.Failed("the stored credentials cannot be read; set them again", cause)
+}
 
 // open creates the sender of a rule. webhooks holds the webhooks of the rules by id; a webhook of another deployment is
 // ignored. The error is for administrators of the deployment.
 func (s *Senders) open(row *ent.NotificationRule, webhooks map[int64]*ent.NotificationWebhook) (channel.Sender, error) {
 	config, err := s.fullConfig(row)
 	if err != nil {
-		return nil, errBroken
+		return nil, broken(err)
 	}
 	if id := webhookID(row); id != 0 {
 		hook := webhooks[id]
@@ -62,13 +66,13 @@ func (s *Senders) open(row *ent.NotificationRule, webhooks map[int64]*ent.Notifi
 func (s *Senders) toWebhook(hook *ent.NotificationWebhook) (channel.Sender, error) {
 	url, err := s.urlOf(hook)
 	if err != nil {
-		return nil, errBroken
+		return nil, broken(err)
 	}
 	config := map[string]string{keyURL: url}
 	if len(hook.Secret) > 0 {
 		value, err := s.keyring.Unseal(hook.Secret, webhookSecretOf(hook.ID))
 		if err != nil {
-			return nil, errBroken
+			return nil, broken(err)
 		}
 		config["secret"] = string(value)
 	}
@@ -142,7 +146,7 @@ func testEventID() string { return "msg_test_" + uuid.NewString() }
 func (s *Senders) test(ctx context.Context, m channel.Message, open func() (channel.Sender, error)) error {
 	to, err := open()
 	if err != nil {
-		return &channel.Error{Public: err.Error()}
+		return channel.Failed(err.Error(), err)
 	}
 	_, err = to.Send(ctx, m)
 	return err
@@ -160,7 +164,7 @@ type openRule struct {
 
 func (r *openRule) send(ctx context.Context, m channel.Message) (status int, err error) {
 	if r.err != nil {
-		return 0, &channel.Error{Public: r.err.Error()}
+		return 0, channel.Failed(r.err.Error(), r.err)
 	}
 	return r.sender.Send(ctx, m)
 }

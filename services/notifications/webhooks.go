@@ -3,6 +3,7 @@ package notifications
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/notificationwebhook"
@@ -163,6 +164,7 @@ func (s *NotificationWebhooks) TestNotificationWebhook(ctx context.Context, r *n
 		return nil, err
 	}
 	failed := s.senders.test(ctx, sample(), func() (channel.Sender, error) { return s.senders.toWebhook(row) })
+	s.senders.causes.note(ctx, receiver{deploymentID: row.DeploymentID}, channel.Webhook, failed, slog.Int64("webhook_id", row.ID))
 	return &notificationsv1.TestNotificationWebhookResponse{Success: failed == nil, ErrorDetail: describe(failed).text}, nil
 }
 

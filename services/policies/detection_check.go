@@ -7,12 +7,12 @@ import (
 	"strings"
 
 	"github.com/palisade/palisade/ent"
-	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/tag"
 	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
 	policiesv1 "github.com/palisade/palisade/gen/palisade/policies/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/projects/byname"
 	"github.com/palisade/palisade/services/rules/ruleset"
 )
 
@@ -64,12 +64,12 @@ func (c *detectionChecker) find(ctx context.Context, reader *ent.Client, excepti
 		}
 	}
 	if len(projects) > 0 {
-		rows, err := reader.Project.Query().Where(store.OneOf(project.FieldName, projects)).Select(project.FieldID, project.FieldName).All(ctx)
+		found, err := byname.All(ctx, reader, projects)
 		if err != nil {
 			return err
 		}
-		for _, row := range rows {
-			c.projects[row.Name] = row.ID
+		for name, row := range found {
+			c.projects[name] = row.ID
 		}
 	}
 	if len(tags) > 0 {

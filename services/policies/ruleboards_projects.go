@@ -17,6 +17,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/projects/byname"
 	"github.com/palisade/palisade/services/rules/ruleset"
 )
 
@@ -50,30 +51,30 @@ func (b board) assign(ctx context.Context, tx *ent.Tx, named []string) ([]string
 }
 
 // findProjects returns projects by name or numeric id, sorted by name.
-func findProjects(ctx context.Context, db *ent.Client, named []string) ([]*ent.Project, error) {
-	if len(named) == 0 {
+func findProjects(ctx context.Context, db *ent.Client, names []string) ([]*ent.Project, error) {
+	if len(names) == 0 {
 		return nil, nil
 	}
 	var ids []int64
-	for _, name := range named {
+	for _, name := range names {
 		if id, err := strconv.ParseInt(name, 10, 64); err == nil {
 			ids = append(ids, id)
 		}
 	}
-	which := predicate.Project(store.OneOf(project.FieldName, named))
-	if len(ids) > 0 {
-		which = project.Or(which, store.WithIDs[predicate.Project](ids))
-	}
-	rows, err := db.Project.Query().Where(which).Select(project.FieldID, project.FieldName).All(ctx)
+	byName, err := byname.All(ctx, db, names)
 	if err != nil {
 		return nil, err
 	}
-	byName, byID := map[string]*ent.Project{}, map[string]*ent.Project{}
+	rows, err := db.Project.Query().Where(store.WithIDs[predicate.Project](ids)).Select(project.FieldID, project.FieldName).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	byID := map[string]*ent.Project{}
 	for _, row := range rows {
-		byName[row.Name], byID[strconv.FormatInt(row.ID, 10)] = row, row
+		byID[strconv.FormatInt(row.ID, 10)] = row
 	}
 	found := map[int64]*ent.Project{}
-	for _, name := range named {
+	for _, name := range names {
 		row := byName[name]
 		if row == nil {
 			row = byID[name]

@@ -40,6 +40,7 @@ import (
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/names"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/projects/byname"
 )
 
 const defaultPageSize = 100
@@ -272,7 +273,7 @@ func (s *Projects) change(ctx context.Context, name string, fn func(context.Cont
 
 // lockName is lock for the project with a name.
 func (s *Projects) lockName(ctx context.Context, tx *ent.Tx, name string) (*ent.Project, error) {
-	return s.lock(ctx, tx, project.Name(name), noProject(name))
+	return s.lock(ctx, tx, byname.Is(ctx, name), noProject(name))
 }
 
 // lock finds a project and locks it until the end of the transaction. missing is the error if there is none.
@@ -289,7 +290,7 @@ func (s *Projects) lock(ctx context.Context, tx *ent.Tx, which predicate.Project
 }
 
 func find(ctx context.Context, db *ent.Client, name string) (*ent.Project, error) {
-	row, err := db.Project.Query().Where(project.Name(name)).Only(ctx)
+	row, err := db.Project.Query().Where(byname.Is(ctx, name)).Only(ctx)
 	if ent.IsNotFound(err) {
 		return nil, noProject(name)
 	}

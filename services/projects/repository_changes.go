@@ -18,6 +18,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/tasktoken"
 	"github.com/palisade/palisade/services/policies/remediation"
+	"github.com/palisade/palisade/services/projects/byname"
 	"github.com/palisade/palisade/services/projects/projectname"
 	"github.com/palisade/palisade/services/scm/connect"
 )
@@ -65,7 +66,7 @@ func (s *Changes) EditRepo(ctx context.Context, r *projectsv1.EditRepoRequest) (
 	}
 	response := &projectsv1.EditRepoResponse{}
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		row, err := s.projects.lock(ctx, tx, byIDOrName(r.GetIdOrName()), apierr.NotFound("repository %q not found", r.GetIdOrName()))
+		row, err := s.projects.lock(ctx, tx, byIDOrName(ctx, r.GetIdOrName()), apierr.NotFound("repository %q not found", r.GetIdOrName()))
 		if err != nil {
 			return err
 		}
@@ -91,11 +92,11 @@ func (s *Changes) EditRepo(ctx context.Context, r *projectsv1.EditRepoRequest) (
 }
 
 // byIDOrName selects by id if the text is a number.
-func byIDOrName(text string) predicate.Project {
+func byIDOrName(ctx context.Context, text string) predicate.Project {
 	if id, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return project.ID(id)
 	}
-	return project.Name(text)
+	return byname.Is(ctx, text)
 }
 
 func (s *Changes) editFields(ctx context.Context, tx *ent.Tx, row *ent.Project, r *projectsv1.EditRepoRequest) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 
 	entsql "entgo.io/ent/dialect/sql"
 
@@ -78,7 +79,11 @@ func (s *Reports) projects(ctx context.Context, f *reportingv1.ReportFilters) (m
 		named = append(named, inIDs(f.GetProjectIds()))
 	}
 	if len(f.GetProjects()) > 0 {
-		named = append(named, store.OneOf(project.FieldName, f.GetProjects()))
+		keys := make([]string, len(f.GetProjects())) // in any letter case, like the filters of findings
+		for i, name := range f.GetProjects() {
+			keys[i] = strings.ToLower(name)
+		}
+		named = append(named, store.OneOf(project.FieldNameKey, keys))
 	}
 	if len(named) > 0 {
 		query.Where(project.Or(named...))

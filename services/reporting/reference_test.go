@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -135,7 +136,8 @@ func (r *reference) chosen(f replay, pulls bool) bool {
 		return false
 	}
 	q, x := r.filters, r.rules[f.RuleID]
-	if len(q.GetProjects())+len(q.GetProjectIds()) > 0 && !slices.Contains(q.GetProjects(), p.Name) && !slices.Contains(q.GetProjectIds(), p.ID) {
+	named := slices.ContainsFunc(q.GetProjects(), func(name string) bool { return strings.EqualFold(name, p.Name) })
+	if len(q.GetProjects())+len(q.GetProjectIds()) > 0 && !named && !slices.Contains(q.GetProjectIds(), p.ID) {
 		return false
 	}
 	some := func(wanted []string, have ...string) bool {

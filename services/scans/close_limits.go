@@ -6,10 +6,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/ent"
-	"github.com/palisade/palisade/ent/project"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/projects/byname"
 	"github.com/palisade/palisade/services/scans/ingest"
 )
 
@@ -99,7 +99,7 @@ func (s *HeldCloses) lockLimits(ctx context.Context, tx *ent.Tx, name string) (o
 	if owner, err = query.Only(ctx); err != nil || name == "" {
 		return owner, nil, err
 	}
-	of, err = lockProject(ctx, s.store, tx, project.Name(name))
+	of, err = lockProject(ctx, s.store, tx, byname.Is(ctx, name))
 	if ent.IsNotFound(err) {
 		err = apierr.NotFound("project %q not found", name)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/page"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/projects/byname"
 	"github.com/palisade/palisade/services/projects/gitref"
 	"github.com/palisade/palisade/services/scans/ingest"
 )
@@ -103,7 +104,7 @@ func pageSize(limit *int32) int {
 }
 
 func findProject(ctx context.Context, db *ent.Client, name string) (*ent.Project, error) {
-	row, err := db.Project.Query().Where(project.Name(name)).Only(ctx)
+	row, err := db.Project.Query().Where(byname.Is(ctx, name)).Only(ctx)
 	if ent.IsNotFound(err) {
 		return nil, apierr.NotFound("project %q not found", name)
 	}

@@ -7,9 +7,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/palisade/palisade/ent"
-	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/services/policies/pathignore"
-	"github.com/palisade/palisade/services/projects/projectname"
+	"github.com/palisade/palisade/services/projects/byname"
 )
 
 // ignoresOf reads the paths that policies ignore in a project, which the upload may create.
@@ -18,7 +17,7 @@ func (s *ReportUploads) ignoresOf(ctx context.Context, name string) (*pathignore
 	if err != nil {
 		return nil, err
 	}
-	of, err := s.store.Reader.Project.Query().Where(project.NameIn(name, projectname.Normal(name))).First(ctx)
+	of, err := s.store.Reader.Project.Query().Where(byname.Is(ctx, name)).Only(ctx)
 	if ent.IsNotFound(err) {
 		return policy.For(nil), nil
 	}

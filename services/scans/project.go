@@ -2,6 +2,7 @@ package scans
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/palisade/palisade/ent"
@@ -10,6 +11,7 @@ import (
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/projects/byname"
 	"github.com/palisade/palisade/services/projects/gitref"
 	"github.com/palisade/palisade/services/projects/projectname"
 )
@@ -18,11 +20,17 @@ import (
 // of the transaction. So scans of one project are stored one after the other.
 func openProject(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID int64, name, ref string) (*ent.Project, error) {
 	now := store.Now()
-	p, err := lockProject(ctx, st, tx, project.Name(name))
+	p, err := lockProject(ctx, st, tx, byname.Is(ctx, name))
 	if ent.IsNotFound(err) {
 		if name, err = newName(name); err != nil {
 			return nil, err
 		}
+		if err := lockName(ctx, st, tx, deploymentID, name); err != nil {
+			return nil, err
+		}
+		p, err = lockProject(ctx, st, tx, byname.Is(ctx, name)) // another upload may have created it in the meantime
+	}
+	if ent.IsNotFound(err) {
 		err = tx.Project.Create().SetDeploymentID(deploymentID).SetName(name).SetNameKey(strings.ToLower(name)).SetCreatedAt(now).SetNillableCreatorID(creator(ctx)).
 			OnConflictColumns(project.FieldDeploymentID, project.FieldName).Ignore().Exec(ctx)
 		if err != nil {
@@ -31,7 +39,7 @@ func openProject(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID 
 		if err := access.JoinDefaultTeams(ctx, tx, now, name); err != nil {
 			return nil, err
 		}
-		p, err = lockProject(ctx, st, tx, project.Name(name))
+		p, err = lockProject(ctx, st, tx, byname.Is(ctx, name))
 	}
 	if err != nil {
 		return nil, err
@@ -44,6 +52,19 @@ func openProject(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID 
 		update.SetDefaultBranch(ref)
 	}
 	return update.Save(ctx)
+}
+
+// lockName makes transactions that create a project of one name, in any letter case, run one after the other. SQLite
+// has one writer anyway.
+func lockName(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID int64, name string) error {
+	if !st.Postgres() {
+		return nil
+	}
+	key := fmt.Sprintf("project %d %s", deploymentID, strings.ToLower(name))
+	if err := st.Exec(ctx, tx, "SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", key); err != nil {
+		return fmt.Errorf("lock the name of a project: %w", err)
+	}
+	return nil
 }
 
 // unarchive brings an archived project back because it is scanned, unless its host archived the repository.

@@ -322,6 +322,10 @@ func (s *sarifSource) warningsOf(run *sarif.Run) (list []string) {
 	if blocker != "" && (run.Succeeded || run.Rejected != "") { // otherwise the parser has warned already
 		list = append(list, "no finding was closed as fixed: "+blocker)
 	}
+	if id := run.Uncategorised; id != "" && s.category == "" {
+		list = append(list, fmt.Sprintf("automationDetails.id %q names no category, which is the part before its last slash: "+
+			"write %q, or pass category with the upload", id, strings.TrimLeft(id, "/")+"/"))
+	}
 	if n := len(s.seen[run.Index].having(seenInFile | seenWithoutFile)); n > 0 && blocker == "" {
 		list = append(list, fmt.Sprintf("%d rules have some results without a file; no finding of these rules in a file was closed as fixed", n))
 	}

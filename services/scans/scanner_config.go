@@ -11,7 +11,6 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
-	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/scan"
 	"github.com/palisade/palisade/ent/tenant"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
@@ -21,6 +20,7 @@ import (
 	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/policies/pathignore"
+	"github.com/palisade/palisade/services/projects/byname"
 	"github.com/palisade/palisade/services/rules/ruleset"
 )
 
@@ -161,7 +161,7 @@ func (s *ScannerProtocol) scanned(ctx context.Context, projectName string) (scan
 	if projectName == "" {
 		return scanned{}, nil
 	}
-	of, err := s.store.Reader.Project.Query().Where(project.Name(projectName)).Only(ctx)
+	of, err := s.store.Reader.Project.Query().Where(byname.Is(ctx, projectName)).Only(ctx)
 	if ent.IsNotFound(err) {
 		return scanned{}, nil
 	}

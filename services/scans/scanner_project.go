@@ -13,18 +13,25 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/projects/byname"
 )
 
 // scanProject finds or creates the project of a scan. It does not lock it, so that scans can begin while the results of
 // another scan of the project are stored.
 func (s *ScannerProtocol) scanProject(ctx context.Context, tx *ent.Tx, r scanRequest, name string) (*ent.Project, error) {
 	repoURL := webURL(r.GetProjectMetadata().GetRepoUrl())
-	row, err := tx.Project.Query().Where(project.Name(name)).Only(ctx)
+	row, err := tx.Project.Query().Where(byname.Is(ctx, name)).Only(ctx)
+	deploymentID, _ := tenant.FromContext(ctx)
 	if ent.IsNotFound(err) {
 		if name, err = newName(name); err != nil {
 			return nil, err
 		}
-		deploymentID, _ := tenant.FromContext(ctx)
+		if err := lockName(ctx, s.store, tx, deploymentID, name); err != nil {
+			return nil, err
+		}
+		row, err = tx.Project.Query().Where(byname.Is(ctx, name)).Only(ctx)
+	}
+	if ent.IsNotFound(err) {
 		now := store.Now()
 		err = tx.Project.Create().SetDeploymentID(deploymentID).SetName(name).SetNameKey(strings.ToLower(name)).SetURL(repoURL).SetCreatedAt(now).
 			SetNillableCreatorID(creator(ctx)).
@@ -35,7 +42,7 @@ func (s *ScannerProtocol) scanProject(ctx context.Context, tx *ent.Tx, r scanReq
 		if err := access.JoinDefaultTeams(ctx, tx, now, name); err != nil {
 			return nil, err
 		}
-		row, err = tx.Project.Query().Where(project.Name(name)).Only(ctx)
+		row, err = tx.Project.Query().Where(byname.Is(ctx, name)).Only(ctx)
 	}
 	if err == nil {
 		err = checkUpload(ctx, tx.Client(), row)

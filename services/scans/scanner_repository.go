@@ -9,6 +9,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/project"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
+	"github.com/palisade/palisade/services/projects/byname"
 	"github.com/palisade/palisade/services/projects/codehost"
 	"github.com/palisade/palisade/services/projects/projectname"
 )
@@ -22,16 +23,17 @@ func followRepository(ctx context.Context, db *ent.Client, about *scansv1.ScanPr
 	if !isRepositoryID(id) || name != about.GetRepository() { // a part of a repository has a name of its own
 		return name, nil
 	}
-	rows, err := db.Project.Query().Where(project.Or(project.Name(name), project.RepositoryID(id))).Order(ent.Asc(project.FieldID)).All(ctx)
+	rows, err := db.Project.Query().Where(project.Or(byname.Is(ctx, name), project.RepositoryID(id))).Order(ent.Asc(project.FieldID)).All(ctx)
 	if err != nil {
 		return "", err
 	}
+	meant := byname.Choose(rows, name)
 	taken, renamed := false, ""
 	for _, row := range rows {
 		switch {
-		case row.Name == name && (row.RepositoryID == nil || *row.RepositoryID == id || !codehost.SameHost(addressOf(row), about.GetRepoUrl())):
+		case row == meant && (row.RepositoryID == nil || *row.RepositoryID == id || !codehost.SameHost(addressOf(row), about.GetRepoUrl())):
 			return name, nil
-		case row.Name == name:
+		case row == meant:
 			taken = true
 		case renamed == "" && isNamedAfter(row) && codehost.SameHost(addressOf(row), about.GetRepoUrl()):
 			renamed = row.Name

@@ -86,6 +86,9 @@ func (s *IncomingWebhooks) ReceiveWebhook(stream grpc.ClientStreamingServer[scmv
 	if err != nil {
 		return err
 	}
+	if body, err = webhook.Payload(body); err != nil {
+		return apierr.InvalidArgument("body", "%v", err)
+	}
 	status, err := s.accept(ctx, from, first.GetCall(), body)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package scm_test
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -76,6 +77,30 @@ func TestClosedPullRequestEndsHeldCloses(t *testing.T) {
 				t.Errorf("held closes on %s: %s, want %s", hold.Ref, got, want)
 			}
 		}
+	})
+}
+
+// TestFormWebhook: GitHub sends the event as a form, which the signature covers, if its webhook was created so.
+func TestFormWebhook(t *testing.T) {
+	t.Parallel()
+	eachConfig(t, func(t *testing.T, s configCaller) {
+		_, r := s.hooked(t)
+		body := event(t, "github_pull_request")
+		form := url.Values{"payload": {body}}.Encode()
+		send := func(body string, status int, want string) {
+			t.Helper()
+			r.answer(t, body, status, want, "X-GitHub-Event", "pull_request", "Content-Type", "application/x-www-form-urlencoded",
+				"X-Hub-Signature-256", digest(r.secret, body))
+		}
+		send(form, 200, `{"status":"accepted"}`)
+		s.settle(t)
+		wantList(t, "findings", s.stands(t, s.Tenant), mainRef+" open", mainRef+" open", pullRef+" removed", pullRef+" removed")
+		r.gitHub(t, "pull_request", body, 200, `{"status":"duplicate"}`)
+		for _, broken := range []string{"payload=%", "other=%7B%7D", "hello"} {
+			send(broken, 400, "set the content type of the webhook to application/json")
+		}
+		send("payload=", 400, "body")
+		r.answer(t, form, 404, "there is no webhook", "X-GitHub-Event", "pull_request", "X-Hub-Signature-256", digest(r.secret, body))
 	})
 }
 

@@ -189,7 +189,7 @@ func (b *projectBatch) moveAside(ctx context.Context, row *ent.Project) error {
 		name = name[:len(name)-size]
 	}
 	name = projectname.Aside(name, id)
-	taken, err := b.tx.Project.Query().Where(project.Name(name)).Exist(ctx)
+	taken, err := b.tx.Project.Query().Where(project.NameKey(strings.ToLower(name))).Exist(ctx)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/palisade/palisade/ent"
-	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/projecttag"
 	"github.com/palisade/palisade/ent/rule"
 	"github.com/palisade/palisade/ent/scan"
@@ -19,6 +18,7 @@ import (
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/projects/byname"
 )
 
 type (
@@ -89,7 +89,7 @@ func (i *importer) at(err error) error {
 
 // project finds or creates a project. Those that exist keep their settings.
 func (i *importer) project(ctx context.Context, tx *ent.Tx, r *storev1.ExportedProject) error {
-	p, err := tx.Project.Query().Where(project.Name(r.GetName())).Only(ctx)
+	p, err := tx.Project.Query().Where(byname.Is(ctx, r.GetName())).Only(ctx)
 	if err == nil {
 		i.projects[r.GetName()] = p
 		return nil

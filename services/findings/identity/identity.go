@@ -117,6 +117,19 @@ func code(e Text) (rung, evidence string) {
 	return RungMessage, evidenceOf(RungMessage, e)
 }
 
+// SyntacticID is the syntactic id of a result after n equal ones.
+func SyntacticID(e Text, n int) string {
+	rung, evidence := code(e)
+	return final(new(Assigner).sum("syntactic", e.Rule, e.Path, rung, evidence), n)
+}
+
+// SameCode reports whether two results of one rule have the same path and code (or message, if there is no code).
+func SameCode(a, b Text) bool {
+	rungOfA, codeOfA := code(a)
+	rungOfB, codeOfB := code(b)
+	return a.Path == b.Path && rungOfA == rungOfB && codeOfA == codeOfB
+}
+
 func evidenceOf(rung string, e Text) string {
 	switch rung {
 	case RungMatchBasedID:

@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"crypto/subtle"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -53,7 +54,7 @@ func (a *Authenticator) Authenticate(ctx context.Context, header string) (*Princ
 	}
 	credential, ok := parseBearer(header)
 	if !ok {
-		return nil, errBadCredential()
+		return nil, errBadCredential("the Authorization header is not Bearer, one space and a credential")
 	}
 	switch kindOf(credential) {
 	case opaqueToken:
@@ -61,7 +62,7 @@ func (a *Authenticator) Authenticate(ctx context.Context, header string) (*Princ
 	case webToken:
 		return a.webToken(ctx, credential)
 	default:
-		return nil, errBadCredential()
+		return nil, errBadCredential("the credential is malformed")
 	}
 }
 
@@ -92,7 +93,10 @@ func (a *Authenticator) token(ctx context.Context, value string) (*Principal, er
 	if err != nil {
 		return nil, err
 	}
-	if row == nil {
+	cause := "no API token has this value"
+	if row != nil {
+		cause = fmt.Sprintf("the API token %d was revoked or has expired", row.ID)
+	} else {
 		row = &tokenRow{Hash: make([]byte, len(hash)), Scopes: []byte("[]")}
 	}
 	p, err := row.principal()
@@ -104,7 +108,7 @@ func (a *Authenticator) token(ctx context.Context, value string) (*Principal, er
 	alive = !row.RevokedAt.Valid && alive
 	alive = (!row.ExpiresAt.Valid || row.ExpiresAt.Int64 > now) && alive
 	if !alive {
-		return nil, errBadCredential()
+		return nil, errBadCredential("%s", cause)
 	}
 	if row.authority().orphaned() {
 		return nil, errNoCreator()
@@ -118,12 +122,12 @@ func (a *Authenticator) webToken(ctx context.Context, raw string) (*Principal, e
 	var unverified jwt.RegisteredClaims
 	header, _, err := jwt.NewParser().ParseUnverified(raw, &unverified)
 	if err != nil {
-		return nil, errBadCredential()
+		return nil, errBadCredential("the JSON Web Token cannot be read: %w", err)
 	}
 	keyID, _ := header.Header["kid"].(string)
 	switch {
 	case unverified.Issuer == "":
-		return nil, errBadCredential()
+		return nil, errBadCredential("the JSON Web Token has no iss")
 	case unverified.Issuer == a.issuer.url:
 		id, err := a.issuer.verify(ctx, raw, keyID)
 		if err != nil {
@@ -132,15 +136,18 @@ func (a *Authenticator) webToken(ctx context.Context, raw string) (*Principal, e
 		return found(findUser(ctx, a.st, user.And(user.ID(id), signedBy(keyID))))
 	case a.oidc != nil && unverified.Issuer == a.oidc.issuer:
 		return a.oidc.authenticate(ctx, raw, keyID)
+	case a.oidc != nil:
+		return nil, errBadCredential("the iss of the JSON Web Token is %q, which is neither this server (%q) nor oidc-issuer (%q)",
+			unverified.Issuer, a.issuer.url, a.oidc.issuer)
 	default:
-		return nil, errBadCredential()
+		return nil, errBadCredential("the iss of the JSON Web Token is %q, want this server, %q", unverified.Issuer, a.issuer.url)
 	}
 }
 
 // found turns a deleted user into the error of every other bad credential.
 func found(p *Principal, err error) (*Principal, error) {
 	if err == nil && p == nil {
-		return nil, errBadCredential()
+		return nil, errBadCredential("the user of the JSON Web Token was deleted, or its key was retired")
 	}
 	return p, err
 }

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -179,7 +180,10 @@ func errNoCreator() error {
 		"over to the deployment (palisade token hand-over), or create another")
 }
 
-// errBadCredential is the same error for every malformed, unknown, expired or revoked credential.
-func errBadCredential() error {
-	return apierr.Unauthenticated("the credential is not valid: it is malformed, unknown, expired or revoked")
+// errBadCredential is the same error for every malformed, unknown, expired or revoked credential. The cause is for the
+// log of calls only, and contains no part of the credential that is secret.
+func errBadCredential(cause string, args ...any) error {
+	refused := apierr.New(codes.Unauthenticated, errorsv1.Reason_REASON_UNAUTHENTICATED,
+		"the credential is not valid: it is malformed, unknown, expired or revoked")
+	return refused.WithCause(fmt.Errorf(cause, args...))
 }

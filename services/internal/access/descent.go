@@ -107,7 +107,7 @@ func (t *Tokens) withinToken(ctx context.Context, tx *ent.Tx, caller *Principal,
 	case err != nil:
 		return err
 	case len(own) == 0:
-		return errBadCredential() // revoked since the request began
+		return errBadCredential("the API token %d was revoked since the request began", caller.ID)
 	}
 	if end := own[0].ExpiresAt; end != nil && (spec.ExpiresAt.IsZero() || store.Micros(spec.ExpiresAt) > *end) {
 		return apierr.PermissionDenied("expiresAt must not be after the expiry of the calling token, %s",

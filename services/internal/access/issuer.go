@@ -93,27 +93,27 @@ func (i *Issuer) verify(ctx context.Context, raw, keyID string) (userID int64, e
 		return 0, err
 	}
 	if key == nil {
-		return 0, errBadCredential()
+		return 0, errBadCredential("no key of this server has the kid %q, or it was retired long ago", keyID)
 	}
 	var c claims
 	parsed, err := jwt.ParseWithClaims(raw, &c, func(*jwt.Token) (any, error) { return key.public, nil },
 		jwt.WithValidMethods([]string{jwt.SigningMethodES256.Alg()}), jwt.WithStrictDecoding(),
 		jwt.WithIssuer(i.url), jwt.WithAudience(Audience), jwt.WithExpirationRequired(), jwt.WithNotBeforeRequired(),
 		jwt.WithIssuedAt(), jwt.WithLeeway(leeway), jwt.WithTimeFunc(i.now))
-	if err != nil || !parsed.Valid {
-		return 0, errBadCredential()
+	if err != nil {
+		return 0, errBadCredential("the JSON Web Token of this server is not valid: %w", err)
 	}
 	// crit names extensions that the verifier must understand (RFC 7515, 4.1.11). This server knows none.
 	if _, critical := parsed.Header["crit"]; critical {
-		return 0, errBadCredential()
+		return 0, errBadCredential("the JSON Web Token has crit")
 	}
 	// A leaked key must not be able to sign tokens that outlive its retirement.
 	if c.IssuedAt == nil || c.ExpiresAt.Sub(c.IssuedAt.Time) > MaxTTL {
-		return 0, errBadCredential()
+		return 0, errBadCredential("the JSON Web Token has no iat, or lives longer than %s", MaxTTL)
 	}
 	userID, err = strconv.ParseInt(c.Subject, 10, 64)
 	if err != nil || userID <= 0 {
-		return 0, errBadCredential()
+		return 0, errBadCredential("the sub of the JSON Web Token is no user: %v", err)
 	}
 	return userID, nil
 }

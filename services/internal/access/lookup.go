@@ -120,6 +120,7 @@ func readScopes(stored []byte) (scopes []Scope, err error) {
 type userRow struct {
 	ID             int64             `sql:"id"`
 	Email          string            `sql:"email"`
+	FullName       string            `sql:"full_name"`
 	ClaimsAt       stdsql.NullInt64  `sql:"claims_at"`
 	DeploymentID   stdsql.NullInt64  `sql:"deployment_id"`
 	Role           stdsql.NullString `sql:"role"`
@@ -144,7 +145,7 @@ func findUser(ctx context.Context, st *store.Store, who predicate.User) (*Princi
 		m, d := sql.Table(membership.Table), sql.Table(deployment.Table)
 		s.LeftJoin(m).On(s.C(user.FieldID), m.C(membership.FieldUserID))
 		s.LeftJoin(d).On(m.C(membership.FieldDeploymentID), d.C(deployment.FieldID))
-		s.Select(s.C(user.FieldID), s.C(user.FieldEmail), s.C(user.FieldClaimsAt), m.C(membership.FieldDeploymentID), m.C(membership.FieldRole),
+		s.Select(s.C(user.FieldID), s.C(user.FieldEmail), sql.As(s.C(user.FieldName), "full_name"), s.C(user.FieldClaimsAt), m.C(membership.FieldDeploymentID), m.C(membership.FieldRole),
 			d.C(deployment.FieldSlug), sql.As(d.C(deployment.FieldName), "deployment_name"), d.C(deployment.FieldPoliciesMigratedAt))
 		s.OrderBy(m.C(membership.FieldDeploymentID))
 	}).Scan(tenant.System(ctx), &rows)
@@ -156,7 +157,7 @@ func findUser(ctx context.Context, st *store.Store, who predicate.User) (*Princi
 	}
 	p := &Principal{
 		Kind: KindUser, ID: rows[0].ID, UserID: rows[0].ID, Name: rows[0].Email, Scheme: optionsv1.Scheme_SCHEME_JWT,
-		claimsAt: rows[0].ClaimsAt.Int64,
+		fullName: rows[0].FullName, claimsAt: rows[0].ClaimsAt.Int64,
 	}
 	for _, r := range rows {
 		if r.Slug.Valid {

@@ -143,19 +143,22 @@ func (p *OIDC) verify(ctx context.Context, raw, keyID, audience string) (*identi
 		return nil, apierr.Unavailable(err, "the OpenID Connect issuer cannot be reached to verify the token: try again")
 	}
 	if len(keys) == 0 {
-		return nil, errBadCredential()
+		return nil, errBadCredential("%s publishes no key with the kid %q", p.issuer, keyID)
 	}
-	verifier := oidc.NewVerifier(p.issuer, &oidc.StaticKeySet{PublicKeys: keys}, &oidc.Config{
+	verifier := oidc.NewVerifier(p.issuer, &signers{remote: p.keys, keyID: keyID, keys: keys}, &oidc.Config{
 		ClientID: audience, SupportedSigningAlgs: oidcAlgorithms,
 		Now: func() time.Time { return p.now().Add(-leeway) }, // the library has no leeway for exp
 	})
 	token, err := verifier.Verify(ctx, raw)
 	if err != nil {
-		return nil, errBadCredential()
+		return nil, errBadCredential("the ID token is not valid: %w", err)
 	}
 	who := identity{issuedAt: token.IssuedAt}
-	if token.Claims(&who) != nil || token.Claims(&who.claims) != nil || who.Subject == "" || !isNumber(who.claims["exp"]) || !p.checkClaims(token, who.AuthorizedParty, audience) {
-		return nil, errBadCredential()
+	if err := errors.Join(token.Claims(&who), token.Claims(&who.claims)); err != nil {
+		return nil, errBadCredential("the claims of the ID token cannot be read: %w", err)
+	}
+	if err := p.checkClaims(token, &who, audience); err != nil {
+		return nil, errBadCredential("the ID token is not valid: %w", err)
 	}
 	return &who, nil
 }
@@ -168,12 +171,20 @@ func isNumber(value json.RawMessage) bool {
 
 // checkClaims checks what the library leaves to its callers: the lifetime, and that the token was issued to this server
 // and not to another client that only lists this one as an audience (OpenID Connect Core, 3.1.3.7, 3 to 5).
-func (p *OIDC) checkClaims(token *oidc.IDToken, authorizedParty, audience string) bool {
-	if token.IssuedAt.After(p.now().Add(leeway)) || token.Expiry.Sub(token.IssuedAt) > maxIDTokenLife {
-		return false // a token without iat would have an unlimited lifetime
+func (p *OIDC) checkClaims(token *oidc.IDToken, who *identity, audience string) error {
+	switch {
+	case who.Subject == "":
+		return errors.New("it has no sub")
+	case !isNumber(who.claims["exp"]):
+		return errors.New("its exp is no number")
+	case token.IssuedAt.After(p.now().Add(leeway)):
+		return fmt.Errorf("its iat, %s, is in the future", token.IssuedAt.UTC().Format(time.RFC3339))
+	case token.Expiry.Sub(token.IssuedAt) > maxIDTokenLife: // a token without iat would have an unlimited lifetime
+		return fmt.Errorf("it has no iat, or lives longer than %s", maxIDTokenLife)
+	case who.AuthorizedParty == "" && len(token.Audience) != 1:
+		return fmt.Errorf("it has %d audiences and no azp", len(token.Audience))
+	case who.AuthorizedParty != "" && who.AuthorizedParty != audience:
+		return fmt.Errorf("its azp is %q, want %q", who.AuthorizedParty, audience)
 	}
-	if authorizedParty == "" {
-		return len(token.Audience) == 1
-	}
-	return authorizedParty == audience
+	return nil
 }

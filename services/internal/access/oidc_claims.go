@@ -28,16 +28,31 @@ type followed struct {
 	lastAdmin string
 }
 
-// refresh updates the membership of a known user from the claims of a newer token. An older token, which may be valid
-// for some hours yet, changes nothing: it could restore a role that the issuer has withdrawn.
+// refresh updates a known user from a newer token: address and name, and the membership if claims decide about it.
 func (p *OIDC) refresh(ctx context.Context, found *Principal, who *identity) error {
 	var what followed
-	err := p.st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) (err error) {
-		what, err = p.follow(ctx, tx, found, who)
+	var kept string
+	err := p.st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
+		if who.differs(found) {
+			if err := serialize(ctx, tx, usersLock); err != nil {
+				return err
+			}
+		}
+		newest, err := isNewest(ctx, tx, found.ID, who)
+		if err != nil || !newest {
+			return err
+		}
+		if kept, err = p.rename(ctx, tx, found, who); err == nil && p.signIn.Admission == AdmitClaim {
+			what, err = p.follow(ctx, tx, found, who)
+		}
 		return err
 	})
 	if err != nil {
 		return err
+	}
+	if kept != "" {
+		p.log.WarnContext(ctx, "a user keeps the earlier e-mail address, because another user has the new one", "user", found.ID, "address", kept,
+			"cure", "remove the member who had the address before")
 	}
 	if what.gap != gapNone { // once for each token: the next request with it is not newer
 		effect := "the user does not become a member"
@@ -60,15 +75,8 @@ func (p *OIDC) warnOfGap(ctx context.Context, g gap, who *identity, effect strin
 		"subject", who.Subject)
 }
 
-// follow applies the claims of a token, unless a newer token was seen.
+// follow applies the claims of the newest token.
 func (p *OIDC) follow(ctx context.Context, tx *ent.Tx, found *Principal, who *identity) (what followed, err error) {
-	issued := store.Micros(who.issuedAt)
-	// The second of two concurrent tokens waits here for the first.
-	newer, err := tx.User.Update().Where(user.ID(found.ID), user.Or(user.ClaimsAtIsNil(), user.ClaimsAtLT(issued))).
-		SetClaimsAt(issued).Save(ctx)
-	if err != nil || newer == 0 {
-		return what, err
-	}
 	first, err := tx.Deployment.Query().Order(deployment.ByID()).First(ctx)
 	if ent.IsNotFound(err) {
 		return what, nil

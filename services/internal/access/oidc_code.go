@@ -149,7 +149,7 @@ func (f *CodeFlow) user(ctx context.Context, raw, nonce string) (*Principal, err
 	keyID, _ := header.Header["kid"].(string)
 	who, err := f.oidc.verify(ctx, raw, keyID, f.config.ClientID)
 	if apierr.Is(err, errorsv1.Reason_REASON_UNAUTHENTICATED) {
-		return nil, fmt.Errorf("%w: the ID token is invalid", ErrAnswerRefused)
+		return nil, fmt.Errorf("%w: %w", ErrAnswerRefused, apierr.Cause(err)) // the text for callers names no cause
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrIssuerUnreachable, err)

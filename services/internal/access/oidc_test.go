@@ -256,6 +256,31 @@ func TestOIDCRotation(t *testing.T) {
 	assertBadCredential(t, p, err)
 }
 
+// TestOIDCNewKeyUnderAnOldID: a signature by an unknown key fetches the keys again, and forged ones do not fetch more
+// often.
+func TestOIDCNewKeyUnderAnOldID(t *testing.T) {
+	t.Parallel()
+	idp := newProvider(t)
+	s := newServer(t, openSQLite(t)).withOIDC(t, idp)
+	old := idp.idToken(t, s.clock.now(), nil)
+	s.mustLogin(t, old)
+	s.clock.advance(fetchInterval)
+	idp.rotate(t, "k1")
+	s.mustLogin(t, idp.idToken(t, s.clock.now(), nil))
+	for range 20 {
+		p, err := s.login(t, old)
+		assertBadCredential(t, p, err)
+	}
+	if got := idp.fetches.Load(); got != 2 {
+		t.Errorf("%d fetches", got)
+	}
+	s.clock.advance(fetchInterval)
+	idp.down.Store(true)
+	p, err := s.login(t, old)
+	assertBadCredential(t, p, err)
+	s.mustLogin(t, idp.idToken(t, s.clock.now(), nil))
+}
+
 func TestOIDCWithdrawnKeyStopsVerifying(t *testing.T) {
 	idp := newProvider(t)
 	s := newServer(t, openSQLite(t)).withOIDC(t, idp)

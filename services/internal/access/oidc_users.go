@@ -59,7 +59,7 @@ func (p *OIDC) current(ctx context.Context, who *identity) (*Principal, error) {
 		return nil, err
 	case found == nil:
 		err = p.provision(ctx, who, known)
-	case p.signIn.Admission != AdmitClaim || found.claimsAt >= store.Micros(who.issuedAt):
+	case found.claimsAt >= store.Micros(who.issuedAt), p.signIn.Admission != AdmitClaim && !who.differs(found):
 		return found, nil
 	default:
 		err = p.refresh(ctx, found, who)
@@ -108,8 +108,15 @@ func (p *OIDC) provision(ctx context.Context, who *identity, known predicate.Use
 		if err != nil {
 			return err
 		}
+		freed, _, err := p.free(ctx, tx, p.email(who)) // entries has refused an address that a user keeps
+		if err != nil {
+			return err
+		}
 		row, err := p.create(ctx, tx, who)
 		if err != nil {
+			return err
+		}
+		if err := p.recordRenamed(ctx, tx, row, freed); err != nil {
 			return err
 		}
 		for _, e := range entries {
@@ -126,15 +133,12 @@ func (p *OIDC) provision(ctx context.Context, who *identity, known predicate.Use
 func (p *OIDC) entries(ctx context.Context, db *ent.Client, who *identity) ([]entry, error) {
 	email, verified := who.verifiedEmail()
 	if verified {
-		taken, err := db.User.Query().Where(user.Email(email)).Exist(ctx)
+		holder, passes, err := p.holder(ctx, db, email)
 		if err != nil {
 			return nil, err
 		}
-		if taken {
-			// A local user, or one with another identity. An address that was reassigned to a new person must not open
-			// the account of its former owner.
-			return nil, apierr.PermissionDenied("the e-mail address %s belongs to a user with another identity: an administrator of the server "+
-				"links the two with palisade user link --email ADDRESS --subject SUBJECT; the subject is %s", email, apierr.Quote(who.Subject))
+		if holder != nil && !passes {
+			return nil, errTaken(holder, who.Subject)
 		}
 	}
 	var entries []entry
@@ -244,11 +248,8 @@ func (p *OIDC) create(ctx context.Context, tx *ent.Tx, who *identity) (*ent.User
 	if name == "" {
 		name = email
 	}
-	create := tx.User.Create().SetEmail(email).SetName(name).SetIssuer(p.issuer).SetSubject(who.Subject).SetCreatedAt(store.Micros(p.now()))
-	if p.signIn.Admission == AdmitClaim {
-		create.SetClaimsAt(store.Micros(who.issuedAt))
-	}
-	return create.Save(ctx)
+	return tx.User.Create().SetEmail(email).SetName(name).SetIssuer(p.issuer).SetSubject(who.Subject).
+		SetClaimsAt(store.Micros(who.issuedAt)).SetCreatedAt(store.Micros(p.now())).Save(ctx)
 }
 
 // enter makes a new user a member.

@@ -102,9 +102,10 @@ type Principal struct {
 	// ByAdmin is true for an API token that belongs to its deployment, or whose creator is an administrator now.
 	ByAdmin bool
 
-	sessionUsedAt int64 // stored last use of the session
-	lessened      bool  // the creator of the token may do less than its role
-	claimsAt      int64 // of users: issue time of the newest ID token that updated the memberships; 0 for none
+	sessionUsedAt int64  // stored last use of the session
+	lessened      bool   // the creator of the token may do less than its role
+	fullName      string // of users
+	claimsAt      int64  // of users: issue time of the newest ID token that updated the user; 0 for none
 }
 
 type principalKey struct{}

@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	// fetchInterval is the shortest time between two requests to the issuer because of unknown key ids or failures.
+	// fetchInterval is the shortest time between two requests to the issuer because of unknown key ids, signatures by
+	// unknown keys, or failures.
 	fetchInterval = 2 * time.Second
 	// remoteKeysMaxAge is when known keys are fetched again, so that a key that the issuer withdrew becomes invalid.
 	remoteKeysMaxAge = 5 * time.Minute
@@ -71,6 +72,35 @@ func (r *remoteKeys) find(ctx context.Context, keyID string) (publicKeys, error)
 	return keys, failure
 }
 
+// renewed returns the keys for a key id after a request to the issuer, which is left out if the last one was just now.
+func (r *remoteKeys) renewed(ctx context.Context, keyID string) publicKeys {
+	if _, _, mayFetch, _ := r.known(keyID); mayFetch {
+		select {
+		case <-r.flight.DoChan("", r.refresh): // it logs its failure
+		case <-ctx.Done():
+		}
+	}
+	keys, _, _, _ := r.known(keyID)
+	return keys
+}
+
+// signers verifies the signature of one token. If none of the known keys has made it, the issuer may have published
+// another key under the same id, so its keys are fetched again, within the limit of all fetches.
+type signers struct {
+	remote *remoteKeys
+	keyID  string
+	keys   publicKeys
+}
+
+// VerifySignature implements oidc.KeySet.
+func (s *signers) VerifySignature(ctx context.Context, raw string) ([]byte, error) {
+	payload, err := (&oidc.StaticKeySet{PublicKeys: s.keys}).VerifySignature(ctx, raw)
+	if err == nil {
+		return payload, nil
+	}
+	return (&oidc.StaticKeySet{PublicKeys: s.remote.renewed(ctx, s.keyID)}).VerifySignature(ctx, raw)
+}
+
 func (r *remoteKeys) known(keyID string) (keys publicKeys, fresh, mayFetch bool, failure error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,7 +143,10 @@ func fetchKeys(ctx context.Context, issuer string, client *http.Client) ([]jose.
 	var discovered struct {
 		JWKS string `json:"jwks_uri"`
 	}
-	if err := provider.Claims(&discovered); err != nil || discovered.JWKS == "" {
+	if err := provider.Claims(&discovered); err != nil {
+		return nil, fmt.Errorf("discovery: %w", err)
+	}
+	if discovered.JWKS == "" {
 		return nil, errors.New("discovery: the configuration has no jwks_uri")
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, discovered.JWKS, nil)

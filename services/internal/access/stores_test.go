@@ -130,7 +130,7 @@ func assertReason(t testing.TB, err error, want errorsv1.Reason) {
 // assertBadCredential checks for the error of all bad credentials.
 func assertBadCredential(t testing.TB, p *Principal, err error) {
 	t.Helper()
-	want, got := status.Convert(errBadCredential()), status.Convert(err)
+	want, got := status.Convert(errBadCredential("")), status.Convert(err)
 	if p != nil || got.Code() != want.Code() || got.Message() != want.Message() {
 		t.Errorf("got %+v, %v", p, err)
 	}

@@ -9,10 +9,12 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/mattn/go-sqlite3"
 
+	"github.com/palisade/palisade/services/internal/newname"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -31,11 +33,12 @@ type Contents struct {
 
 // Backup copies a SQLite database into a new file. The database may be written to during the copy. The copy is a
 // snapshot from a moment after the call, with everything that was committed before. progress is called with the number
-// of pages. The file is either complete and durable under its name, or absent.
+// of pages. The file is either complete, without damage and durable under its name, or absent. Errors name the file
+// that they are about.
 func Backup(ctx context.Context, from, to string, progress func(done, total int64)) (_ Contents, err error) {
 	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
 		if err == nil {
-			err = errors.New("the file exists, and a backup never replaces a file: choose another name")
+			err = fmt.Errorf("%s: the file exists, and a backup never replaces a file: choose another name", to)
 		}
 		return Contents{}, err
 	}
@@ -48,17 +51,56 @@ func Backup(ctx context.Context, from, to string, progress func(done, total int6
 	if err := backUp(ctx, from, staged, progress); err != nil {
 		return Contents{}, err
 	}
-	if err := errors.Join(os.Chmod(staged, 0o600), syncFile(staged)); err != nil {
+	contents, err := checkCopy(ctx, from, staged, "restore the last backup without damage (palisade restore)")
+	if err != nil {
 		return Contents{}, err
 	}
-	// Unlike a rename, a link never replaces a file.
-	if err := os.Link(staged, to); err != nil {
+	if err := errors.Join(newname.MakePrivate(staged), syncFile(staged)); err != nil {
+		return Contents{}, err
+	}
+	if err := newname.Give(staged, to); err != nil {
 		return Contents{}, err
 	}
 	if err := syncFile(filepath.Dir(to)); err != nil {
-		return Contents{}, err
+		return Contents{}, errors.Join(err, os.Remove(to))
 	}
-	return Inspect(ctx, to)
+	return contents, nil
+}
+
+// checkCopy checks a copy of a database: it must be a Palisade database, and SQLite must find no damage. Errors name
+// the original, which the caller knows; advice is what to do if it is damaged.
+func checkCopy(ctx context.Context, original, staged, advice string) (Contents, error) {
+	contents, err := Inspect(ctx, staged)
+	if err != nil && !isCorrupt(err) {
+		return Contents{}, errors.New(strings.ReplaceAll(err.Error(), staged, original))
+	}
+	verdict, err := integrity(ctx, staged)
+	if err != nil {
+		return Contents{}, fmt.Errorf("check %s: %w", original, err)
+	}
+	if verdict != "ok" {
+		return Contents{}, fmt.Errorf("%s is damaged: %s; %s", original, verdict, advice)
+	}
+	return contents, nil
+}
+
+// integrity is "ok", or the first damage that SQLite finds.
+func integrity(ctx context.Context, path string) (verdict string, err error) {
+	conn, closeConn, err := openConn(ctx, sqliteDSN(path, ""))
+	if err == nil {
+		err = conn.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&verdict)
+		err = errors.Join(err, closeConn())
+	}
+	if isCorrupt(err) {
+		return "database disk image is malformed", nil
+	}
+	return verdict, err
+}
+
+// isCorrupt reports whether SQLite has found damage.
+func isCorrupt(err error) bool {
+	var found sqlite3.Error
+	return errors.As(err, &found) && found.Code == sqlite3.ErrCorrupt
 }
 
 func backUp(ctx context.Context, from, to string, progress func(done, total int64)) (err error) {
@@ -83,7 +125,7 @@ func backUp(ctx context.Context, from, to string, progress func(done, total int6
 		return source.Raw(func(sourceConn any) error { return copyPages(ctx, sourceConn, targetConn, progress) })
 	})
 	if err != nil {
-		return err
+		return fmt.Errorf("back up %s: %w", from, err)
 	}
 	// The backup is then a single file that can be opened on a read-only file system.
 	_, err = target.ExecContext(ctx, "PRAGMA journal_mode = DELETE")
@@ -104,7 +146,7 @@ func copyPages(ctx context.Context, sourceConn, targetConn any, progress func(do
 	for last := -1; ; {
 		done, err := backup.Step(backupPages)
 		if err != nil {
-			return fmt.Errorf("back up: %w", err)
+			return err
 		}
 		if err := ctx.Err(); err != nil {
 			return err

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/palisade/palisade/services/internal/newname"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -387,7 +388,7 @@ func (c *copier) refreshStatistics(ctx context.Context) error {
 
 func stagedFile(e Endpoint) string { return filepath.Join(e.stagingDir(), store.SQLiteFile) }
 
-// publish links a finished file to its final name, which must be free, and removes the staging directory.
+// publish gives a finished file its final name, which must be free, and removes the staging directory.
 func publish(staged, path string) error {
 	if err := RefuseOpen(context.Background(), staged); err != nil { // this also empties the log
 		return err
@@ -398,9 +399,8 @@ func publish(staged, path string) error {
 	if err := refuseLog(path); err != nil {
 		return err
 	}
-	// Unlike a rename, a link never replaces a file.
-	if err := os.Link(staged, path); err != nil {
-		return fmt.Errorf("the finished database is %s, but it cannot be linked to its final name: %w", staged, err)
+	if err := newname.Give(staged, path); err != nil {
+		return fmt.Errorf("the finished database is %s, but it cannot get its final name: %w", staged, err)
 	}
 	return errors.Join(syncFile(filepath.Dir(path)), os.RemoveAll(filepath.Dir(staged)))
 }

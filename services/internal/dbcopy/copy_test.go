@@ -9,8 +9,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/palisade/palisade/services/internal/newname/nolinks"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/testrun"
 )
@@ -40,6 +42,14 @@ func TestRoundTrip(t *testing.T) {
 	out := mustRun(t, f.options(there))
 	back := Endpoint{SQLite: filepath.Join(t.TempDir(), "new", store.SQLiteFile)}
 	in := mustRun(t, Options{From: there, To: back, KeyFile: f.keyFile, BatchRows: 11})
+	unlinked := Endpoint{SQLite: filepath.Join(t.TempDir(), "volume without hard links", store.SQLiteFile)}
+	err := nolinks.Run(t, syscall.EPERM, func() error {
+		_, err := Run(t.Context(), Options{From: there, To: unlinked, KeyFile: f.keyFile, BatchRows: 11})
+		return err
+	})
+	if _, missing := os.Stat(unlinked.SQLite); err != nil || missing != nil {
+		t.Errorf("without hard links: %v, %v", err, missing)
+	}
 	if !slices.Equal(out.Tables, in.Tables) {
 		t.Error("the checksums of the copy back differ")
 	}

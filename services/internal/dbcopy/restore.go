@@ -8,9 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
+	"github.com/palisade/palisade/services/internal/newname"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -37,20 +37,8 @@ func stage(ctx context.Context, from, staged string) error {
 	if err := copyFile(ctx, from, staged); err != nil {
 		return err
 	}
-	if _, err := Inspect(ctx, staged); err != nil {
-		return errors.New(strings.ReplaceAll(err.Error(), staged, from)) // the caller knows the file by that name
-	}
-	conn, closeConn, err := openConn(ctx, sqliteDSN(staged, ""))
-	if err != nil {
+	if _, err := checkCopy(ctx, from, staged, "use another backup"); err != nil {
 		return err
-	}
-	var verdict string
-	err = conn.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&verdict)
-	if err := errors.Join(err, closeConn()); err != nil {
-		return fmt.Errorf("check %s: %w", from, err)
-	}
-	if verdict != "ok" {
-		return fmt.Errorf("%s is damaged: %s; use another backup", from, verdict)
 	}
 	return checkKnown(ctx, from, staged)
 }
@@ -123,7 +111,7 @@ func Install(ctx context.Context, dir, path string, now time.Time) (kept string,
 	}
 	name := path + ".before-restore-" + now.UTC().Format("20060102T150405Z")
 	if _, err := os.Lstat(path); err == nil {
-		if err := os.Link(path, name); err != nil {
+		if err := newname.Give(path, name); err != nil {
 			return "", err
 		}
 		kept = name
@@ -132,9 +120,17 @@ func Install(ctx context.Context, dir, path string, now time.Time) (kept string,
 		return kept, err
 	}
 	if err := os.Rename(staged, path); err != nil {
-		return kept, err
+		return kept, errors.Join(err, giveBack(kept, path))
 	}
 	return kept, errors.Join(syncFile(filepath.Dir(path)), os.RemoveAll(dir))
+}
+
+// giveBack gives the old database its name again if it has lost it, as on volumes without hard links.
+func giveBack(kept, path string) error {
+	if _, err := os.Lstat(path); kept == "" || !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Rename(kept, path)
 }
 
 // keepLog renames the write-ahead log of the old database. A killed server leaves one.

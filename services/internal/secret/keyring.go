@@ -10,11 +10,14 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/tink-crypto/tink-go/v2/aead"
 	"github.com/tink-crypto/tink-go/v2/insecurecleartextkeyset"
 	"github.com/tink-crypto/tink-go/v2/keyset"
 	"github.com/tink-crypto/tink-go/v2/tink"
+
+	"github.com/palisade/palisade/services/internal/newname"
 )
 
 // maxKeyFile limits what is read as a key file, since the path may be wrong. A keyset of many keys has a few KiB.
@@ -36,6 +39,9 @@ type Keyring struct {
 // directories 0700); otherwise the error wraps [fs.ErrNotExist]. Two processes that create the same file get the same
 // key. A file that anyone except its owner may read or change is refused.
 func Open(path string, create bool) (*Keyring, error) {
+	if create {
+		awaitContent(path)
+	}
 	k, err := load(path)
 	if !create || !errors.Is(err, fs.ErrNotExist) {
 		return k, err
@@ -43,7 +49,19 @@ func Open(path string, create bool) (*Keyring, error) {
 	if err := createFile(path); err != nil {
 		return nil, fmt.Errorf("make key file %s: %w", path, err)
 	}
+	awaitContent(path)
 	return load(path)
+}
+
+// awaitContent waits while another process creates the key file on a volume without hard links, where it is empty for a
+// moment; see [newname.Give].
+func awaitContent(path string) {
+	for range 50 {
+		if info, err := os.Stat(path); err != nil || info.Size() > 0 {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
 }
 
 // Path is the file that the key was read from.
@@ -72,6 +90,9 @@ func load(path string) (*Keyring, error) {
 	data, err := readPrivate(path)
 	if err != nil {
 		return nil, fmt.Errorf("key file: %w", err)
+	}
+	if len(data) == 0 {
+		return nil, fmt.Errorf("key file %s is empty: restore it from a backup; remove it only if no server has started with it", path)
 	}
 	handle, err := insecurecleartextkeyset.Read(keyset.NewJSONReader(bytes.NewReader(data)))
 	if err != nil {
@@ -112,8 +133,8 @@ func readPrivate(path string) ([]byte, error) {
 	return data, nil
 }
 
-// createFile creates a new key. The file appears complete or not at all, and never replaces another: the hard link
-// fails when another process was first, and then that key is used.
+// createFile creates a new key. The file appears complete or not at all, and never replaces another: if another process
+// was first, its key is used.
 func createFile(path string) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -136,7 +157,7 @@ func createFile(path string) error {
 	if err := errors.Join(err, temp.Close()); err != nil {
 		return err
 	}
-	if err := os.Link(temp.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := newname.Give(temp.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	return syncDir(dir)

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/palisade/palisade/services/internal/newname/nolinks"
 )
 
 func newKeyring(t *testing.T) *Keyring {
@@ -63,6 +65,37 @@ func TestOpenAtOnceMakesOneKey(t *testing.T) {
 	}
 	for _, k := range keyrings[1:] {
 		assertOpens(t, k, keyrings[0])
+	}
+}
+
+// TestOpenWithoutHardLinks: on such a volume, too, processes that start together get one key.
+func TestOpenWithoutHardLinks(t *testing.T) {
+	for _, answer := range nolinks.Errors {
+		path := filepath.Join(t.TempDir(), "data", "palisade.key")
+		keyrings := make([]*Keyring, 4)
+		var group sync.WaitGroup
+		for i := range keyrings {
+			group.Go(func() {
+				err := nolinks.Run(t, answer, func() (err error) {
+					keyrings[i], err = Open(path, true)
+					return err
+				})
+				if err != nil {
+					t.Errorf("%s: %v", answer, err)
+				}
+			})
+		}
+		group.Wait()
+		if t.Failed() {
+			return
+		}
+		for _, k := range keyrings[1:] {
+			assertOpens(t, k, keyrings[0])
+		}
+		assertMode(t, path, 0o600)
+		if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
+			t.Errorf("files beside the key: %v, %v", entries, err)
+		}
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// openGuard creates the egress guard.
-func openGuard(cfg config.Config, log *slog.Logger) (*egress.Guard, error) {
+// OpenGuard creates the egress guard.
+func OpenGuard(cfg config.Config, log *slog.Logger) (*egress.Guard, error) {
 	return egress.New(egress.Config{Allow: cfg.EgressAllow, UserAgent: "Palisade/" + config.Version, Log: log})
 }
 
@@ -40,7 +40,7 @@ func openOIDC(cfg config.Config, st *store.Store, trail *audit.Trail, log *slog.
 // IssuerClient returns a client for the OpenID Connect issuer. The issuer may be on an internal host, because the
 // operator configured it. If its keys are on another internal host, that host needs an entry in egress-allow.
 func IssuerClient(cfg config.Config, log *slog.Logger) (*http.Client, error) {
-	guard, err := openGuard(cfg, log)
+	guard, err := OpenGuard(cfg, log)
 	if err != nil {
 		return nil, err
 	}

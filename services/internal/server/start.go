@@ -155,7 +155,7 @@ func (s *Server) openAPI(groups []Service, p portParts) error {
 
 // makeDeps creates the dependencies of domains, without the queue, which needs their background work first.
 func (s *Server) makeDeps(st *store.Store, who *identities, metrics *telemetry.Metrics) (*Deps, error) {
-	guard, err := openGuard(s.config, s.log)
+	guard, err := OpenGuard(s.config, s.log)
 	if err != nil {
 		return nil, err
 	}

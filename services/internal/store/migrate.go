@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"time"
 
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 
 	"github.com/palisade/palisade/ent/migrate"
+	"github.com/palisade/palisade/services/internal/newname"
 )
 
 // Migration is one step of the schema's history.
@@ -120,7 +120,7 @@ func (s *Store) backUp(ctx context.Context) (string, error) {
 	if _, err := s.writerDB.ExecContext(ctx, "VACUUM INTO ?", path); err != nil {
 		return "", fmt.Errorf("back up to %s before migrating: %w", path, err)
 	}
-	return path, os.Chmod(path, 0o600)
+	return path, newname.MakePrivate(path)
 }
 
 // withMigrationLock runs fn while no other node reads or changes the schema. A node that saw a partial schema would

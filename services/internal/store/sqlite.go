@@ -15,6 +15,7 @@ import (
 	_ "github.com/mattn/go-sqlite3" // driver "sqlite3"
 
 	"github.com/palisade/palisade/services/internal/cmalloc"
+	"github.com/palisade/palisade/services/internal/newname"
 )
 
 // SQLiteFile is the name of the database file in the data directory.
@@ -87,7 +88,7 @@ func createSQLite(ctx context.Context, path string) error {
 	}
 	db.SetMaxOpenConns(1)
 	_, err = db.ExecContext(ctx, "PRAGMA page_size=16384; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL")
-	return errors.Join(err, db.Close(), os.Chmod(path, 0o600))
+	return errors.Join(err, db.Close(), newname.MakePrivate(path))
 }
 
 // ReleaseMemory frees the page caches of idle connections. They fill again from the operating system's cache. It

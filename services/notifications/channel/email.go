@@ -3,6 +3,7 @@ package channel
 import (
 	"context"
 	"crypto/tls"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
@@ -36,6 +37,10 @@ func newEmail(config map[string]string, guard *egress.Guard, server mailserver.C
 	if problem != "" {
 		return nil, errors.New("config.to " + problem)
 	}
+	return newMailer(to, guard, server)
+}
+
+func newMailer(to []string, guard *egress.Guard, server mailserver.Config) (*email, error) {
 	port, err := strconv.ParseUint(server.Port, 10, 16)
 	if err != nil {
 		return nil, err
@@ -47,6 +52,24 @@ func newEmail(config map[string]string, guard *egress.Guard, server mailserver.C
 		return nil, fmt.Errorf("the mail server of the setting smtp cannot be called: %w", err)
 	}
 	return &email{to: to, server: server, guard: guard, plain: plain}, nil
+}
+
+// CheckMail connects to the operator's mail server and signs in, as for a message. The error is for the operator.
+func CheckMail(ctx context.Context, guard *egress.Guard, server mailserver.Config) error {
+	e, err := newMailer(nil, guard, server)
+	if err != nil {
+		return err
+	}
+	client, err := e.client(ctx)
+	if err != nil {
+		return e.hide(err)
+	}
+	session, err := client.DialToSMTPClientWithContext(ctx)
+	if err != nil {
+		return e.hide(err)
+	}
+	_ = session.Quit() // the server is usable, whatever it answers
+	return nil
 }
 
 func isLoopback(host string) bool {
@@ -73,10 +96,33 @@ func (e *email) Send(ctx context.Context, m Message) (int, error) {
 		return 0, nil
 	}
 	if failed := e.exchange(ctx, message, left); failed != nil {
+		failed.cause = e.hide(failed.cause)
 		return 0, failed
 	}
 	return 0, nil
 }
+
+// hide removes the password from the text of an error, because a mail server can repeat what it refuses.
+func (e *email) hide(err error) error {
+	if err == nil || e.server.Password == "" {
+		return err
+	}
+	user, password := e.server.User, e.server.Password
+	text := err.Error()
+	for _, secret := range []string{password, "\x00" + user + "\x00" + password} {
+		text = strings.ReplaceAll(text, base64.StdEncoding.EncodeToString([]byte(secret)), "***")
+	}
+	return &hidden{strings.ReplaceAll(text, password, "***"), err}
+}
+
+// hidden is an error with another text.
+type hidden struct {
+	text string
+	err  error
+}
+
+func (h *hidden) Error() string { return h.text }
+func (h *hidden) Unwrap() error { return h.err }
 
 func (e *email) compose(m Message) (*mail.Msg, error) {
 	message := mail.NewMsg()

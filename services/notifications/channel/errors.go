@@ -26,6 +26,10 @@ type Error struct {
 	cause error
 }
 
+// Failed is the error of an attempt that ended before it reached a receiver. public is for the tenant, cause for the
+// log.
+func Failed(public string, cause error) *Error { return &Error{Public: public, cause: cause} }
+
 // Error returns the public text.
 func (e *Error) Error() string { return e.Public }
 

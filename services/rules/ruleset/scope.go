@@ -8,11 +8,11 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/detectionexception"
-	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/projecttag"
 	"github.com/palisade/palisade/ent/ruleboardproject"
 	"github.com/palisade/palisade/ent/ruleboardrule"
 	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/services/projects/byname"
 	"github.com/palisade/palisade/services/rules/document"
 )
 
@@ -105,10 +105,10 @@ func exceptionsFor(ctx context.Context, projectName string) func(*sql.Selector) 
 		tags := sql.Dialect(s.Dialect()).Table(projecttag.Table)
 		deploymentID, _ := tenant.FromContext(ctx)
 		s.Where(sql.Or(
-			sql.In(s.C(detectionexception.FieldProjectID), projectNamed(ctx, s, projectName)),
+			sql.In(s.C(detectionexception.FieldProjectID), byname.IDs(ctx, s, projectName)),
 			sql.In(s.C(detectionexception.FieldTagID), sql.Dialect(s.Dialect()).Select(tags.C(projecttag.FieldTagID)).From(tags).Where(sql.And(
 				sql.EQ(tags.C(projecttag.FieldDeploymentID), deploymentID),
-				sql.In(tags.C(projecttag.FieldProjectID), projectNamed(ctx, s, projectName)),
+				sql.In(tags.C(projecttag.FieldProjectID), byname.IDs(ctx, s, projectName)),
 			))),
 		))
 	}
@@ -122,18 +122,9 @@ func onBoardOf(ctx context.Context, projectName string) func(*sql.Selector) {
 		s.Where(sql.In(s.C(ruleboardrule.FieldRuleboardID), sql.Dialect(s.Dialect()).Select(assigned.C(ruleboardproject.FieldRuleboardID)).
 			From(assigned).Where(sql.And(
 			sql.EQ(assigned.C(ruleboardproject.FieldDeploymentID), deploymentID),
-			sql.In(assigned.C(ruleboardproject.FieldProjectID), projectNamed(ctx, s, projectName)),
+			sql.In(assigned.C(ruleboardproject.FieldProjectID), byname.IDs(ctx, s, projectName)),
 		))))
 	}
-}
-
-// projectNamed selects the id of a project. It repeats the deployment, because the tenant policy does not cover
-// subqueries.
-func projectNamed(ctx context.Context, s *sql.Selector, name string) *sql.Selector {
-	named := sql.Dialect(s.Dialect()).Table(project.Table)
-	deploymentID, _ := tenant.FromContext(ctx)
-	return sql.Dialect(s.Dialect()).Select(named.C(project.FieldID)).From(named).
-		Where(sql.And(sql.EQ(named.C(project.FieldDeploymentID), deploymentID), sql.EQ(named.C(project.FieldName), name)))
 }
 
 // first returns the value for a rule: the value of its name, its origin or all rules; "" without one.

@@ -62,6 +62,7 @@ const (
 	bitMalicious
 	bitTimed
 	bitIgnored
+	bitOwnSyntax
 )
 
 // add appends a record: its size, its rule, the bits and the texts.
@@ -100,7 +101,7 @@ func (i *Result) texts() [10]*string {
 const uniqueTexts = 6
 
 func (i *Result) bits() (bits byte) {
-	for n, set := range [...]bool{i.Suppressed, i.ownID, i.Historical, i.Malicious, i.timed, i.ignored} {
+	for n, set := range [...]bool{i.Suppressed, i.ownID, i.Historical, i.Malicious, i.timed, i.ignored, i.ownSyntax} {
 		if set {
 			bits |= 1 << n
 		}
@@ -154,7 +155,7 @@ func (j *journal) decode(i *Result, use *ruleUse, record []byte) bool {
 	bits := record[0]
 	i.Suppressed, i.ownID = bits&bitSuppressed != 0, bits&bitOwnID != 0
 	i.Historical, i.Malicious, i.timed = bits&bitHistorical != 0, bits&bitMalicious != 0, bits&bitTimed != 0
-	i.ignored = bits&bitIgnored != 0
+	i.ignored, i.ownSyntax = bits&bitIgnored != 0, bits&bitOwnSyntax != 0
 	i.contentHash = int64(binary.LittleEndian.Uint64(record[1:]))
 	record = record[9:]
 	for n, text := range i.texts() {

@@ -62,6 +62,7 @@ type Result struct {
 	path               string   // as in content
 	evidence           identity.Evidence
 	ownID              bool   // the tool gives a match-based id
+	ownSyntax          bool   // the tool gives a syntactic id
 	timed              bool   // the content has the time of the commit
 	ignored            bool   // a policy ignores the path, and the code does not suppress the finding
 	pattern            string // of the policy, while it is written
@@ -121,7 +122,8 @@ const nameVersion = 1
 // change with the ladder, because the ids are part of the content hash.
 func (i *Result) identify(id identity.Identity) {
 	i.initialFingerprint, i.ownID = id.Fingerprint, i.Content.GetMatchBasedId() != ""
-	if i.Content.MatchBasedId = id.MatchBasedID; i.Content.GetSyntacticId() == "" {
+	i.Content.MatchBasedId = id.MatchBasedID
+	if i.ownSyntax = i.Content.GetSyntacticId() != ""; !i.ownSyntax {
 		i.Content.SyntacticId = id.SyntacticID
 	}
 	i.Content.IdentityRung, i.Content.IdentityVersion = id.Rung, nameVersion

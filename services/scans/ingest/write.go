@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/palisade/palisade/ent"
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/exploit"
 	"github.com/palisade/palisade/services/findings/identity"
@@ -30,12 +31,14 @@ type writer struct {
 	released []int64
 	// superseded are created findings that a newer scan no longer has, by that scan.
 	superseded map[newest][]int64
+	// equal has the results with equal code, for groups in which some come in another order.
+	equal map[*group]*equalResults
 	// exploits has what is known about the vulnerabilities of the batch.
 	exploits exploit.Known
 }
 
 func (s *session) write(ctx context.Context, read *Reading, m *matched) (*Summary, error) {
-	w := &writer{session: s, Summary: &Summary{Counts: map[Outcome]int{}}, newProject: m.newProject, superseded: map[newest][]int64{}}
+	w := &writer{session: s, Summary: &Summary{Counts: map[Outcome]int{}}, newProject: m.newProject, superseded: map[newest][]int64{}, equal: map[*group]*equalResults{}}
 	if err := w.writeFindings(ctx, read, m); err != nil {
 		return nil, fmt.Errorf("write findings: %w", err)
 	}
@@ -114,43 +117,35 @@ func (w *writer) flush(ctx context.Context) error {
 	if w.exploits, err = exploit.Read(ctx, w.tx.Client(), advisories); err != nil {
 		return err
 	}
-	var fresh []*Result
-	var changed []change
-	for _, i := range batch {
-		old := stored[i.knownID()]
-		if old == nil {
-			if i.foreignID() != 0 || len(i.matches.considered[i.result]) > 0 {
-				if err := i.load(); err != nil {
-					return err
-				}
-			}
-			fresh = append(fresh, i)
-			if err := w.noteDecision(i, nil, ""); err != nil {
-				return err
-			}
-			what := "created"
-			if i.overtaken() {
-				what = superseded
-			}
-			w.Counts[Outcome{Product: i.Product, What: what}]++
-			continue
-		}
-		c := i.compare(old)
-		w.Counts[Outcome{Product: i.Product, What: c.what}]++
-		if c.written() {
-			if err := i.load(); err != nil {
-				return err
-			}
-			changed = append(changed, c)
-			if err := w.noteDecision(i, old, c.event); err != nil {
-				return err
-			}
+	compared, fresh := split(batch, stored)
+	for _, i := range fresh {
+		if err := w.noteFresh(i); err != nil {
+			return err
 		}
 	}
-	if err := w.writeChanged(ctx, changed); err != nil {
+	changed, before, err := w.sift(ctx, compared)
+	if err != nil {
+		return err
+	}
+	if err := w.writeChanged(ctx, changed, before); err != nil {
 		return err
 	}
 	return w.writeFresh(ctx, fresh)
+}
+
+// noteFresh counts a new finding.
+func (w *writer) noteFresh(i *Result) error {
+	if i.foreignID() != 0 || len(i.matches.considered[i.result]) > 0 {
+		if err := i.load(); err != nil {
+			return err
+		}
+	}
+	what := "created"
+	if i.overtaken() {
+		what = superseded
+	}
+	w.Counts[Outcome{Product: i.Product, What: what}]++
+	return w.noteDecision(i, nil, "")
 }
 
 // knownID is the id of the finding of this ref that the result was joined to; 0 means a new finding.
@@ -172,6 +167,8 @@ type change struct {
 	what, event string
 	// silent says that the row changes, but without an event.
 	silent bool
+	// renumbered says that the report has the same equal results in another order: see [writer.isRenumbered].
+	renumbered bool
 }
 
 func (c change) written() bool { return c.what != "unchanged" && c.what != superseded || c.silent }
@@ -212,14 +209,10 @@ func (w *writer) event(c change, kind, to, reason string) *ent.FindingEventCreat
 		SetActorKind("scan").SetActorID(w.scan.ID).SetScanID(w.scan.ID).SetAt(w.now)
 }
 
-// writeChanged writes the findings that this scan changes, and their events.
-func (w *writer) writeChanged(ctx context.Context, changed []change) error {
+// writeChanged writes the findings that this scan changes, and their events. before has their stored contents.
+func (w *writer) writeChanged(ctx context.Context, changed []change, before map[int64]*storev1.FindingContent) error {
 	if len(changed) == 0 {
 		return nil
-	}
-	before, err := w.contents(ctx, idsOf(changed))
-	if err != nil {
-		return err
 	}
 	closed, err := w.closings(ctx, changed)
 	if err != nil {

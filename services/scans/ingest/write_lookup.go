@@ -33,7 +33,9 @@ func (w *writer) storedFindings(ctx context.Context, batch []*Result) (map[int64
 	rows, err := w.tx.Finding.Query().Where(finding.DeploymentID(w.deploymentID)).Modify(store.FoundByIDs(ids)).
 		Select(finding.FieldID, finding.FieldFingerprint, finding.FieldState, finding.FieldTriageState, finding.FieldStatus,
 			finding.FieldContentHash, finding.FieldFirstSeenScanID, finding.FieldCreatedAt, finding.FieldRelevantSince,
-			finding.FieldStateUpdatedAt, finding.FieldFilePath, finding.FieldEvidence, finding.FieldIgnoredByPattern).All(ctx)
+			finding.FieldStateUpdatedAt, finding.FieldFilePath, finding.FieldEvidence, finding.FieldIgnoredByPattern,
+			finding.FieldRuleID, finding.FieldIssueType, finding.FieldSeverity, finding.FieldExposure, finding.FieldValidationState,
+			finding.FieldPolicyMode, finding.FieldMalicious).All(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -87,11 +89,14 @@ func (w *writer) foreignContents(ctx context.Context, fresh []*Result) (map[int6
 	return w.contents(ctx, ids)
 }
 
-// keep copies from the stored content what does not come from scans, and the id of the finding. Neither is part of the
+// keep copies from the stored content what does not come from scans, and the ids of the finding. Neither is part of the
 // hash.
-func (i *Result) keep(old *storev1.FindingContent) error {
-	verdict.Keep(old, i.Content)
-	return i.keepID(old)
+func (c change) keep(old *storev1.FindingContent) error {
+	verdict.Keep(old, c.Content)
+	if c.renumbered {
+		c.Content.SyntacticId = old.GetSyntacticId()
+	}
+	return c.keepID(old)
 }
 
 func (i *Result) keepID(old *storev1.FindingContent) (err error) {

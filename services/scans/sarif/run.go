@@ -30,6 +30,8 @@ type Run struct {
 	// AutomationCategory is automationDetails.id up to its last slash, or empty (GitHub's rule). An upload replaces the
 	// earlier one of the same tool and category.
 	AutomationCategory string
+	// Uncategorised is an automationDetails.id that names no category, or empty.
+	Uncategorised string
 	// ImageCategory is the name of the container image that was scanned, without tag and digest, or empty.
 	ImageCategory string
 	// RepositoryURI, Revision and Branch are what was scanned according to the report (versionControlProvenance), or
@@ -193,6 +195,8 @@ func (r *reader) automation(run *Run) error {
 	})
 	if slash := strings.LastIndexByte(details.ID, '/'); slash > 0 {
 		run.AutomationCategory = jsonstream.Cut(jsonstream.Clean(details.ID[:slash]), 255)
+	} else {
+		run.Uncategorised = jsonstream.Cut(jsonstream.Clean(details.ID), 255)
 	}
 	run.guid = details.GUID
 	return err

@@ -1,9 +1,11 @@
 package webhook
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -113,6 +115,28 @@ func RequestURL(host Host, repositoryURL string, number int64) string {
 
 // ErrMalformed: the body is not in the host's format.
 var ErrMalformed = errors.New("the body is not a webhook of this host")
+
+const (
+	// formField begins the body of a webhook that a host sends as a form (application/x-www-form-urlencoded).
+	formField         = "payload="
+	contentTypeAdvice = "set the content type of the webhook to application/json"
+)
+
+// Payload returns the JSON of a verified body. GitHub can send it as the field payload of a form; the signature covers
+// the form.
+func Payload(body []byte) ([]byte, error) {
+	if !bytes.HasPrefix(body, []byte(formField)) {
+		if start := bytes.TrimSpace(body); len(start) > 0 && start[0] != '{' {
+			return nil, fmt.Errorf("%w: it is neither JSON nor a form with payload: %s", ErrMalformed, contentTypeAdvice)
+		}
+		return body, nil
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil, fmt.Errorf("%w: the form cannot be read: %s", ErrMalformed, contentTypeAdvice)
+	}
+	return []byte(form.Get(strings.TrimSuffix(formField, "="))), nil
+}
 
 // Parse parses a body. name is the host's event name from the header. Events that are not processed have the kind
 // Other, without an error. All texts of an event are valid UTF-8 without NUL characters.
