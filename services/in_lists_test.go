@@ -27,6 +27,7 @@ var shortLists = map[string]map[string]string{
 	"policies/ignores/preview.go":         {"IssueTypeIn(products)": "the products"},
 	"policies/policies_v2.go":             {"CreateBulk(writes)": "a bundle has at most 200"},
 	"policies/references.go":              {"NameIn(names)": "of a part: namesPerQuery"},
+	"projects/byname/byname.go":           {"In(keys)": "two spellings of a name"},
 	"projects/repositories_filter.go":     {"In(endStates)": "a constant"},
 	"rules/ruleset/put.go":                {"NameIn(names)": "of a part", "RuleDocumentIDIn(ids)": "of a part", "CreateBulk(creates)": "of a part"},
 	"scans/ingest/match_foreign.go":       {"NameIn(part)": "of a part"},
