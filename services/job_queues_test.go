@@ -15,17 +15,18 @@ import (
 // sharedQueues are the queues where jobs of deployments wait for each other, each with a job kind. The jobs refer to
 // missing rows, so each ends at once. %d is the deployment, and # a different number for each job.
 var sharedQueues = map[string]struct{ kind, args string }{
-	"automations":  {"run_automations", `{"deployment_id": %d, "cause": "scan", "id": 9#, "at": 1}`},
-	"default":      {"scm_sync", `{"deployment_id": %d, "config_id": 9#, "debug": false}`},
-	"workflows":    {"workflow_attempt", `{"deployment_id": %d, "run_id": 7, "task_id": 9#, "attempt_id": 9#}`},
-	"ai":           {"ai_analysis", `{"deployment_id": %d, "analysis_id": 9#, "verdict": true}`},
-	"scm_events":   {"scm_events", `{"deployment_id": %d, "number": #}`},
-	"exports":      {"export_findings", `{"deployment_id": %d, "export_id": 9#}`},
-	"path_ignores": {"apply_path_ignores", `{"deployment_id": %d, "number": #}`},
-	"policies":     {"run_policies_of_day", `{"deployment_id": %d, "day": 9#}`},
-	"sboms":        {"write_sbom", `{"deployment_id": %d, "export_id": 9#}`},
-	"refs":         {"tidy_refs", `{"deployment_id": %d, "number": #}`},
-	"scans":        {"store_scan_results", `{"deployment_id": %d, "scan_id": 9#}`},
+	"automations":   {"run_automations", `{"deployment_id": %d, "cause": "scan", "id": 9#, "at": 1}`},
+	"default":       {"scm_sync", `{"deployment_id": %d, "config_id": 9#, "debug": false}`},
+	"workflows":     {"workflow_attempt", `{"deployment_id": %d, "run_id": 7, "task_id": 9#, "attempt_id": 9#}`},
+	"ai":            {"ai_analysis", `{"deployment_id": %d, "analysis_id": 9#, "verdict": true}`},
+	"scm_events":    {"scm_events", `{"deployment_id": %d, "number": #}`},
+	"exports":       {"export_findings", `{"deployment_id": %d, "export_id": 9#}`},
+	"path_ignores":  {"apply_path_ignores", `{"deployment_id": %d, "number": #}`},
+	"policies":      {"run_policies_of_day", `{"deployment_id": %d, "day": 9#}`},
+	"pull_requests": {"write_pull_request_feedback", `{"deployment_id": %d, "project_id": 9, "number": 9#}`},
+	"sboms":         {"write_sbom", `{"deployment_id": %d, "export_id": 9#}`},
+	"refs":          {"tidy_refs", `{"deployment_id": %d, "number": #}`},
+	"scans":         {"store_scan_results", `{"deployment_id": %d, "scan_id": 9#}`},
 }
 
 // TestQueuesBesideManyJobs: while one deployment has many jobs in a queue, another deployment's job starts within 2 s.

@@ -292,7 +292,7 @@ var budgets = map[string]budget{
 	"/palisade.scans.v1.ReportFormatsService/ListReportFormats":        {2, 0, codes.OK},
 	"/palisade.scans.v1.ReportFormatsService/PutReportFormat":          {5, 3, codes.OK},
 	// The whole ingest; one statement stores some dozen results.
-	"/palisade.scans.v1.ReportUploadsService/UploadReport":                                  {31, 19, codes.OK},
+	"/palisade.scans.v1.ReportUploadsService/UploadReport":                                  {32, 19, codes.OK},
 	"/palisade.scans.v1.ScannerProtocolService/CompleteScan":                                {1, 0, codes.NotFound},
 	"/palisade.scans.v1.ScannerProtocolService/CreateScan":                                  {7, 0, codes.OK},
 	"/palisade.scans.v1.ScannerProtocolService/CreateScanV2":                                {2, 0, codes.OK},
