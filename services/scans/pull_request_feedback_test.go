@@ -258,8 +258,13 @@ func TestFeedbackSettings(t *testing.T) {
 		before := len(r.host.Requests())
 		r.decide(t, "ignored", "b.go")
 		r.settled(t)
-		if got := r.host.Requests()[before:]; len(got) > 0 || len(r.host.Notes()) > 0 {
-			t.Errorf("turned off: %q, comments %+v", got, r.host.Notes())
+		for _, request := range r.host.Requests()[before:] { // other jobs ask the host whether pull requests are open
+			if !strings.HasPrefix(request, "GET ") {
+				t.Errorf("turned off: %s", request)
+			}
+		}
+		if notes := r.host.Notes(); len(notes) > 0 {
+			t.Errorf("turned off: comments %+v", notes)
 		}
 	})
 }
