@@ -254,7 +254,7 @@ func TestFullDisk(t *testing.T) {
 	if err := os.Remove(fill); err != nil {
 		t.Fatal(err)
 	}
-	ready(http.StatusOK, "ok\n")
+	apitest.Eventually(t, "the next probe finds room", func() bool { return s.Do(t, "", http.MethodGet, "/readyz", "").Status == http.StatusOK })
 	wantDoctor(t, s.Config, "")
 	if answer := tag(-1); answer.Status != http.StatusOK {
 		t.Errorf("a write when there is room again: %d %s", answer.Status, answer.Body)

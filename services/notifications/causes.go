@@ -7,6 +7,7 @@ import (
 	"net/url"
 
 	"github.com/palisade/palisade/services/internal/buckets"
+	"github.com/palisade/palisade/services/internal/telemetry"
 	"github.com/palisade/palisade/services/notifications/channel"
 )
 
@@ -16,8 +17,6 @@ const (
 	causesPerSecond = 0.1
 	// maxCauses is how many deployments and channels are counted.
 	maxCauses = 1000
-	// maxCause is the longest logged cause in bytes: servers choose the texts of their replies.
-	maxCause = 400
 )
 
 // causes logs why messages could not be sent. Tenants get a text that reveals nothing about the operator's network.
@@ -44,7 +43,7 @@ func (c *causes) note(ctx context.Context, of receiver, kind string, err error, 
 	if of.ruleID != 0 {
 		attrs = append(attrs, slog.Int64("rule_id", of.ruleID))
 	}
-	attrs = append(attrs, slog.String("error", describe(err).text), slog.String("cause", causeOf(err)))
+	attrs = append(attrs, slog.String("error", describe(err).text), telemetry.Cause(causeOf(err)))
 	c.log.LogAttrs(ctx, slog.LevelWarn, "a notification could not be sent", attrs...)
 }
 
@@ -60,6 +59,5 @@ func causeOf(err error) string {
 	if errors.As(err, &request) {
 		err = request.Err
 	}
-	text := err.Error()
-	return text[:min(len(text), maxCause)]
+	return err.Error()
 }

@@ -8,8 +8,12 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/agenticissue"
+	"github.com/palisade/palisade/ent/agenticissueevent"
+	"github.com/palisade/palisade/ent/agenticissuelabel"
 	"github.com/palisade/palisade/ent/aianalysis"
 	"github.com/palisade/palisade/ent/aifix"
+	"github.com/palisade/palisade/ent/aimemory"
 	"github.com/palisade/palisade/ent/aimemoryuse"
 	"github.com/palisade/palisade/ent/dependency"
 	"github.com/palisade/palisade/ent/detectionexception"
@@ -24,6 +28,7 @@ import (
 	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/projecttag"
+	"github.com/palisade/palisade/ent/pullrequestfeedback"
 	"github.com/palisade/palisade/ent/ruleboardproject"
 	"github.com/palisade/palisade/ent/scan"
 	"github.com/palisade/palisade/ent/scananswer"
@@ -169,22 +174,10 @@ func (s *Projects) remove(ctx context.Context, tx *ent.Tx, row *ent.Project) err
 	if err := s.tokens.RevokeWhere(ctx, tx, token.ProjectID(row.ID)); err != nil {
 		return err
 	}
-	if _, err := tx.ProjectTag.Delete().Where(projecttag.ProjectID(row.ID)).Exec(ctx); err != nil {
-		return err
-	}
-	if _, err := tx.TeamProject.Delete().Where(teamproject.ProjectID(row.ID)).Exec(ctx); err != nil {
-		return err
-	}
-	if _, err := tx.RuleboardProject.Delete().Where(ruleboardproject.ProjectID(row.ID)).Exec(ctx); err != nil {
-		return err
-	}
-	if _, err := tx.DetectionException.Delete().Where(detectionexception.ProjectID(row.ID)).Exec(ctx); err != nil {
-		return err
-	}
 	return tx.Project.DeleteOneID(row.ID).Exec(ctx)
 }
 
-// deleteContents deletes a project's scans, findings and their dependent data.
+// deleteContents deletes what belongs to a project.
 func (s *Projects) deleteContents(ctx context.Context, tx *ent.Tx, deploymentID, projectID int64) error {
 	if err := s.keepUse(ctx, tx, deploymentID, projectID); err != nil {
 		return err
@@ -207,13 +200,28 @@ func (s *Projects) deleteContents(ctx context.Context, tx *ent.Tx, deploymentID,
 	if err != nil {
 		return err
 	}
-	for _, table := range []string{finding.Table, scan.Table, scananswer.Table, scancoverage.Table, freshness.Table, heldclose.Table, identitychange.Table, exceptionrequest.Table, dependency.Table, policyact.Table} {
+	for _, table := range []string{agenticissueevent.Table, agenticissuelabel.Table} {
+		err := s.store.Exec(ctx, tx, `DELETE FROM `+table+` WHERE deployment_id = ? AND issue_id IN
+			(SELECT id FROM agentic_issues WHERE deployment_id = ? AND project_id = ?)`, deploymentID, deploymentID, projectID)
+		if err != nil {
+			return err
+		}
+	}
+	for _, table := range contents {
 		err := s.store.Exec(ctx, tx, `DELETE FROM `+table+` WHERE deployment_id = ? AND project_id = ?`, deploymentID, projectID)
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// contents are the tables whose rows belong to one project and end with it. Deliveries and runs of workflows are the
+// deployment's log: they stay until their time is over.
+var contents = []string{
+	finding.Table, scan.Table, scananswer.Table, scancoverage.Table, freshness.Table, heldclose.Table, identitychange.Table,
+	exceptionrequest.Table, dependency.Table, policyact.Table, pullrequestfeedback.Table, agenticissue.Table, aimemory.Table,
+	projecttag.Table, teamproject.Table, ruleboardproject.Table, detectionexception.Table,
 }
 
 // keepUse keeps the analyses and fixes of this month that used the quota or cost money, without what they say about the

@@ -139,10 +139,7 @@ func code(text string) string {
 	if text == "" {
 		return ""
 	}
-	if strings.Contains(text, "`") {
-		text = strings.ReplaceAll(text, "`", "'")
-	}
-	return "`" + text + "`"
+	return "`" + strings.ReplaceAll(text, "`", "'") + "`"
 }
 
 // commentProducts are the products of own texts by type of finding.

@@ -14,7 +14,7 @@ const (
 	statusName = "Palisade"
 	// maxPolicyStatuses is how many policies have a status of their own.
 	maxPolicyStatuses = 20
-	// maxPolicyName is the maximum length of a policy's name in that of a status, in runes.
+	// maxPolicyName is the maximum length of a policy's name in the name of its status, in runes.
 	maxPolicyName = 100
 )
 

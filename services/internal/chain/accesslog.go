@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors"
@@ -86,9 +85,6 @@ func (r *report) PostCall(err error, took time.Duration) {
 	_ = r.log.Handler().Handle(r.ctx, record) // as LogAttrs does: the error cannot be reported anywhere
 }
 
-// maxCause is the longest logged cause of a refused credential, in bytes. It may quote claims of anybody's token.
-const maxCause = 400
-
 // appendError adds the reason of a failed call. For our own failures it adds the internal error; for a refused
 // credential the cause, which only the operator may learn; for other mistakes of the caller only the reason, because
 // texts for callers repeat what they sent.
@@ -97,8 +93,7 @@ func appendError(attrs []slog.Attr, level slog.Level, err error) []slog.Attr {
 	cause := apierr.Cause(err)
 	if level < slog.LevelWarn {
 		if cause != nil && status.Code(err) == codes.Unauthenticated {
-			text := cause.Error()
-			attrs = append(attrs, slog.String("cause", strings.ToValidUTF8(text[:min(len(text), maxCause)], "")))
+			attrs = append(attrs, telemetry.Cause(cause.Error()))
 		}
 		return attrs
 	}

@@ -101,6 +101,14 @@ func Attrs(ctx context.Context) []slog.Attr {
 // more need an allocation.
 func Inline(attrs []slog.Attr) slog.Attr { return slog.Attr{Value: slog.GroupValue(attrs...)} }
 
+// maxCause is the longest logged cause in bytes.
+const maxCause = 400
+
+// Cause is the attribute "cause" with a text that somebody else chose: a server's reply, or claims of anybody's token.
+func Cause(text string) slog.Attr {
+	return slog.String("cause", strings.ToValidUTF8(text[:min(len(text), maxCause)], ""))
+}
+
 // contextHandler adds the attributes of the context to each record.
 type contextHandler struct {
 	slog.Handler

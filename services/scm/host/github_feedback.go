@@ -30,19 +30,22 @@ func (h *gitHub) FindComment(ctx context.Context, repository string, number int6
 	if err != nil {
 		return "", err
 	}
-	for page := 1; page > 0 && page <= maxCommentPages; {
+	pages := paged(func(page int) ([]*github.IssueComment, int, error) {
 		list, response, err := h.client.Issues.ListComments(ctx, owner, name, int(number), &github.IssueListCommentsOptions{
 			ListOptions: github.ListOptions{Page: page, PerPage: pageSize},
 		})
 		if err != nil {
-			return "", gitHubError(err)
+			return nil, 0, gitHubError(err)
 		}
-		for _, comment := range list {
-			if strings.Contains(comment.GetBody(), text) {
-				return strconv.FormatInt(comment.GetID(), 10), nil
-			}
+		return list, nextComments(page, response.NextPage), nil
+	})
+	for comment, err := range pages {
+		if err != nil {
+			return "", err
 		}
-		page = response.NextPage
+		if strings.Contains(comment.GetBody(), text) {
+			return strconv.FormatInt(comment.GetID(), 10), nil
+		}
 	}
 	return "", nil
 }

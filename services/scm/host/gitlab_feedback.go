@@ -25,19 +25,22 @@ func (h *gitLab) SetStatus(ctx context.Context, repository, commit string, statu
 
 // FindComment reads the notes of the merge request, the oldest first.
 func (h *gitLab) FindComment(ctx context.Context, repository string, number int64, text string) (string, error) {
-	for page := int64(1); page > 0 && page <= maxCommentPages; {
+	pages := paged(func(page int) ([]*gitlab.Note, int, error) {
 		list, response, err := h.client.Notes.ListMergeRequestNotes(repository, number, &gitlab.ListMergeRequestNotesOptions{
-			ListOptions: gitlab.ListOptions{Page: page, PerPage: pageSize}, OrderBy: gitlab.Ptr("created_at"), Sort: gitlab.Ptr("asc"),
+			ListOptions: gitlab.ListOptions{Page: int64(page), PerPage: pageSize}, OrderBy: gitlab.Ptr("created_at"), Sort: gitlab.Ptr("asc"),
 		}, gitlab.WithContext(ctx))
 		if err != nil {
-			return "", gitLabError(err)
+			return nil, 0, gitLabError(err)
 		}
-		for _, note := range list {
-			if strings.Contains(note.Body, text) {
-				return strconv.FormatInt(note.ID, 10), nil
-			}
+		return list, nextComments(page, int(response.NextPage)), nil
+	})
+	for note, err := range pages {
+		if err != nil {
+			return "", err
 		}
-		page = response.NextPage
+		if strings.Contains(note.Body, text) {
+			return strconv.FormatInt(note.ID, 10), nil
+		}
 	}
 	return "", nil
 }

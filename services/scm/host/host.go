@@ -169,6 +169,14 @@ const MaxStatusText = 140
 // maxCommentPages limits the comments that FindComment reads.
 const maxCommentPages = 10
 
+// nextComments is the page of comments after this one; 0 ends the search.
+func nextComments(page, next int) int {
+	if page >= maxCommentPages {
+		return 0
+	}
+	return next
+}
+
 // PullRequest is a pull (or merge) request.
 type PullRequest struct {
 	Number int64
