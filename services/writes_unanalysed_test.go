@@ -38,6 +38,7 @@ var mayReadMore = []struct{ pattern, why string }{
 	{`^SELECT issue_type, status, triage_state, count|^SELECT count\(\*\) FROM \(SELECT DISTINCT project_id, fingerprint`, "counts what a bulk update chooses: reads the deployment once, whatever the filter"},
 	{`^SELECT "findings"\."id", "findings"\."rule_id", "findings"\."status" FROM`, "the findings of reviewed requests, from a covering index"},
 	{`SUM\(CASE WHEN "findings"\."ignored_by_pattern"`, "counts what patterns would ignore: reads the findings of the products once"},
+	{`^UPDATE triage_change_findings SET triage_state = ''`, "forgets what was decided about all findings of a deleted project"},
 	{`^UPDATE ai_analyses SET finding_id = 0`, "the analyses of the month, once for a deleted project"},
 	{`^UPDATE freshnesses SET due_at`, "compares two tables once an hour"},
 	{`GROUP BY "findings"\."project_id", "findings"\."ref"$`, "finds the refs with open findings every six hours"},

@@ -22,7 +22,8 @@ func Is(ctx context.Context, name string) predicate.Project {
 	return func(s *sql.Selector) { s.Where(sql.In(s.C(project.FieldID), IDs(ctx, s, name))) }
 }
 
-// IDs selects the id of that project, for a condition in the query s.
+// IDs selects the id of that project, or NULL, for a condition in the query s. Each of its two queries reads one index;
+// with OR, SQLite reads all projects of a deployment as long as it has no statistics.
 func IDs(ctx context.Context, s *sql.Selector, name string) *sql.Selector {
 	deploymentID, _ := tenant.FromContext(ctx) // the tenant policy does not cover subqueries
 	dialect := sql.Dialect(s.Dialect())
@@ -31,13 +32,12 @@ func IDs(ctx context.Context, s *sql.Selector, name string) *sql.Selector {
 	for _, key := range keysOf(name) {
 		keys = append(keys, key)
 	}
-	exact := sql.ExprFunc(func(b *sql.Builder) {
-		b.WriteString("CASE WHEN ").Ident(p.C(project.FieldName)).WriteString(" = ").Arg(name).WriteString(" THEN 0 ELSE 1 END")
-	})
-	return dialect.Select(p.C(project.FieldID)).From(p).
-		Where(sql.And(sql.EQ(p.C(project.FieldDeploymentID), deploymentID),
-			sql.Or(sql.EQ(p.C(project.FieldName), name), sql.In(p.C(project.FieldNameKey), keys...)))).
-		OrderExpr(exact).OrderBy(p.C(project.FieldID)).Limit(1)
+	inDeployment := sql.EQ(p.C(project.FieldDeploymentID), deploymentID)
+	exact := dialect.Select(p.C(project.FieldID)).From(p).Where(sql.And(inDeployment, sql.EQ(p.C(project.FieldName), name)))
+	oldest := dialect.Select(sql.Min(p.C(project.FieldID))).From(p).Where(sql.And(inDeployment, sql.In(p.C(project.FieldNameKey), keys...)))
+	return dialect.SelectExpr(sql.ExprFunc(func(b *sql.Builder) {
+		b.WriteString("COALESCE(").Join(exact).WriteString(", ").Join(oldest).WriteString(")")
+	}))
 }
 
 // keysOf are the keys under which a project with a name can be stored. Projects of earlier versions have names that are
