@@ -36,7 +36,7 @@ func IDs(ctx context.Context, s *sql.Selector, name string) *sql.Selector {
 	exact := dialect.Select(p.C(project.FieldID)).From(p).Where(sql.And(inDeployment, sql.EQ(p.C(project.FieldName), name)))
 	oldest := dialect.Select(sql.Min(p.C(project.FieldID))).From(p).Where(sql.And(inDeployment, sql.In(p.C(project.FieldNameKey), keys...)))
 	return dialect.SelectExpr(sql.ExprFunc(func(b *sql.Builder) {
-		b.WriteString("COALESCE(").Join(exact).WriteString(", ").Join(oldest).WriteString(")")
+		b.WriteString("COALESCE((").Join(exact).WriteString("), (").Join(oldest).WriteString("))")
 	}))
 }
 
