@@ -28,6 +28,8 @@ type Deployment struct {
 	PullRequestStatuses bool `json:"pull_request_statuses,omitempty"`
 	// write a comment on pull requests at their host
 	PullRequestComments bool `json:"pull_request_comments,omitempty"`
+	// how many findings of a pull request get a comment on their line
+	PullRequestLineComments int32 `json:"pull_request_line_comments,omitempty"`
 	// has_deepsemgrep in the contract
 	CrossFileAnalysis bool `json:"cross_file_analysis,omitempty"`
 	// scanners ask this server about dependencies
@@ -54,7 +56,7 @@ func (*Deployment) scanValues(columns []string) ([]any, error) {
 			values[i] = new([]byte)
 		case deployment.FieldTriageViaComment, deployment.FieldPullRequestStatuses, deployment.FieldPullRequestComments, deployment.FieldCrossFileAnalysis, deployment.FieldDependencyQuery:
 			values[i] = new(sql.NullBool)
-		case deployment.FieldID, deployment.FieldCatalogRevision, deployment.FieldPoliciesMigratedAt, deployment.FieldCreatedAt:
+		case deployment.FieldID, deployment.FieldPullRequestLineComments, deployment.FieldCatalogRevision, deployment.FieldPoliciesMigratedAt, deployment.FieldCreatedAt:
 			values[i] = new(sql.NullInt64)
 		case deployment.FieldSlug, deployment.FieldName, deployment.FieldDefaultRole:
 			values[i] = new(sql.NullString)
@@ -114,6 +116,12 @@ func (_m *Deployment) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field pull_request_comments", values[i])
 			} else if value.Valid {
 				_m.PullRequestComments = value.Bool
+			}
+		case deployment.FieldPullRequestLineComments:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field pull_request_line_comments", values[i])
+			} else if value.Valid {
+				_m.PullRequestLineComments = int32(value.Int64)
 			}
 		case deployment.FieldCrossFileAnalysis:
 			if value, ok := values[i].(*sql.NullBool); !ok {
@@ -211,6 +219,9 @@ func (_m *Deployment) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("pull_request_comments=")
 	builder.WriteString(fmt.Sprintf("%v", _m.PullRequestComments))
+	builder.WriteString(", ")
+	builder.WriteString("pull_request_line_comments=")
+	builder.WriteString(fmt.Sprintf("%v", _m.PullRequestLineComments))
 	builder.WriteString(", ")
 	builder.WriteString("cross_file_analysis=")
 	builder.WriteString(fmt.Sprintf("%v", _m.CrossFileAnalysis))

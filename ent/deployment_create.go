@@ -89,6 +89,20 @@ func (_c *DeploymentCreate) SetNillablePullRequestComments(v *bool) *DeploymentC
 	return _c
 }
 
+// SetPullRequestLineComments sets the "pull_request_line_comments" field.
+func (_c *DeploymentCreate) SetPullRequestLineComments(v int32) *DeploymentCreate {
+	_c.mutation.SetPullRequestLineComments(v)
+	return _c
+}
+
+// SetNillablePullRequestLineComments sets the "pull_request_line_comments" field if the given value is not nil.
+func (_c *DeploymentCreate) SetNillablePullRequestLineComments(v *int32) *DeploymentCreate {
+	if v != nil {
+		_c.SetPullRequestLineComments(*v)
+	}
+	return _c
+}
+
 // SetCrossFileAnalysis sets the "cross_file_analysis" field.
 func (_c *DeploymentCreate) SetCrossFileAnalysis(v bool) *DeploymentCreate {
 	_c.mutation.SetCrossFileAnalysis(v)
@@ -222,6 +236,10 @@ func (_c *DeploymentCreate) defaults() error {
 		v := deployment.DefaultPullRequestComments
 		_c.mutation.SetPullRequestComments(v)
 	}
+	if _, ok := _c.mutation.PullRequestLineComments(); !ok {
+		v := deployment.DefaultPullRequestLineComments
+		_c.mutation.SetPullRequestLineComments(v)
+	}
 	if _, ok := _c.mutation.CrossFileAnalysis(); !ok {
 		v := deployment.DefaultCrossFileAnalysis
 		_c.mutation.SetCrossFileAnalysis(v)
@@ -266,6 +284,9 @@ func (_c *DeploymentCreate) check() error {
 	}
 	if _, ok := _c.mutation.PullRequestComments(); !ok {
 		return &ValidationError{Name: "pull_request_comments", err: errors.New(`ent: missing required field "Deployment.pull_request_comments"`)}
+	}
+	if _, ok := _c.mutation.PullRequestLineComments(); !ok {
+		return &ValidationError{Name: "pull_request_line_comments", err: errors.New(`ent: missing required field "Deployment.pull_request_line_comments"`)}
 	}
 	if _, ok := _c.mutation.CrossFileAnalysis(); !ok {
 		return &ValidationError{Name: "cross_file_analysis", err: errors.New(`ent: missing required field "Deployment.cross_file_analysis"`)}
@@ -335,6 +356,10 @@ func (_c *DeploymentCreate) createSpec() (*Deployment, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.PullRequestComments(); ok {
 		_spec.SetField(deployment.FieldPullRequestComments, field.TypeBool, value)
 		_node.PullRequestComments = value
+	}
+	if value, ok := _c.mutation.PullRequestLineComments(); ok {
+		_spec.SetField(deployment.FieldPullRequestLineComments, field.TypeInt32, value)
+		_node.PullRequestLineComments = value
 	}
 	if value, ok := _c.mutation.CrossFileAnalysis(); ok {
 		_spec.SetField(deployment.FieldCrossFileAnalysis, field.TypeBool, value)
@@ -473,6 +498,24 @@ func (u *DeploymentUpsert) SetPullRequestComments(v bool) *DeploymentUpsert {
 // UpdatePullRequestComments sets the "pull_request_comments" field to the value that was provided on create.
 func (u *DeploymentUpsert) UpdatePullRequestComments() *DeploymentUpsert {
 	u.SetExcluded(deployment.FieldPullRequestComments)
+	return u
+}
+
+// SetPullRequestLineComments sets the "pull_request_line_comments" field.
+func (u *DeploymentUpsert) SetPullRequestLineComments(v int32) *DeploymentUpsert {
+	u.Set(deployment.FieldPullRequestLineComments, v)
+	return u
+}
+
+// UpdatePullRequestLineComments sets the "pull_request_line_comments" field to the value that was provided on create.
+func (u *DeploymentUpsert) UpdatePullRequestLineComments() *DeploymentUpsert {
+	u.SetExcluded(deployment.FieldPullRequestLineComments)
+	return u
+}
+
+// AddPullRequestLineComments adds v to the "pull_request_line_comments" field.
+func (u *DeploymentUpsert) AddPullRequestLineComments(v int32) *DeploymentUpsert {
+	u.Add(deployment.FieldPullRequestLineComments, v)
 	return u
 }
 
@@ -699,6 +742,27 @@ func (u *DeploymentUpsertOne) SetPullRequestComments(v bool) *DeploymentUpsertOn
 func (u *DeploymentUpsertOne) UpdatePullRequestComments() *DeploymentUpsertOne {
 	return u.Update(func(s *DeploymentUpsert) {
 		s.UpdatePullRequestComments()
+	})
+}
+
+// SetPullRequestLineComments sets the "pull_request_line_comments" field.
+func (u *DeploymentUpsertOne) SetPullRequestLineComments(v int32) *DeploymentUpsertOne {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.SetPullRequestLineComments(v)
+	})
+}
+
+// AddPullRequestLineComments adds v to the "pull_request_line_comments" field.
+func (u *DeploymentUpsertOne) AddPullRequestLineComments(v int32) *DeploymentUpsertOne {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.AddPullRequestLineComments(v)
+	})
+}
+
+// UpdatePullRequestLineComments sets the "pull_request_line_comments" field to the value that was provided on create.
+func (u *DeploymentUpsertOne) UpdatePullRequestLineComments() *DeploymentUpsertOne {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.UpdatePullRequestLineComments()
 	})
 }
 
@@ -1108,6 +1172,27 @@ func (u *DeploymentUpsertBulk) SetPullRequestComments(v bool) *DeploymentUpsertB
 func (u *DeploymentUpsertBulk) UpdatePullRequestComments() *DeploymentUpsertBulk {
 	return u.Update(func(s *DeploymentUpsert) {
 		s.UpdatePullRequestComments()
+	})
+}
+
+// SetPullRequestLineComments sets the "pull_request_line_comments" field.
+func (u *DeploymentUpsertBulk) SetPullRequestLineComments(v int32) *DeploymentUpsertBulk {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.SetPullRequestLineComments(v)
+	})
+}
+
+// AddPullRequestLineComments adds v to the "pull_request_line_comments" field.
+func (u *DeploymentUpsertBulk) AddPullRequestLineComments(v int32) *DeploymentUpsertBulk {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.AddPullRequestLineComments(v)
+	})
+}
+
+// UpdatePullRequestLineComments sets the "pull_request_line_comments" field to the value that was provided on create.
+func (u *DeploymentUpsertBulk) UpdatePullRequestLineComments() *DeploymentUpsertBulk {
+	return u.Update(func(s *DeploymentUpsert) {
+		s.UpdatePullRequestLineComments()
 	})
 }
 

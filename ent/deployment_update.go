@@ -98,6 +98,27 @@ func (_u *DeploymentUpdate) SetNillablePullRequestComments(v *bool) *DeploymentU
 	return _u
 }
 
+// SetPullRequestLineComments sets the "pull_request_line_comments" field.
+func (_u *DeploymentUpdate) SetPullRequestLineComments(v int32) *DeploymentUpdate {
+	_u.mutation.ResetPullRequestLineComments()
+	_u.mutation.SetPullRequestLineComments(v)
+	return _u
+}
+
+// SetNillablePullRequestLineComments sets the "pull_request_line_comments" field if the given value is not nil.
+func (_u *DeploymentUpdate) SetNillablePullRequestLineComments(v *int32) *DeploymentUpdate {
+	if v != nil {
+		_u.SetPullRequestLineComments(*v)
+	}
+	return _u
+}
+
+// AddPullRequestLineComments adds value to the "pull_request_line_comments" field.
+func (_u *DeploymentUpdate) AddPullRequestLineComments(v int32) *DeploymentUpdate {
+	_u.mutation.AddPullRequestLineComments(v)
+	return _u
+}
+
 // SetCrossFileAnalysis sets the "cross_file_analysis" field.
 func (_u *DeploymentUpdate) SetCrossFileAnalysis(v bool) *DeploymentUpdate {
 	_u.mutation.SetCrossFileAnalysis(v)
@@ -273,6 +294,12 @@ func (_u *DeploymentUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 	if value, ok := _u.mutation.PullRequestComments(); ok {
 		_spec.SetField(deployment.FieldPullRequestComments, field.TypeBool, value)
 	}
+	if value, ok := _u.mutation.PullRequestLineComments(); ok {
+		_spec.SetField(deployment.FieldPullRequestLineComments, field.TypeInt32, value)
+	}
+	if value, ok := _u.mutation.AddedPullRequestLineComments(); ok {
+		_spec.AddField(deployment.FieldPullRequestLineComments, field.TypeInt32, value)
+	}
 	if value, ok := _u.mutation.CrossFileAnalysis(); ok {
 		_spec.SetField(deployment.FieldCrossFileAnalysis, field.TypeBool, value)
 	}
@@ -395,6 +422,27 @@ func (_u *DeploymentUpdateOne) SetNillablePullRequestComments(v *bool) *Deployme
 	if v != nil {
 		_u.SetPullRequestComments(*v)
 	}
+	return _u
+}
+
+// SetPullRequestLineComments sets the "pull_request_line_comments" field.
+func (_u *DeploymentUpdateOne) SetPullRequestLineComments(v int32) *DeploymentUpdateOne {
+	_u.mutation.ResetPullRequestLineComments()
+	_u.mutation.SetPullRequestLineComments(v)
+	return _u
+}
+
+// SetNillablePullRequestLineComments sets the "pull_request_line_comments" field if the given value is not nil.
+func (_u *DeploymentUpdateOne) SetNillablePullRequestLineComments(v *int32) *DeploymentUpdateOne {
+	if v != nil {
+		_u.SetPullRequestLineComments(*v)
+	}
+	return _u
+}
+
+// AddPullRequestLineComments adds value to the "pull_request_line_comments" field.
+func (_u *DeploymentUpdateOne) AddPullRequestLineComments(v int32) *DeploymentUpdateOne {
+	_u.mutation.AddPullRequestLineComments(v)
 	return _u
 }
 
@@ -602,6 +650,12 @@ func (_u *DeploymentUpdateOne) sqlSave(ctx context.Context) (_node *Deployment, 
 	}
 	if value, ok := _u.mutation.PullRequestComments(); ok {
 		_spec.SetField(deployment.FieldPullRequestComments, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.PullRequestLineComments(); ok {
+		_spec.SetField(deployment.FieldPullRequestLineComments, field.TypeInt32, value)
+	}
+	if value, ok := _u.mutation.AddedPullRequestLineComments(); ok {
+		_spec.AddField(deployment.FieldPullRequestLineComments, field.TypeInt32, value)
 	}
 	if value, ok := _u.mutation.CrossFileAnalysis(); ok {
 		_spec.SetField(deployment.FieldCrossFileAnalysis, field.TypeBool, value)

@@ -575,19 +575,20 @@ var schemaGraph = func() *sqlgraph.Schema {
 		},
 		Type: "Deployment",
 		Fields: map[string]*sqlgraph.FieldSpec{
-			deployment.FieldSlug:                {Type: field.TypeString, Column: deployment.FieldSlug},
-			deployment.FieldName:                {Type: field.TypeString, Column: deployment.FieldName},
-			deployment.FieldDefaultRole:         {Type: field.TypeString, Column: deployment.FieldDefaultRole},
-			deployment.FieldTriageViaComment:    {Type: field.TypeBool, Column: deployment.FieldTriageViaComment},
-			deployment.FieldPullRequestStatuses: {Type: field.TypeBool, Column: deployment.FieldPullRequestStatuses},
-			deployment.FieldPullRequestComments: {Type: field.TypeBool, Column: deployment.FieldPullRequestComments},
-			deployment.FieldCrossFileAnalysis:   {Type: field.TypeBool, Column: deployment.FieldCrossFileAnalysis},
-			deployment.FieldDependencyQuery:     {Type: field.TypeBool, Column: deployment.FieldDependencyQuery},
-			deployment.FieldProducts:            {Type: field.TypeBytes, Column: deployment.FieldProducts},
-			deployment.FieldCloseLimits:         {Type: field.TypeBytes, Column: deployment.FieldCloseLimits},
-			deployment.FieldCatalogRevision:     {Type: field.TypeInt64, Column: deployment.FieldCatalogRevision},
-			deployment.FieldPoliciesMigratedAt:  {Type: field.TypeInt64, Column: deployment.FieldPoliciesMigratedAt},
-			deployment.FieldCreatedAt:           {Type: field.TypeInt64, Column: deployment.FieldCreatedAt},
+			deployment.FieldSlug:                    {Type: field.TypeString, Column: deployment.FieldSlug},
+			deployment.FieldName:                    {Type: field.TypeString, Column: deployment.FieldName},
+			deployment.FieldDefaultRole:             {Type: field.TypeString, Column: deployment.FieldDefaultRole},
+			deployment.FieldTriageViaComment:        {Type: field.TypeBool, Column: deployment.FieldTriageViaComment},
+			deployment.FieldPullRequestStatuses:     {Type: field.TypeBool, Column: deployment.FieldPullRequestStatuses},
+			deployment.FieldPullRequestComments:     {Type: field.TypeBool, Column: deployment.FieldPullRequestComments},
+			deployment.FieldPullRequestLineComments: {Type: field.TypeInt32, Column: deployment.FieldPullRequestLineComments},
+			deployment.FieldCrossFileAnalysis:       {Type: field.TypeBool, Column: deployment.FieldCrossFileAnalysis},
+			deployment.FieldDependencyQuery:         {Type: field.TypeBool, Column: deployment.FieldDependencyQuery},
+			deployment.FieldProducts:                {Type: field.TypeBytes, Column: deployment.FieldProducts},
+			deployment.FieldCloseLimits:             {Type: field.TypeBytes, Column: deployment.FieldCloseLimits},
+			deployment.FieldCatalogRevision:         {Type: field.TypeInt64, Column: deployment.FieldCatalogRevision},
+			deployment.FieldPoliciesMigratedAt:      {Type: field.TypeInt64, Column: deployment.FieldPoliciesMigratedAt},
+			deployment.FieldCreatedAt:               {Type: field.TypeInt64, Column: deployment.FieldCreatedAt},
 		},
 	}
 	graph.Nodes[22] = &sqlgraph.Node{
@@ -1323,6 +1324,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			pullrequestfeedback.FieldStatuses:      {Type: field.TypeJSON, Column: pullrequestfeedback.FieldStatuses},
 			pullrequestfeedback.FieldCommentID:     {Type: field.TypeString, Column: pullrequestfeedback.FieldCommentID},
 			pullrequestfeedback.FieldCommentDigest: {Type: field.TypeString, Column: pullrequestfeedback.FieldCommentDigest},
+			pullrequestfeedback.FieldLineComments:  {Type: field.TypeBytes, Column: pullrequestfeedback.FieldLineComments},
 			pullrequestfeedback.FieldProblem:       {Type: field.TypeString, Column: pullrequestfeedback.FieldProblem},
 			pullrequestfeedback.FieldClosed:        {Type: field.TypeBool, Column: pullrequestfeedback.FieldClosed},
 			pullrequestfeedback.FieldClaimedUntil:  {Type: field.TypeInt64, Column: pullrequestfeedback.FieldClaimedUntil},
@@ -4065,6 +4067,11 @@ func (f *DeploymentFilter) WherePullRequestStatuses(p entql.BoolP) {
 // WherePullRequestComments applies the entql bool predicate on the pull_request_comments field.
 func (f *DeploymentFilter) WherePullRequestComments(p entql.BoolP) {
 	f.Where(p.Field(deployment.FieldPullRequestComments))
+}
+
+// WherePullRequestLineComments applies the entql int32 predicate on the pull_request_line_comments field.
+func (f *DeploymentFilter) WherePullRequestLineComments(p entql.Int32P) {
+	f.Where(p.Field(deployment.FieldPullRequestLineComments))
 }
 
 // WhereCrossFileAnalysis applies the entql bool predicate on the cross_file_analysis field.
@@ -6975,6 +6982,11 @@ func (f *PullRequestFeedbackFilter) WhereCommentID(p entql.StringP) {
 // WhereCommentDigest applies the entql string predicate on the comment_digest field.
 func (f *PullRequestFeedbackFilter) WhereCommentDigest(p entql.StringP) {
 	f.Where(p.Field(pullrequestfeedback.FieldCommentDigest))
+}
+
+// WhereLineComments applies the entql []byte predicate on the line_comments field.
+func (f *PullRequestFeedbackFilter) WhereLineComments(p entql.BytesP) {
+	f.Where(p.Field(pullrequestfeedback.FieldLineComments))
 }
 
 // WhereProblem applies the entql string predicate on the problem field.

@@ -19916,29 +19916,31 @@ func (m *DependencyPackageMutation) ResetEdge(name string) error {
 // DeploymentMutation represents an operation that mutates the Deployment nodes in the graph.
 type DeploymentMutation struct {
 	config
-	op                      Op
-	typ                     string
-	id                      *int64
-	slug                    *string
-	name                    *string
-	default_role            *string
-	triage_via_comment      *bool
-	pull_request_statuses   *bool
-	pull_request_comments   *bool
-	cross_file_analysis     *bool
-	dependency_query        *bool
-	products                *[]byte
-	close_limits            *[]byte
-	catalog_revision        *int64
-	addcatalog_revision     *int64
-	policies_migrated_at    *int64
-	addpolicies_migrated_at *int64
-	created_at              *int64
-	addcreated_at           *int64
-	clearedFields           map[string]struct{}
-	done                    bool
-	oldValue                func(context.Context) (*Deployment, error)
-	predicates              []predicate.Deployment
+	op                            Op
+	typ                           string
+	id                            *int64
+	slug                          *string
+	name                          *string
+	default_role                  *string
+	triage_via_comment            *bool
+	pull_request_statuses         *bool
+	pull_request_comments         *bool
+	pull_request_line_comments    *int32
+	addpull_request_line_comments *int32
+	cross_file_analysis           *bool
+	dependency_query              *bool
+	products                      *[]byte
+	close_limits                  *[]byte
+	catalog_revision              *int64
+	addcatalog_revision           *int64
+	policies_migrated_at          *int64
+	addpolicies_migrated_at       *int64
+	created_at                    *int64
+	addcreated_at                 *int64
+	clearedFields                 map[string]struct{}
+	done                          bool
+	oldValue                      func(context.Context) (*Deployment, error)
+	predicates                    []predicate.Deployment
 }
 
 var _ ent.Mutation = (*DeploymentMutation)(nil)
@@ -20259,6 +20261,62 @@ func (m *DeploymentMutation) OldPullRequestComments(ctx context.Context) (v bool
 // ResetPullRequestComments resets all changes to the "pull_request_comments" field.
 func (m *DeploymentMutation) ResetPullRequestComments() {
 	m.pull_request_comments = nil
+}
+
+// SetPullRequestLineComments sets the "pull_request_line_comments" field.
+func (m *DeploymentMutation) SetPullRequestLineComments(i int32) {
+	m.pull_request_line_comments = &i
+	m.addpull_request_line_comments = nil
+}
+
+// PullRequestLineComments returns the value of the "pull_request_line_comments" field in the mutation.
+func (m *DeploymentMutation) PullRequestLineComments() (r int32, exists bool) {
+	v := m.pull_request_line_comments
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPullRequestLineComments returns the old "pull_request_line_comments" field's value of the Deployment entity.
+// If the Deployment object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeploymentMutation) OldPullRequestLineComments(ctx context.Context) (v int32, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPullRequestLineComments is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPullRequestLineComments requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPullRequestLineComments: %w", err)
+	}
+	return oldValue.PullRequestLineComments, nil
+}
+
+// AddPullRequestLineComments adds i to the "pull_request_line_comments" field.
+func (m *DeploymentMutation) AddPullRequestLineComments(i int32) {
+	if m.addpull_request_line_comments != nil {
+		*m.addpull_request_line_comments += i
+	} else {
+		m.addpull_request_line_comments = &i
+	}
+}
+
+// AddedPullRequestLineComments returns the value that was added to the "pull_request_line_comments" field in this mutation.
+func (m *DeploymentMutation) AddedPullRequestLineComments() (r int32, exists bool) {
+	v := m.addpull_request_line_comments
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetPullRequestLineComments resets all changes to the "pull_request_line_comments" field.
+func (m *DeploymentMutation) ResetPullRequestLineComments() {
+	m.pull_request_line_comments = nil
+	m.addpull_request_line_comments = nil
 }
 
 // SetCrossFileAnalysis sets the "cross_file_analysis" field.
@@ -20647,7 +20705,7 @@ func (m *DeploymentMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *DeploymentMutation) Fields() []string {
-	fields := make([]string, 0, 13)
+	fields := make([]string, 0, 14)
 	if m.slug != nil {
 		fields = append(fields, deployment.FieldSlug)
 	}
@@ -20665,6 +20723,9 @@ func (m *DeploymentMutation) Fields() []string {
 	}
 	if m.pull_request_comments != nil {
 		fields = append(fields, deployment.FieldPullRequestComments)
+	}
+	if m.pull_request_line_comments != nil {
+		fields = append(fields, deployment.FieldPullRequestLineComments)
 	}
 	if m.cross_file_analysis != nil {
 		fields = append(fields, deployment.FieldCrossFileAnalysis)
@@ -20707,6 +20768,8 @@ func (m *DeploymentMutation) Field(name string) (ent.Value, bool) {
 		return m.PullRequestStatuses()
 	case deployment.FieldPullRequestComments:
 		return m.PullRequestComments()
+	case deployment.FieldPullRequestLineComments:
+		return m.PullRequestLineComments()
 	case deployment.FieldCrossFileAnalysis:
 		return m.CrossFileAnalysis()
 	case deployment.FieldDependencyQuery:
@@ -20742,6 +20805,8 @@ func (m *DeploymentMutation) OldField(ctx context.Context, name string) (ent.Val
 		return m.OldPullRequestStatuses(ctx)
 	case deployment.FieldPullRequestComments:
 		return m.OldPullRequestComments(ctx)
+	case deployment.FieldPullRequestLineComments:
+		return m.OldPullRequestLineComments(ctx)
 	case deployment.FieldCrossFileAnalysis:
 		return m.OldCrossFileAnalysis(ctx)
 	case deployment.FieldDependencyQuery:
@@ -20807,6 +20872,13 @@ func (m *DeploymentMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetPullRequestComments(v)
 		return nil
+	case deployment.FieldPullRequestLineComments:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPullRequestLineComments(v)
+		return nil
 	case deployment.FieldCrossFileAnalysis:
 		v, ok := value.(bool)
 		if !ok {
@@ -20864,6 +20936,9 @@ func (m *DeploymentMutation) SetField(name string, value ent.Value) error {
 // this mutation.
 func (m *DeploymentMutation) AddedFields() []string {
 	var fields []string
+	if m.addpull_request_line_comments != nil {
+		fields = append(fields, deployment.FieldPullRequestLineComments)
+	}
 	if m.addcatalog_revision != nil {
 		fields = append(fields, deployment.FieldCatalogRevision)
 	}
@@ -20881,6 +20956,8 @@ func (m *DeploymentMutation) AddedFields() []string {
 // was not set, or was not defined in the schema.
 func (m *DeploymentMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
+	case deployment.FieldPullRequestLineComments:
+		return m.AddedPullRequestLineComments()
 	case deployment.FieldCatalogRevision:
 		return m.AddedCatalogRevision()
 	case deployment.FieldPoliciesMigratedAt:
@@ -20896,6 +20973,13 @@ func (m *DeploymentMutation) AddedField(name string) (ent.Value, bool) {
 // type.
 func (m *DeploymentMutation) AddField(name string, value ent.Value) error {
 	switch name {
+	case deployment.FieldPullRequestLineComments:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddPullRequestLineComments(v)
+		return nil
 	case deployment.FieldCatalogRevision:
 		v, ok := value.(int64)
 		if !ok {
@@ -20982,6 +21066,9 @@ func (m *DeploymentMutation) ResetField(name string) error {
 		return nil
 	case deployment.FieldPullRequestComments:
 		m.ResetPullRequestComments()
+		return nil
+	case deployment.FieldPullRequestLineComments:
+		m.ResetPullRequestLineComments()
 		return nil
 	case deployment.FieldCrossFileAnalysis:
 		m.ResetCrossFileAnalysis()
@@ -52793,6 +52880,7 @@ type PullRequestFeedbackMutation struct {
 	statuses         *map[string]string
 	comment_id       *string
 	comment_digest   *string
+	line_comments    *[]byte
 	problem          *string
 	closed           *bool
 	claimed_until    *int64
@@ -53270,6 +53358,55 @@ func (m *PullRequestFeedbackMutation) ResetCommentDigest() {
 	m.comment_digest = nil
 }
 
+// SetLineComments sets the "line_comments" field.
+func (m *PullRequestFeedbackMutation) SetLineComments(b []byte) {
+	m.line_comments = &b
+}
+
+// LineComments returns the value of the "line_comments" field in the mutation.
+func (m *PullRequestFeedbackMutation) LineComments() (r []byte, exists bool) {
+	v := m.line_comments
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLineComments returns the old "line_comments" field's value of the PullRequestFeedback entity.
+// If the PullRequestFeedback object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PullRequestFeedbackMutation) OldLineComments(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLineComments is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLineComments requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLineComments: %w", err)
+	}
+	return oldValue.LineComments, nil
+}
+
+// ClearLineComments clears the value of the "line_comments" field.
+func (m *PullRequestFeedbackMutation) ClearLineComments() {
+	m.line_comments = nil
+	m.clearedFields[pullrequestfeedback.FieldLineComments] = struct{}{}
+}
+
+// LineCommentsCleared returns if the "line_comments" field was cleared in this mutation.
+func (m *PullRequestFeedbackMutation) LineCommentsCleared() bool {
+	_, ok := m.clearedFields[pullrequestfeedback.FieldLineComments]
+	return ok
+}
+
+// ResetLineComments resets all changes to the "line_comments" field.
+func (m *PullRequestFeedbackMutation) ResetLineComments() {
+	m.line_comments = nil
+	delete(m.clearedFields, pullrequestfeedback.FieldLineComments)
+}
+
 // SetProblem sets the "problem" field.
 func (m *PullRequestFeedbackMutation) SetProblem(s string) {
 	m.problem = &s
@@ -53488,7 +53625,7 @@ func (m *PullRequestFeedbackMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *PullRequestFeedbackMutation) Fields() []string {
-	fields := make([]string, 0, 12)
+	fields := make([]string, 0, 13)
 	if m.deployment_id != nil {
 		fields = append(fields, pullrequestfeedback.FieldDeploymentID)
 	}
@@ -53512,6 +53649,9 @@ func (m *PullRequestFeedbackMutation) Fields() []string {
 	}
 	if m.comment_digest != nil {
 		fields = append(fields, pullrequestfeedback.FieldCommentDigest)
+	}
+	if m.line_comments != nil {
+		fields = append(fields, pullrequestfeedback.FieldLineComments)
 	}
 	if m.problem != nil {
 		fields = append(fields, pullrequestfeedback.FieldProblem)
@@ -53549,6 +53689,8 @@ func (m *PullRequestFeedbackMutation) Field(name string) (ent.Value, bool) {
 		return m.CommentID()
 	case pullrequestfeedback.FieldCommentDigest:
 		return m.CommentDigest()
+	case pullrequestfeedback.FieldLineComments:
+		return m.LineComments()
 	case pullrequestfeedback.FieldProblem:
 		return m.Problem()
 	case pullrequestfeedback.FieldClosed:
@@ -53582,6 +53724,8 @@ func (m *PullRequestFeedbackMutation) OldField(ctx context.Context, name string)
 		return m.OldCommentID(ctx)
 	case pullrequestfeedback.FieldCommentDigest:
 		return m.OldCommentDigest(ctx)
+	case pullrequestfeedback.FieldLineComments:
+		return m.OldLineComments(ctx)
 	case pullrequestfeedback.FieldProblem:
 		return m.OldProblem(ctx)
 	case pullrequestfeedback.FieldClosed:
@@ -53654,6 +53798,13 @@ func (m *PullRequestFeedbackMutation) SetField(name string, value ent.Value) err
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetCommentDigest(v)
+		return nil
+	case pullrequestfeedback.FieldLineComments:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLineComments(v)
 		return nil
 	case pullrequestfeedback.FieldProblem:
 		v, ok := value.(string)
@@ -53779,6 +53930,9 @@ func (m *PullRequestFeedbackMutation) ClearedFields() []string {
 	if m.FieldCleared(pullrequestfeedback.FieldStatuses) {
 		fields = append(fields, pullrequestfeedback.FieldStatuses)
 	}
+	if m.FieldCleared(pullrequestfeedback.FieldLineComments) {
+		fields = append(fields, pullrequestfeedback.FieldLineComments)
+	}
 	return fields
 }
 
@@ -53795,6 +53949,9 @@ func (m *PullRequestFeedbackMutation) ClearField(name string) error {
 	switch name {
 	case pullrequestfeedback.FieldStatuses:
 		m.ClearStatuses()
+		return nil
+	case pullrequestfeedback.FieldLineComments:
+		m.ClearLineComments()
 		return nil
 	}
 	return fmt.Errorf("unknown PullRequestFeedback nullable field %s", name)
@@ -53827,6 +53984,9 @@ func (m *PullRequestFeedbackMutation) ResetField(name string) error {
 		return nil
 	case pullrequestfeedback.FieldCommentDigest:
 		m.ResetCommentDigest()
+		return nil
+	case pullrequestfeedback.FieldLineComments:
+		m.ResetLineComments()
 		return nil
 	case pullrequestfeedback.FieldProblem:
 		m.ResetProblem()

@@ -33,6 +33,8 @@ type PullRequestFeedback struct {
 	CommentID string `json:"comment_id,omitempty"`
 	// of its text; empty: unknown
 	CommentDigest string `json:"comment_digest,omitempty"`
+	// palisade.store.v1.LineComments
+	LineComments []byte `json:"line_comments,omitempty"`
 	// why the host refused the last try; for people
 	Problem string `json:"problem,omitempty"`
 	// the host says that the pull request is closed
@@ -49,7 +51,7 @@ func (*PullRequestFeedback) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case pullrequestfeedback.FieldStatuses:
+		case pullrequestfeedback.FieldStatuses, pullrequestfeedback.FieldLineComments:
 			values[i] = new([]byte)
 		case pullrequestfeedback.FieldClosed:
 			values[i] = new(sql.NullBool)
@@ -127,6 +129,12 @@ func (_m *PullRequestFeedback) assignValues(columns []string, values []any) erro
 				return fmt.Errorf("unexpected type %T for field comment_digest", values[i])
 			} else if value.Valid {
 				_m.CommentDigest = value.String
+			}
+		case pullrequestfeedback.FieldLineComments:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field line_comments", values[i])
+			} else if value != nil {
+				_m.LineComments = *value
 			}
 		case pullrequestfeedback.FieldProblem:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -211,6 +219,9 @@ func (_m *PullRequestFeedback) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("comment_digest=")
 	builder.WriteString(_m.CommentDigest)
+	builder.WriteString(", ")
+	builder.WriteString("line_comments=")
+	builder.WriteString(fmt.Sprintf("%v", _m.LineComments))
 	builder.WriteString(", ")
 	builder.WriteString("problem=")
 	builder.WriteString(_m.Problem)

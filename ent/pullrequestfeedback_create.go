@@ -93,6 +93,12 @@ func (_c *PullRequestFeedbackCreate) SetNillableCommentDigest(v *string) *PullRe
 	return _c
 }
 
+// SetLineComments sets the "line_comments" field.
+func (_c *PullRequestFeedbackCreate) SetLineComments(v []byte) *PullRequestFeedbackCreate {
+	_c.mutation.SetLineComments(v)
+	return _c
+}
+
 // SetProblem sets the "problem" field.
 func (_c *PullRequestFeedbackCreate) SetProblem(v string) *PullRequestFeedbackCreate {
 	_c.mutation.SetProblem(v)
@@ -311,6 +317,10 @@ func (_c *PullRequestFeedbackCreate) createSpec() (*PullRequestFeedback, *sqlgra
 		_spec.SetField(pullrequestfeedback.FieldCommentDigest, field.TypeString, value)
 		_node.CommentDigest = value
 	}
+	if value, ok := _c.mutation.LineComments(); ok {
+		_spec.SetField(pullrequestfeedback.FieldLineComments, field.TypeBytes, value)
+		_node.LineComments = value
+	}
 	if value, ok := _c.mutation.Problem(); ok {
 		_spec.SetField(pullrequestfeedback.FieldProblem, field.TypeString, value)
 		_node.Problem = value
@@ -430,6 +440,24 @@ func (u *PullRequestFeedbackUpsert) SetCommentDigest(v string) *PullRequestFeedb
 // UpdateCommentDigest sets the "comment_digest" field to the value that was provided on create.
 func (u *PullRequestFeedbackUpsert) UpdateCommentDigest() *PullRequestFeedbackUpsert {
 	u.SetExcluded(pullrequestfeedback.FieldCommentDigest)
+	return u
+}
+
+// SetLineComments sets the "line_comments" field.
+func (u *PullRequestFeedbackUpsert) SetLineComments(v []byte) *PullRequestFeedbackUpsert {
+	u.Set(pullrequestfeedback.FieldLineComments, v)
+	return u
+}
+
+// UpdateLineComments sets the "line_comments" field to the value that was provided on create.
+func (u *PullRequestFeedbackUpsert) UpdateLineComments() *PullRequestFeedbackUpsert {
+	u.SetExcluded(pullrequestfeedback.FieldLineComments)
+	return u
+}
+
+// ClearLineComments clears the value of the "line_comments" field.
+func (u *PullRequestFeedbackUpsert) ClearLineComments() *PullRequestFeedbackUpsert {
+	u.SetNull(pullrequestfeedback.FieldLineComments)
 	return u
 }
 
@@ -613,6 +641,27 @@ func (u *PullRequestFeedbackUpsertOne) SetCommentDigest(v string) *PullRequestFe
 func (u *PullRequestFeedbackUpsertOne) UpdateCommentDigest() *PullRequestFeedbackUpsertOne {
 	return u.Update(func(s *PullRequestFeedbackUpsert) {
 		s.UpdateCommentDigest()
+	})
+}
+
+// SetLineComments sets the "line_comments" field.
+func (u *PullRequestFeedbackUpsertOne) SetLineComments(v []byte) *PullRequestFeedbackUpsertOne {
+	return u.Update(func(s *PullRequestFeedbackUpsert) {
+		s.SetLineComments(v)
+	})
+}
+
+// UpdateLineComments sets the "line_comments" field to the value that was provided on create.
+func (u *PullRequestFeedbackUpsertOne) UpdateLineComments() *PullRequestFeedbackUpsertOne {
+	return u.Update(func(s *PullRequestFeedbackUpsert) {
+		s.UpdateLineComments()
+	})
+}
+
+// ClearLineComments clears the value of the "line_comments" field.
+func (u *PullRequestFeedbackUpsertOne) ClearLineComments() *PullRequestFeedbackUpsertOne {
+	return u.Update(func(s *PullRequestFeedbackUpsert) {
+		s.ClearLineComments()
 	})
 }
 
@@ -972,6 +1021,27 @@ func (u *PullRequestFeedbackUpsertBulk) SetCommentDigest(v string) *PullRequestF
 func (u *PullRequestFeedbackUpsertBulk) UpdateCommentDigest() *PullRequestFeedbackUpsertBulk {
 	return u.Update(func(s *PullRequestFeedbackUpsert) {
 		s.UpdateCommentDigest()
+	})
+}
+
+// SetLineComments sets the "line_comments" field.
+func (u *PullRequestFeedbackUpsertBulk) SetLineComments(v []byte) *PullRequestFeedbackUpsertBulk {
+	return u.Update(func(s *PullRequestFeedbackUpsert) {
+		s.SetLineComments(v)
+	})
+}
+
+// UpdateLineComments sets the "line_comments" field to the value that was provided on create.
+func (u *PullRequestFeedbackUpsertBulk) UpdateLineComments() *PullRequestFeedbackUpsertBulk {
+	return u.Update(func(s *PullRequestFeedbackUpsert) {
+		s.UpdateLineComments()
+	})
+}
+
+// ClearLineComments clears the value of the "line_comments" field.
+func (u *PullRequestFeedbackUpsertBulk) ClearLineComments() *PullRequestFeedbackUpsertBulk {
+	return u.Update(func(s *PullRequestFeedbackUpsert) {
+		s.ClearLineComments()
 	})
 }
 

@@ -82,6 +82,18 @@ func (_u *PullRequestFeedbackUpdate) SetNillableCommentDigest(v *string) *PullRe
 	return _u
 }
 
+// SetLineComments sets the "line_comments" field.
+func (_u *PullRequestFeedbackUpdate) SetLineComments(v []byte) *PullRequestFeedbackUpdate {
+	_u.mutation.SetLineComments(v)
+	return _u
+}
+
+// ClearLineComments clears the value of the "line_comments" field.
+func (_u *PullRequestFeedbackUpdate) ClearLineComments() *PullRequestFeedbackUpdate {
+	_u.mutation.ClearLineComments()
+	return _u
+}
+
 // SetProblem sets the "problem" field.
 func (_u *PullRequestFeedbackUpdate) SetProblem(v string) *PullRequestFeedbackUpdate {
 	_u.mutation.SetProblem(v)
@@ -214,6 +226,12 @@ func (_u *PullRequestFeedbackUpdate) sqlSave(ctx context.Context) (_node int, er
 	if value, ok := _u.mutation.CommentDigest(); ok {
 		_spec.SetField(pullrequestfeedback.FieldCommentDigest, field.TypeString, value)
 	}
+	if value, ok := _u.mutation.LineComments(); ok {
+		_spec.SetField(pullrequestfeedback.FieldLineComments, field.TypeBytes, value)
+	}
+	if _u.mutation.LineCommentsCleared() {
+		_spec.ClearField(pullrequestfeedback.FieldLineComments, field.TypeBytes)
+	}
 	if value, ok := _u.mutation.Problem(); ok {
 		_spec.SetField(pullrequestfeedback.FieldProblem, field.TypeString, value)
 	}
@@ -305,6 +323,18 @@ func (_u *PullRequestFeedbackUpdateOne) SetNillableCommentDigest(v *string) *Pul
 	if v != nil {
 		_u.SetCommentDigest(*v)
 	}
+	return _u
+}
+
+// SetLineComments sets the "line_comments" field.
+func (_u *PullRequestFeedbackUpdateOne) SetLineComments(v []byte) *PullRequestFeedbackUpdateOne {
+	_u.mutation.SetLineComments(v)
+	return _u
+}
+
+// ClearLineComments clears the value of the "line_comments" field.
+func (_u *PullRequestFeedbackUpdateOne) ClearLineComments() *PullRequestFeedbackUpdateOne {
+	_u.mutation.ClearLineComments()
 	return _u
 }
 
@@ -469,6 +499,12 @@ func (_u *PullRequestFeedbackUpdateOne) sqlSave(ctx context.Context) (_node *Pul
 	}
 	if value, ok := _u.mutation.CommentDigest(); ok {
 		_spec.SetField(pullrequestfeedback.FieldCommentDigest, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.LineComments(); ok {
+		_spec.SetField(pullrequestfeedback.FieldLineComments, field.TypeBytes, value)
+	}
+	if _u.mutation.LineCommentsCleared() {
+		_spec.ClearField(pullrequestfeedback.FieldLineComments, field.TypeBytes)
 	}
 	if value, ok := _u.mutation.Problem(); ok {
 		_spec.SetField(pullrequestfeedback.FieldProblem, field.TypeString, value)

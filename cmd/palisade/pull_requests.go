@@ -22,8 +22,8 @@ func newPullRequests(std streams) *cobra.Command {
 "palisade upload --ref refs/pull/7/merge". "show" says what it adds to its base and what blocks it now.
 
 With "feedback", Palisade writes that at GitHub and GitLab: commit statuses, which a branch protection can
-require and which change with each decision about a finding, and one comment, which is edited. It needs a
-connection that reaches the repository, with the permissions to write commit statuses and comments on pull
+require and which change with each decision about a finding, one comment, which is edited, and comments on
+the lines of new findings, whose threads are resolved with the finding. It needs a connection that reaches the repository, with the permissions to write commit statuses and comments on pull
 requests, and a project that is bound to the repository.`,
 		Example: `  palisade pull-requests show --project acme/web 7
   palisade pull-requests feedback --statuses on --comments on`,
@@ -85,7 +85,8 @@ func printPullRequest(out io.Writer, r *scansv1.GetPullRequestResponse) error {
 		_, _ = fmt.Fprintf(out, "blocked by %s: %d %s\n", printable(b.GetName()), b.GetFindings(), printable(b.GetReason()))
 	}
 	if f := r.GetFeedback(); f != nil {
-		_, _ = fmt.Fprintf(out, "at its host: %d statuses of %s, comment %s\n", len(f.GetStatuses()), orDash(f.GetCommit()), orDash(f.GetCommentId()))
+		_, _ = fmt.Fprintf(out, "at its host: %d statuses of %s, comment %s, %d comments on lines\n",
+			len(f.GetStatuses()), orDash(f.GetCommit()), orDash(f.GetCommentId()), f.GetLineComments())
 		if f.GetProblem() != "" {
 			_, _ = fmt.Fprintf(out, "the last try failed: %s\n", printable(f.GetProblem()))
 		}
@@ -109,6 +110,7 @@ func printPullRequest(out io.Writer, r *scansv1.GetPullRequestResponse) error {
 func newPullRequestsFeedback(std streams) *cobra.Command {
 	var flags clientFlags
 	var statuses, comments string
+	var lineComments int32
 	cmd := &cobra.Command{
 		Use:   "feedback",
 		Short: "Show or change what is written at source-code hosts",
@@ -116,10 +118,11 @@ func newPullRequestsFeedback(std streams) *cobra.Command {
 this needs an administrator. It holds from the next scan of each pull request on.`,
 		Example: `  palisade pull-requests feedback
   palisade pull-requests feedback --statuses on --comments on
+  palisade pull-requests feedback --line-comments 10
   palisade pull-requests feedback --comments off`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			settings := map[string]bool{}
+			settings := map[string]any{}
 			for name, value := range map[string]string{"statuses": statuses, "comments": comments} {
 				if !cmd.Flags().Changed(name) {
 					continue
@@ -128,6 +131,9 @@ this needs an administrator. It holds from the next scan of each pull request on
 					return err
 				}
 				settings[name] = value == "on"
+			}
+			if cmd.Flags().Changed("line-comments") {
+				settings["line_comments"] = lineComments
 			}
 			d, err := openDeployment(cmd.Context(), flags, std)
 			if err != nil {
@@ -146,12 +152,14 @@ this needs an administrator. It holds from the next scan of each pull request on
 				return err
 			}
 			word := map[bool]string{true: "on", false: "off"}
-			_, err = fmt.Fprintf(std.out, "statuses %s\ncomments %s\n", word[answer.GetSettings().GetStatuses()], word[answer.GetSettings().GetComments()])
+			_, err = fmt.Fprintf(std.out, "statuses %s\ncomments %s\nline comments %d\n",
+				word[answer.GetSettings().GetStatuses()], word[answer.GetSettings().GetComments()], answer.GetSettings().GetLineComments())
 			return err
 		},
 	}
 	flags.add(cmd)
 	cmd.Flags().StringVar(&statuses, "statuses", "", "commit statuses: `on or off`")
 	cmd.Flags().StringVar(&comments, "comments", "", "one comment on each pull request with new or blocking findings: `on or off`")
+	cmd.Flags().Int32Var(&lineComments, "line-comments", 0, "how many new findings get a comment on their line, 0 to 50; 0 is off")
 	return cmd
 }

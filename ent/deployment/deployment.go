@@ -24,6 +24,8 @@ const (
 	FieldPullRequestStatuses = "pull_request_statuses"
 	// FieldPullRequestComments holds the string denoting the pull_request_comments field in the database.
 	FieldPullRequestComments = "pull_request_comments"
+	// FieldPullRequestLineComments holds the string denoting the pull_request_line_comments field in the database.
+	FieldPullRequestLineComments = "pull_request_line_comments"
 	// FieldCrossFileAnalysis holds the string denoting the cross_file_analysis field in the database.
 	FieldCrossFileAnalysis = "cross_file_analysis"
 	// FieldDependencyQuery holds the string denoting the dependency_query field in the database.
@@ -51,6 +53,7 @@ var Columns = []string{
 	FieldTriageViaComment,
 	FieldPullRequestStatuses,
 	FieldPullRequestComments,
+	FieldPullRequestLineComments,
 	FieldCrossFileAnalysis,
 	FieldDependencyQuery,
 	FieldProducts,
@@ -90,6 +93,8 @@ var (
 	DefaultPullRequestStatuses bool
 	// DefaultPullRequestComments holds the default value on creation for the "pull_request_comments" field.
 	DefaultPullRequestComments bool
+	// DefaultPullRequestLineComments holds the default value on creation for the "pull_request_line_comments" field.
+	DefaultPullRequestLineComments int32
 	// DefaultCrossFileAnalysis holds the default value on creation for the "cross_file_analysis" field.
 	DefaultCrossFileAnalysis bool
 	// DefaultDependencyQuery holds the default value on creation for the "dependency_query" field.
@@ -134,6 +139,11 @@ func ByPullRequestStatuses(opts ...sql.OrderTermOption) OrderOption {
 // ByPullRequestComments orders the results by the pull_request_comments field.
 func ByPullRequestComments(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldPullRequestComments, opts...).ToFunc()
+}
+
+// ByPullRequestLineComments orders the results by the pull_request_line_comments field.
+func ByPullRequestLineComments(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldPullRequestLineComments, opts...).ToFunc()
 }
 
 // ByCrossFileAnalysis orders the results by the cross_file_analysis field.

@@ -82,6 +82,11 @@ func PullRequestComments(v bool) predicate.Deployment {
 	return predicate.Deployment(sql.FieldEQ(FieldPullRequestComments, v))
 }
 
+// PullRequestLineComments applies equality check predicate on the "pull_request_line_comments" field. It's identical to PullRequestLineCommentsEQ.
+func PullRequestLineComments(v int32) predicate.Deployment {
+	return predicate.Deployment(sql.FieldEQ(FieldPullRequestLineComments, v))
+}
+
 // CrossFileAnalysis applies equality check predicate on the "cross_file_analysis" field. It's identical to CrossFileAnalysisEQ.
 func CrossFileAnalysis(v bool) predicate.Deployment {
 	return predicate.Deployment(sql.FieldEQ(FieldCrossFileAnalysis, v))
@@ -340,6 +345,46 @@ func PullRequestCommentsEQ(v bool) predicate.Deployment {
 // PullRequestCommentsNEQ applies the NEQ predicate on the "pull_request_comments" field.
 func PullRequestCommentsNEQ(v bool) predicate.Deployment {
 	return predicate.Deployment(sql.FieldNEQ(FieldPullRequestComments, v))
+}
+
+// PullRequestLineCommentsEQ applies the EQ predicate on the "pull_request_line_comments" field.
+func PullRequestLineCommentsEQ(v int32) predicate.Deployment {
+	return predicate.Deployment(sql.FieldEQ(FieldPullRequestLineComments, v))
+}
+
+// PullRequestLineCommentsNEQ applies the NEQ predicate on the "pull_request_line_comments" field.
+func PullRequestLineCommentsNEQ(v int32) predicate.Deployment {
+	return predicate.Deployment(sql.FieldNEQ(FieldPullRequestLineComments, v))
+}
+
+// PullRequestLineCommentsIn applies the In predicate on the "pull_request_line_comments" field.
+func PullRequestLineCommentsIn(vs ...int32) predicate.Deployment {
+	return predicate.Deployment(sql.FieldIn(FieldPullRequestLineComments, vs...))
+}
+
+// PullRequestLineCommentsNotIn applies the NotIn predicate on the "pull_request_line_comments" field.
+func PullRequestLineCommentsNotIn(vs ...int32) predicate.Deployment {
+	return predicate.Deployment(sql.FieldNotIn(FieldPullRequestLineComments, vs...))
+}
+
+// PullRequestLineCommentsGT applies the GT predicate on the "pull_request_line_comments" field.
+func PullRequestLineCommentsGT(v int32) predicate.Deployment {
+	return predicate.Deployment(sql.FieldGT(FieldPullRequestLineComments, v))
+}
+
+// PullRequestLineCommentsGTE applies the GTE predicate on the "pull_request_line_comments" field.
+func PullRequestLineCommentsGTE(v int32) predicate.Deployment {
+	return predicate.Deployment(sql.FieldGTE(FieldPullRequestLineComments, v))
+}
+
+// PullRequestLineCommentsLT applies the LT predicate on the "pull_request_line_comments" field.
+func PullRequestLineCommentsLT(v int32) predicate.Deployment {
+	return predicate.Deployment(sql.FieldLT(FieldPullRequestLineComments, v))
+}
+
+// PullRequestLineCommentsLTE applies the LTE predicate on the "pull_request_line_comments" field.
+func PullRequestLineCommentsLTE(v int32) predicate.Deployment {
+	return predicate.Deployment(sql.FieldLTE(FieldPullRequestLineComments, v))
 }
 
 // CrossFileAnalysisEQ applies the EQ predicate on the "cross_file_analysis" field.

@@ -28,6 +28,8 @@ const (
 	FieldCommentID = "comment_id"
 	// FieldCommentDigest holds the string denoting the comment_digest field in the database.
 	FieldCommentDigest = "comment_digest"
+	// FieldLineComments holds the string denoting the line_comments field in the database.
+	FieldLineComments = "line_comments"
 	// FieldProblem holds the string denoting the problem field in the database.
 	FieldProblem = "problem"
 	// FieldClosed holds the string denoting the closed field in the database.
@@ -51,6 +53,7 @@ var Columns = []string{
 	FieldStatuses,
 	FieldCommentID,
 	FieldCommentDigest,
+	FieldLineComments,
 	FieldProblem,
 	FieldClosed,
 	FieldClaimedUntil,

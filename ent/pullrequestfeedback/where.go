@@ -87,6 +87,11 @@ func CommentDigest(v string) predicate.PullRequestFeedback {
 	return predicate.PullRequestFeedback(sql.FieldEQ(FieldCommentDigest, v))
 }
 
+// LineComments applies equality check predicate on the "line_comments" field. It's identical to LineCommentsEQ.
+func LineComments(v []byte) predicate.PullRequestFeedback {
+	return predicate.PullRequestFeedback(sql.FieldEQ(FieldLineComments, v))
+}
+
 // Problem applies equality check predicate on the "problem" field. It's identical to ProblemEQ.
 func Problem(v string) predicate.PullRequestFeedback {
 	return predicate.PullRequestFeedback(sql.FieldEQ(FieldProblem, v))
@@ -495,6 +500,56 @@ func CommentDigestEqualFold(v string) predicate.PullRequestFeedback {
 // CommentDigestContainsFold applies the ContainsFold predicate on the "comment_digest" field.
 func CommentDigestContainsFold(v string) predicate.PullRequestFeedback {
 	return predicate.PullRequestFeedback(sql.FieldContainsFold(FieldCommentDigest, v))
+}
+
+// LineCommentsEQ applies the EQ predicate on the "line_comments" field.
+func LineCommentsEQ(v []byte) predicate.PullRequestFeedback {
+	return predicate.PullRequestFeedback(sql.FieldEQ(FieldLineComments, v))
+}
+
+// LineCommentsNEQ applies the NEQ predicate on the "line_comments" field.
+func LineCommentsNEQ(v []byte) predicate.PullRequestFeedback {
+	return predicate.PullRequestFeedback(sql.FieldNEQ(FieldLineComments, v))
+}
+
+// LineCommentsIn applies the In predicate on the "line_comments" field.
+func LineCommentsIn(vs ...[]byte) predicate.PullRequestFeedback {
+	return predicate.PullRequestFeedback(sql.FieldIn(FieldLineComments, vs...))
+}
+
+// LineCommentsNotIn applies the NotIn predicate on the "line_comments" field.
+func LineCommentsNotIn(vs ...[]byte) predicate.PullRequestFeedback {
+	return predicate.PullRequestFeedback(sql.FieldNotIn(FieldLineComments, vs...))
+}
+
+// LineCommentsGT applies the GT predicate on the "line_comments" field.
+func LineCommentsGT(v []byte) predicate.PullRequestFeedback {
+	return predicate.PullRequestFeedback(sql.FieldGT(FieldLineComments, v))
+}
+
+// LineCommentsGTE applies the GTE predicate on the "line_comments" field.
+func LineCommentsGTE(v []byte) predicate.PullRequestFeedback {
+	return predicate.PullRequestFeedback(sql.FieldGTE(FieldLineComments, v))
+}
+
+// LineCommentsLT applies the LT predicate on the "line_comments" field.
+func LineCommentsLT(v []byte) predicate.PullRequestFeedback {
+	return predicate.PullRequestFeedback(sql.FieldLT(FieldLineComments, v))
+}
+
+// LineCommentsLTE applies the LTE predicate on the "line_comments" field.
+func LineCommentsLTE(v []byte) predicate.PullRequestFeedback {
+	return predicate.PullRequestFeedback(sql.FieldLTE(FieldLineComments, v))
+}
+
+// LineCommentsIsNil applies the IsNil predicate on the "line_comments" field.
+func LineCommentsIsNil() predicate.PullRequestFeedback {
+	return predicate.PullRequestFeedback(sql.FieldIsNull(FieldLineComments))
+}
+
+// LineCommentsNotNil applies the NotNil predicate on the "line_comments" field.
+func LineCommentsNotNil() predicate.PullRequestFeedback {
+	return predicate.PullRequestFeedback(sql.FieldNotNull(FieldLineComments))
 }
 
 // ProblemEQ applies the EQ predicate on the "problem" field.

@@ -244,6 +244,7 @@ func init() {
 	deployment.DefaultTriageViaComment = false
 	deployment.DefaultPullRequestStatuses = false
 	deployment.DefaultPullRequestComments = false
+	deployment.DefaultPullRequestLineComments = 0
 	deployment.DefaultCrossFileAnalysis = false
 	deployment.DefaultDependencyQuery = true
 	deployment.DefaultCatalogRevision = 0

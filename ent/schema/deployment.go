@@ -23,6 +23,7 @@ func (Deployment) Fields() []ent.Field {
 		field.Bool("triage_via_comment").Default(false).Comment("replies to review comments triage findings"),
 		field.Bool("pull_request_statuses").Default(false).Comment("write commit statuses of pull requests at their host"),
 		field.Bool("pull_request_comments").Default(false).Comment("write a comment on pull requests at their host"),
+		field.Int32("pull_request_line_comments").Default(0).Comment("how many findings of a pull request get a comment on their line"),
 		field.Bool("cross_file_analysis").Default(false).Comment("has_deepsemgrep in the contract"),
 		// The column keeps its default, as default_role does.
 		field.Bool("dependency_query").Default(true).Annotations(entsql.Default("false")).

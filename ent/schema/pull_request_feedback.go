@@ -24,6 +24,7 @@ func (PullRequestFeedback) Fields() []ent.Field {
 		field.JSON("statuses", map[string]string{}).Optional().Comment("state and description by name"),
 		field.String("comment_id").Default("").Comment("the host's id; empty: none was written, or its id was lost"),
 		field.String("comment_digest").Default("").Comment("of its text; empty: unknown"),
+		field.Bytes("line_comments").Optional().Comment("palisade.store.v1.LineComments"),
 		field.String("problem").Default("").Comment("why the host refused the last try; for people"),
 		field.Bool("closed").Default(false).Comment("the host says that the pull request is closed"),
 		timestamp("claimed_until").Default(0).Comment("until then, another job writes"),

@@ -139,6 +139,11 @@ func code(text string) string {
 	if text == "" {
 		return ""
 	}
+	return span(text)
+}
+
+// span is a code span with a text in one line.
+func span(text string) string {
 	return "`" + strings.ReplaceAll(text, "`", "'") + "`"
 }
 

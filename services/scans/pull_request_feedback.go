@@ -121,7 +121,7 @@ func (w *feedbackWorker) Work(ctx context.Context, job *river.Job[feedback.Write
 		return river.JobSnooze(feedbackWait)
 	}
 	if f.host, err = w.hosts.Open(ctx, f.config); err == nil {
-		err = f.write(ctx, row)
+		err = f.write(ctx, w.store, row)
 	}
 	if problem := connect.ErrorText(err); problem != "" {
 		row.Problem = problem
@@ -136,8 +136,11 @@ func (w *feedbackWorker) Work(ctx context.Context, job *river.Job[feedback.Write
 // requestFeedback is the feedback that a pull request should have.
 type requestFeedback struct {
 	statuses, comments bool
-	config             *ent.ScmConfig
-	host               host.Host
+	// lines is how many findings get a comment on their line. replies to these triage, if it is true.
+	lines   int
+	replies bool
+	config  *ent.ScmConfig
+	host    host.Host
 	// repository is its name at the host, page the pull request in the console, finding the prefix of pages of findings.
 	repository, page, finding string
 	view                      *scansv1.GetPullRequestResponse
@@ -149,7 +152,7 @@ type requestFeedback struct {
 // prepare reads what to write; nil if there is nothing to write, or nowhere.
 func (w *feedbackWorker) prepare(ctx context.Context, args feedback.Write) (*requestFeedback, error) {
 	owner, err := w.store.Reader.Deployment.Query().Where(deployment.ID(args.DeploymentID)).Only(ctx)
-	if err != nil || !owner.PullRequestStatuses && !owner.PullRequestComments {
+	if err != nil || !owner.PullRequestStatuses && !owner.PullRequestComments && owner.PullRequestLineComments == 0 {
 		return nil, ignoreNotFound(err)
 	}
 	of, err := w.store.Reader.Project.Query().Where(project.ID(args.ProjectID)).Only(ctx)
@@ -162,6 +165,7 @@ func (w *feedbackWorker) prepare(ctx context.Context, args feedback.Write) (*req
 	}
 	f := &requestFeedback{
 		statuses: owner.PullRequestStatuses, comments: owner.PullRequestComments,
+		lines: int(owner.PullRequestLineComments), replies: owner.TriageViaComment,
 		page:    pullRequestPage(w.publicURL+"/console/"+owner.Slug, of.Name, args.Number),
 		finding: w.publicURL + "/console/" + owner.Slug + "/findings/",
 	}
@@ -237,7 +241,7 @@ func (w *feedbackWorker) save(ctx context.Context, row *ent.PullRequestFeedback)
 }
 
 // write brings the host up to date, and notes in row what was written.
-func (f *requestFeedback) write(ctx context.Context, row *ent.PullRequestFeedback) error {
+func (f *requestFeedback) write(ctx context.Context, st *store.Store, row *ent.PullRequestFeedback) error {
 	request, err := f.host.PullRequest(ctx, f.repository, row.Number)
 	if err != nil {
 		return err
@@ -246,10 +250,8 @@ func (f *requestFeedback) write(ctx context.Context, row *ent.PullRequestFeedbac
 	if row.Closed = !request.Open; row.Closed {
 		return nil
 	}
-	if f.statuses {
-		if err := f.writeStatuses(ctx, row, request); err != nil {
-			return err
-		}
+	if err := f.writeOnHead(ctx, st, row, request); err != nil {
+		return err
 	}
 	if f.comments {
 		return f.writeComment(ctx, row)
@@ -257,15 +259,30 @@ func (f *requestFeedback) write(ctx context.Context, row *ent.PullRequestFeedbac
 	return nil
 }
 
-// writeStatuses sets the statuses that changed. Only the head gets any: a slow scan of an earlier commit says nothing
-// about it.
-func (f *requestFeedback) writeStatuses(ctx context.Context, row *ent.PullRequestFeedback, request host.PullRequest) error {
+// writeOnHead writes what is about the head: a slow scan of an earlier commit says nothing about it.
+func (f *requestFeedback) writeOnHead(ctx context.Context, st *store.Store, row *ent.PullRequestFeedback, request host.PullRequest) error {
+	if !f.statuses && f.lines == 0 {
+		return nil
+	}
 	scanned := f.view.GetPullRequest().GetCommit()
 	if scanned != "" && scanned != request.Commit && scanned != request.MergeCommit {
 		row.Problem = fmt.Sprintf("the latest scan is of the commit %s, and the head of the pull request is %s: no status is set until that commit is scanned",
 			short(scanned), short(request.Commit))
 		return nil
 	}
+	if f.statuses {
+		if err := f.writeStatuses(ctx, row, request); err != nil {
+			return err
+		}
+	}
+	if f.lines > 0 {
+		return f.writeLines(ctx, st, row, request)
+	}
+	return nil
+}
+
+// writeStatuses sets the statuses that changed.
+func (f *requestFeedback) writeStatuses(ctx context.Context, row *ent.PullRequestFeedback, request host.PullRequest) error {
 	stored := map[string]string{}
 	if row.Commit == request.Commit {
 		maps.Copy(stored, row.Statuses)

@@ -17,6 +17,7 @@ import (
 // reviewed is a project at a fake host whose pull requests get feedback.
 type reviewed struct {
 	*apitest.Server
+	gitHub  bool
 	project string
 	host    *hosttest.Server
 	set     func(number int64, of hosttest.Request)
@@ -29,8 +30,8 @@ func eachReviewed(t *testing.T, test func(t *testing.T, r *reviewed)) {
 			t.Parallel()
 			apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 				s := apitest.Start(t, func(c *config.Config) { on(c); c.EgressAllow = "127.0.0.1" })
-				r := &reviewed{Server: s}
-				if kind == "GitHub" {
+				r := &reviewed{Server: s, gitHub: kind == "GitHub"}
+				if r.gitHub {
 					h := hosttest.NewGitHub(t)
 					h.PullRequests = map[int64]hosttest.Request{}
 					r.connect(t, "acme/web", "SCM_TYPE_GITHUB_ENTERPRISE", "acme", &h.Server)

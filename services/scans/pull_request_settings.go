@@ -28,8 +28,8 @@ func (s *PullRequests) GetPullRequestFeedback(ctx context.Context, _ *scansv1.Ge
 // UpdatePullRequestFeedback changes what is written about pull requests.
 func (s *PullRequests) UpdatePullRequestFeedback(ctx context.Context, r *scansv1.UpdatePullRequestFeedbackRequest) (*scansv1.UpdatePullRequestFeedbackResponse, error) {
 	wanted, out := r.GetSettings(), &scansv1.UpdatePullRequestFeedbackResponse{}
-	if wanted.Statuses == nil && wanted.Comments == nil {
-		return nil, apierr.InvalidArgument("settings", "settings must have at least one of statuses and comments")
+	if wanted.Statuses == nil && wanted.Comments == nil && wanted.LineComments == nil {
+		return nil, apierr.InvalidArgument("settings", "settings must have at least one of statuses, comments and line_comments")
 	}
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		query := tx.Deployment.Query()
@@ -40,7 +40,8 @@ func (s *PullRequests) UpdatePullRequestFeedback(ctx context.Context, r *scansv1
 		if err != nil {
 			return err
 		}
-		after, err := before.Update().SetNillablePullRequestStatuses(wanted.Statuses).SetNillablePullRequestComments(wanted.Comments).Save(ctx)
+		after, err := before.Update().SetNillablePullRequestStatuses(wanted.Statuses).SetNillablePullRequestComments(wanted.Comments).
+			SetNillablePullRequestLineComments(wanted.LineComments).Save(ctx)
 		if err != nil {
 			return err
 		}
@@ -55,7 +56,9 @@ func (s *PullRequests) UpdatePullRequestFeedback(ctx context.Context, r *scansv1
 }
 
 func feedbackSettings(owner *ent.Deployment) *scansv1.PullRequestFeedbackSettings {
-	return &scansv1.PullRequestFeedbackSettings{Statuses: &owner.PullRequestStatuses, Comments: &owner.PullRequestComments}
+	return &scansv1.PullRequestFeedbackSettings{
+		Statuses: &owner.PullRequestStatuses, Comments: &owner.PullRequestComments, LineComments: &owner.PullRequestLineComments,
+	}
 }
 
 // writtenFeedback returns what was written about a pull request; nil if nothing was.
@@ -67,7 +70,11 @@ func writtenFeedback(ctx context.Context, db *ent.Client, projectID, number int6
 	if err != nil {
 		return nil, err
 	}
+	lines, err := countLines(row.LineComments)
+	if err != nil {
+		return nil, err
+	}
 	return &scansv1.PullRequestFeedback{
-		Commit: row.Commit, Statuses: slices.Sorted(maps.Keys(row.Statuses)), CommentId: row.CommentID, At: store.Timestamp(&row.UpdatedAt), Problem: row.Problem,
+		LineComments: lines, Commit: row.Commit, Statuses: slices.Sorted(maps.Keys(row.Statuses)), CommentId: row.CommentID, At: store.Timestamp(&row.UpdatedAt), Problem: row.Problem,
 	}, nil
 }

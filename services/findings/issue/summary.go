@@ -9,6 +9,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/findingevent"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
+	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/store"
 )
@@ -62,6 +63,9 @@ func (a *relatedRows) summary(row *ent.Finding, parts Parts) (*findingsv1.IssueS
 		shown.FirstDetectedAt = nil
 	}
 	out := &findingsv1.IssueSummary{Issue: shown}
+	if err := addReviews(out, row); err != nil {
+		return nil, err
+	}
 	for _, sibling := range a.siblings[identityOf(row)] {
 		if sibling.State == lifecycle.Removed && sibling.ID != row.ID {
 			continue
@@ -74,6 +78,17 @@ func (a *relatedRows) summary(row *ent.Finding, parts Parts) (*findingsv1.IssueS
 		}
 	}
 	return out, nil
+}
+
+// addReviews adds the review comments about the finding of this ref.
+func addReviews(out *findingsv1.IssueSummary, row *ent.Finding) error {
+	content, err := blob.Decode(row.Content)
+	for _, comment := range content.GetReviewComments() {
+		out.ReviewCount++
+		out.AllReviewThreadIds = append(out.AllReviewThreadIds, comment.GetExternalDiscussionId())
+		out.AllReviewComments = append(out.AllReviewComments, &findingsv1.IssueReviewComment{IsInline: true, ThreadId: comment.GetExternalDiscussionId()})
+	}
+	return err
 }
 
 // countDecisions counts the decisions about each identity. A decision that spread to other refs counts once.

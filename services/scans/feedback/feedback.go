@@ -56,7 +56,7 @@ func Scanned(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs, of *ent.Project,
 		return nil
 	}
 	wanted, err := tx.Deployment.Query().
-		Where(deployment.ID(of.DeploymentID), deployment.Or(deployment.PullRequestStatuses(true), deployment.PullRequestComments(true))).Exist(ctx)
+		Where(deployment.ID(of.DeploymentID), deployment.Or(deployment.PullRequestStatuses(true), deployment.PullRequestComments(true), deployment.PullRequestLineCommentsGT(0))).Exist(ctx)
 	if err != nil || !wanted {
 		return err
 	}

@@ -36,6 +36,8 @@ const (
 	Malformed Kind = "malformed"
 	// Unreachable: no connection.
 	Unreachable Kind = "unreachable"
+	// Outside: the pull request does not change the line.
+	Outside Kind = "outside"
 	// Unsupported: this kind of host or namespace does not support it.
 	Unsupported Kind = "unsupported"
 )

@@ -205,6 +205,7 @@ func (h *gitLab) PullRequest(ctx context.Context, repository string, number int6
 	return PullRequest{
 		Number: request.IID, Open: request.State == "opened" || request.State == "locked", Merged: request.State == "merged",
 		Head: request.SourceBranch, Base: request.TargetBranch, URL: request.WebURL, Commit: request.SHA, MergeCommit: request.MergeCommitSHA,
+		diff: diffCommits{base: request.DiffRefs.BaseSha, start: request.DiffRefs.StartSha, head: request.DiffRefs.HeadSha},
 	}, nil
 }
 

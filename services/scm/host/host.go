@@ -43,6 +43,16 @@ type Host interface {
 	Comment(ctx context.Context, repository string, number int64, text string) (string, error)
 	// EditComment replaces the text of a comment by its id.
 	EditComment(ctx context.Context, repository string, number int64, id, text string) error
+	// CommentOnLine begins a review thread on a line of the newer version of a file, in Markdown. A line that the request
+	// does not change is an error of the kind Outside.
+	CommentOnLine(ctx context.Context, repository string, request PullRequest, at Line, text string) (Thread, error)
+	// FindThread returns the review thread whose first comment has a text; a zero value if there is none. It reads the
+	// first 1,000 threads or comments.
+	FindThread(ctx context.Context, repository string, number int64, text string) (Thread, error)
+	// EditThread replaces the text of a thread's first comment.
+	EditThread(ctx context.Context, repository string, number int64, thread Thread, text string) error
+	// ResolveThread resolves a thread, or opens it again.
+	ResolveThread(ctx context.Context, repository string, number int64, thread Thread, resolved bool) error
 	// PullRequest returns a pull (or merge) request.
 	PullRequest(ctx context.Context, repository string, number int64) (PullRequest, error)
 	// ChangedFiles lists the paths that a pull (or merge) request changes, before and after. It returns all of them or an
@@ -151,6 +161,20 @@ type ReviewComment struct {
 	URL string
 }
 
+// Line is a line in the newer version of a file.
+type Line struct {
+	Path string
+	Line int64
+}
+
+// Thread is a review thread that begins with a comment of ours.
+type Thread struct {
+	// ID is the discussion's (GitLab), or the first comment's (GitHub), as for ReviewThread.
+	ID string
+	// Note is the id of the first comment.
+	Note int64
+}
+
 // Status is what a service says about a commit.
 type Status struct {
 	// Name tells statuses of a commit apart. A later one replaces the earlier one.
@@ -189,7 +213,12 @@ type PullRequest struct {
 	Commit, MergeCommit string
 	// URL is its web page.
 	URL string
+
+	diff diffCommits
 }
+
+// diffCommits are the commits that a comment on a line names at GitLab.
+type diffCommits struct{ base, start, head string }
 
 // Supported lists the kinds of hosts that Open supports.
 var Supported = []scmv1.ScmType{

@@ -1221,9 +1221,9 @@ func (x *ExternalTicket) GetUrl() string {
 // A review comment about a finding.
 type ReviewComment struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id of the discussion. Never set: there are no review comments yet.
+	// Id of the discussion at the host; at GitHub, of its first comment.
 	ExternalDiscussionId string `protobuf:"bytes,1,opt,name=external_discussion_id,proto3" json:"external_discussion_id,omitempty"`
-	// Id of the note. Never set: there are no review comments yet.
+	// Id of the comment in it.
 	ExternalNoteId int64 `protobuf:"varint,2,opt,name=external_note_id,proto3" json:"external_note_id,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache

@@ -1011,7 +1011,7 @@ type IssueSummary struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The finding.
 	Issue *Issue `protobuf:"bytes,1,opt,name=issue,proto3" json:"issue,omitempty"`
-	// Number of its review comments on all refs. Never set: there are no review comments yet.
+	// Number of review comments about the finding of this ref.
 	ReviewCount int64 `protobuf:"varint,2,opt,name=review_count,json=reviewCount,proto3" json:"review_count,omitempty"`
 	// Number of triage decisions about it. A decision that spread to other refs counts once.
 	TriageCount int64 `protobuf:"varint,3,opt,name=triage_count,json=triageCount,proto3" json:"triage_count,omitempty"`
@@ -1019,9 +1019,9 @@ type IssueSummary struct {
 	AllRefs []string `protobuf:"bytes,4,rep,name=all_refs,json=allRefs,proto3" json:"all_refs,omitempty"`
 	// Number of refs on which autotriage ignored it provisionally.
 	AiSilencedCount int64 `protobuf:"varint,5,opt,name=ai_silenced_count,json=aiSilencedCount,proto3" json:"ai_silenced_count,omitempty"`
-	// Ids of the threads of its review comments. Never set: there are no review comments yet.
+	// Ids of the threads of these comments.
 	AllReviewThreadIds []string `protobuf:"bytes,6,rep,name=all_review_thread_ids,json=allReviewThreadIds,proto3" json:"all_review_thread_ids,omitempty"`
-	// Its review comments. Never set: there are no review comments yet.
+	// These comments.
 	AllReviewComments []*IssueReviewComment `protobuf:"bytes,7,rep,name=all_review_comments,json=allReviewComments,proto3" json:"all_review_comments,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
@@ -1109,9 +1109,9 @@ func (x *IssueSummary) GetAllReviewComments() []*IssueReviewComment {
 // A review comment about a finding.
 type IssueReviewComment struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whether it is on a line of the change. Never set: there are no review comments yet.
+	// True: it is on a line of the change.
 	IsInline bool `protobuf:"varint,1,opt,name=is_inline,json=isInline,proto3" json:"is_inline,omitempty"`
-	// Id of its thread at the host. Never set: there are no review comments yet.
+	// Id of its thread at the host.
 	ThreadId      string `protobuf:"bytes,2,opt,name=thread_id,json=threadId,proto3" json:"thread_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

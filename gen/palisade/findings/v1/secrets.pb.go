@@ -737,7 +737,7 @@ type SecretsFinding struct {
 	UpdatedAt *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
 	// The linked ticket. Empty: there are no tickets yet.
 	ExternalTicket *SecretsExternalTicket `protobuf:"bytes,16,opt,name=external_ticket,json=externalTicket,proto3" json:"external_ticket,omitempty"`
-	// Review comments about it. Empty: there are no review comments yet.
+	// Review comments about it.
 	ReviewComments []*SecretsReviewComment `protobuf:"bytes,17,rep,name=review_comments,json=reviewComments,proto3" json:"review_comments,omitempty"`
 	// The earlier commit that contains it, if the scanned commit does not.
 	HistoricalInfo *HistoricalInfo `protobuf:"bytes,18,opt,name=historical_info,json=historicalInfo,proto3" json:"historical_info,omitempty"`

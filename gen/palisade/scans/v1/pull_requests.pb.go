@@ -31,7 +31,9 @@ type PullRequestFeedbackSettings struct {
 	// Commit statuses: one that says whether anything blocks, and one for each policy that may block.
 	Statuses *bool `protobuf:"varint,1,opt,name=statuses,proto3,oneof" json:"statuses,omitempty"`
 	// One comment on each pull request that has new or blocking findings.
-	Comments      *bool `protobuf:"varint,2,opt,name=comments,proto3,oneof" json:"comments,omitempty"`
+	Comments *bool `protobuf:"varint,2,opt,name=comments,proto3,oneof" json:"comments,omitempty"`
+	// How many findings of a pull request get a comment on their line, the severest first; 0 means none.
+	LineComments  *int32 `protobuf:"varint,3,opt,name=line_comments,proto3,oneof" json:"line_comments,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -78,6 +80,13 @@ func (x *PullRequestFeedbackSettings) GetComments() bool {
 		return *x.Comments
 	}
 	return false
+}
+
+func (x *PullRequestFeedbackSettings) GetLineComments() int32 {
+	if x != nil && x.LineComments != nil {
+		return *x.LineComments
+	}
+	return 0
 }
 
 // Request of GetPullRequestFeedback.
@@ -768,7 +777,9 @@ type PullRequestFeedback struct {
 	// When something was written or tried last.
 	At *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=at,proto3" json:"at,omitempty"`
 	// Why the host refused the last try, and what to do; empty when it did not.
-	Problem       string `protobuf:"bytes,5,opt,name=problem,proto3" json:"problem,omitempty"`
+	Problem string `protobuf:"bytes,5,opt,name=problem,proto3" json:"problem,omitempty"`
+	// How many findings have a comment on their line.
+	LineComments  int32 `protobuf:"varint,6,opt,name=line_comments,proto3" json:"line_comments,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -836,6 +847,13 @@ func (x *PullRequestFeedback) GetProblem() string {
 		return x.Problem
 	}
 	return ""
+}
+
+func (x *PullRequestFeedback) GetLineComments() int32 {
+	if x != nil {
+		return x.LineComments
+	}
+	return 0
 }
 
 // The latest scan of a tool and category on the ref of a pull request.
@@ -1205,12 +1223,14 @@ var File_palisade_scans_v1_pull_requests_proto protoreflect.FileDescriptor
 
 const file_palisade_scans_v1_pull_requests_proto_rawDesc = "" +
 	"\n" +
-	"%palisade/scans/v1/pull_requests.proto\x12\x11palisade.scans.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\x1a\x1dpalisade/scans/v1/scans.proto\"y\n" +
+	"%palisade/scans/v1/pull_requests.proto\x12\x11palisade.scans.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\x1a\x1dpalisade/scans/v1/scans.proto\"\xc1\x01\n" +
 	"\x1bPullRequestFeedbackSettings\x12\x1f\n" +
 	"\bstatuses\x18\x01 \x01(\bH\x00R\bstatuses\x88\x01\x01\x12\x1f\n" +
-	"\bcomments\x18\x02 \x01(\bH\x01R\bcomments\x88\x01\x01B\v\n" +
+	"\bcomments\x18\x02 \x01(\bH\x01R\bcomments\x88\x01\x01\x124\n" +
+	"\rline_comments\x18\x03 \x01(\x05B\t\xbaH\x06\x1a\x04\x182(\x00H\x02R\rline_comments\x88\x01\x01B\v\n" +
 	"\t_statusesB\v\n" +
-	"\t_comments\"D\n" +
+	"\t_commentsB\x10\n" +
+	"\x0e_line_comments\"D\n" +
 	"\x1dGetPullRequestFeedbackRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\"l\n" +
 	"\x1eGetPullRequestFeedbackResponse\x12J\n" +
@@ -1267,7 +1287,7 @@ const file_palisade_scans_v1_pull_requests_proto_rawDesc = "" +
 	"\apartial\x18\t \x01(\bR\apartial\x12\x14\n" +
 	"\x05fixed\x18\n" +
 	" \x01(\x05R\x05fixed\x12B\n" +
-	"\bfeedback\x18\v \x01(\v2&.palisade.scans.v1.PullRequestFeedbackR\bfeedback\"\xaf\x01\n" +
+	"\bfeedback\x18\v \x01(\v2&.palisade.scans.v1.PullRequestFeedbackR\bfeedback\"\xd5\x01\n" +
 	"\x13PullRequestFeedback\x12\x16\n" +
 	"\x06commit\x18\x01 \x01(\tR\x06commit\x12\x1a\n" +
 	"\bstatuses\x18\x02 \x03(\tR\bstatuses\x12\x1e\n" +
@@ -1275,7 +1295,8 @@ const file_palisade_scans_v1_pull_requests_proto_rawDesc = "" +
 	"comment_id\x18\x03 \x01(\tR\n" +
 	"comment_id\x12*\n" +
 	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x18\n" +
-	"\aproblem\x18\x05 \x01(\tR\aproblem\"\xc2\x03\n" +
+	"\aproblem\x18\x05 \x01(\tR\aproblem\x12$\n" +
+	"\rline_comments\x18\x06 \x01(\x05R\rline_comments\"\xc2\x03\n" +
 	"\x0fPullRequestScan\x12\x16\n" +
 	"\x02id\x18\x01 \x01(\x03B\x06\x92\xb5\x18\x02\b\x01R\x02id\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12\x1a\n" +

@@ -21,6 +21,10 @@ func (x *PullRequestFeedbackSettings) AppendJSON(b []byte) []byte {
 		b = append(b, `,"comments":`...)
 		b = jsonappend.Bool(b, *x.Comments)
 	}
+	if x.LineComments != nil {
+		b = append(b, `,"line_comments":`...)
+		b = jsonappend.Int32(b, *x.LineComments)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -215,6 +219,8 @@ func (x *PullRequestFeedback) AppendJSON(b []byte) []byte {
 	}
 	b = append(b, `,"problem":`...)
 	b = jsonappend.String(b, x.Problem)
+	b = append(b, `,"line_comments":`...)
+	b = jsonappend.Int32(b, x.LineComments)
 	return jsonappend.CloseObject(b, start)
 }
 

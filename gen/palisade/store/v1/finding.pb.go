@@ -53,7 +53,7 @@ type FindingContent struct {
 	ClickToFixPrs []*v1.ClickToFixPr `protobuf:"bytes,11,rep,name=click_to_fix_prs,json=clickToFixPrs,proto3" json:"click_to_fix_prs,omitempty"`
 	// Failed attempts to open such a pull request.
 	ClickToFixFailures []*v1.ClickToFixFailure `protobuf:"bytes,12,rep,name=click_to_fix_failures,json=clickToFixFailures,proto3" json:"click_to_fix_failures,omitempty"`
-	// Review comments about it. Unused: there are no review comments yet.
+	// Review comments about it.
 	ReviewComments []*v1.ReviewComment `protobuf:"bytes,13,rep,name=review_comments,json=reviewComments,proto3" json:"review_comments,omitempty"`
 	// The linked ticket. Unused: there are no tickets yet.
 	ExternalTicket *v1.ExternalTicket `protobuf:"bytes,14,opt,name=external_ticket,json=externalTicket,proto3" json:"external_ticket,omitempty"`

@@ -17,7 +17,9 @@ type feedback struct {
 	statuses []CommitStatus // in order of arrival
 	// notes are the comments on requests themselves, of all requests.
 	notes []Comment
-	// loseNote ends the connection after the next comment was stored.
+	// threads are the review threads on lines, of all requests.
+	threads []Thread
+	// loseNote ends the connection after the next comment or thread was stored.
 	loseNote bool
 }
 

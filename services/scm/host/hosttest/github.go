@@ -74,6 +74,8 @@ func NewGitHub(t testing.TB) *GitHub {
 		"GET /api/v3/repos/{owner}/{repo}/collaborators/{who}/permission": h.permission,
 		"GET /api/v3/repos/{owner}/{repo}/pulls/comments/{id}":            h.comment,
 		"POST /api/v3/repos/{owner}/{repo}/pulls/{number}/comments":       h.reply,
+		"PATCH /api/v3/repos/{owner}/{repo}/pulls/comments/{id}":          h.patchReviewComment,
+		"POST /api/graphql":                                               h.graphQL,
 		"GET /api/v3/repos/{owner}/{repo}/pulls/{number}":                 h.pull,
 		"GET /api/v3/repos/{owner}/{repo}/pulls/{number}/{files}":         h.pullFiles,
 		"POST /api/v3/repos/{owner}/{repo}/statuses/{sha}":                h.postStatus,

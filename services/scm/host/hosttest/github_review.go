@@ -38,10 +38,19 @@ func (h *GitHub) comment(w http.ResponseWriter, r *http.Request) {
 
 func (h *GitHub) reply(w http.ResponseWriter, r *http.Request) {
 	var request struct {
-		Body      string
-		InReplyTo int64 `json:"in_reply_to"`
+		Body, Path, Side string
+		Line             int64
+		CommitID         string `json:"commit_id"`
+		InReplyTo        int64  `json:"in_reply_to"`
 	}
 	_ = json.NewDecoder(r.Body).Decode(&request)
+	if request.InReplyTo == 0 && request.Path != "" {
+		h.mu.Lock()
+		of := h.PullRequests[number(r.PathValue("number"))]
+		h.mu.Unlock()
+		h.beginThread(w, of, request.Body, request.Path, request.CommitID, request.Side, request.Line)
+		return
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if request.InReplyTo == 0 || request.Body == "" {
@@ -86,6 +95,10 @@ func (h *GitHub) pull(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *GitHub) pullFiles(w http.ResponseWriter, r *http.Request) {
+	if r.PathValue("files") == "comments" {
+		h.listReviewComments(w, r)
+		return
+	}
 	h.mu.Lock()
 	request := h.PullRequests[number(r.PathValue("number"))]
 	h.mu.Unlock()

@@ -43,30 +43,34 @@ func NewGitLab(t testing.TB) *GitLab {
 	h := &GitLab{Scopes: []string{"api"}, Level: 50, nextID: 300}
 	mux := http.NewServeMux()
 	for pattern, handler := range map[string]http.HandlerFunc{
-		"GET /api/v4/personal_access_tokens/self":                             h.token,
-		"GET /api/v4/groups/{group}":                                          h.group,
-		"GET /api/v4/users":                                                   h.users,
-		"GET /api/v4/groups/{group}/members/all/{user}":                       h.member,
-		"GET /api/v4/groups/{group}/projects":                                 h.projects,
-		"GET /api/v4/users/{user}/projects":                                   h.projects,
-		"GET /api/v4/groups/{group}/hooks":                                    h.listHooks,
-		"POST /api/v4/groups/{group}/hooks":                                   h.createHook,
-		"PUT /api/v4/groups/{group}/hooks/{id}":                               h.editHook,
-		"DELETE /api/v4/groups/{group}/hooks/{id}":                            h.deleteHook,
-		"GET /api/v4/projects/{project}":                                      h.project,
-		"GET /api/v4/projects/{project}/members/all/{user}":                   h.projectMember,
-		"GET /api/v4/projects/{project}/merge_requests":                       h.listRequests,
-		"POST /api/v4/projects/{project}/merge_requests":                      h.createRequest,
-		"GET /api/v4/projects/{project}/repository/files/{path}":              h.getFile,
-		"PUT /api/v4/projects/{project}/repository/files/{path}":              h.putFile,
-		"GET /api/v4/projects/{project}/merge_requests/{iid}":                 h.mergeRequest,
-		"GET /api/v4/projects/{project}/merge_requests/{iid}/diffs":           h.mergeRequestDiffs,
-		"GET /api/v4/projects/{project}/merge_requests/{iid}/discussions/{d}": h.discussion,
-		"POST /api/v4/projects/{p}/merge_requests/{i}/discussions/{d}/notes":  h.reply,
-		"GET /api/v4/projects/{p}/merge_requests/{i}/notes":                   h.listNotes,
-		"POST /api/v4/projects/{p}/merge_requests/{i}/notes":                  h.postNote,
-		"PUT /api/v4/projects/{p}/merge_requests/{i}/notes/{id}":              h.putNote,
-		"POST /api/v4/projects/{p}/statuses/{sha}":                            h.postStatus,
+		"GET /api/v4/personal_access_tokens/self":                               h.token,
+		"GET /api/v4/groups/{group}":                                            h.group,
+		"GET /api/v4/users":                                                     h.users,
+		"GET /api/v4/groups/{group}/members/all/{user}":                         h.member,
+		"GET /api/v4/groups/{group}/projects":                                   h.projects,
+		"GET /api/v4/users/{user}/projects":                                     h.projects,
+		"GET /api/v4/groups/{group}/hooks":                                      h.listHooks,
+		"POST /api/v4/groups/{group}/hooks":                                     h.createHook,
+		"PUT /api/v4/groups/{group}/hooks/{id}":                                 h.editHook,
+		"DELETE /api/v4/groups/{group}/hooks/{id}":                              h.deleteHook,
+		"GET /api/v4/projects/{project}":                                        h.project,
+		"GET /api/v4/projects/{project}/members/all/{user}":                     h.projectMember,
+		"GET /api/v4/projects/{project}/merge_requests":                         h.listRequests,
+		"POST /api/v4/projects/{project}/merge_requests":                        h.createRequest,
+		"GET /api/v4/projects/{project}/repository/files/{path}":                h.getFile,
+		"PUT /api/v4/projects/{project}/repository/files/{path}":                h.putFile,
+		"GET /api/v4/projects/{project}/merge_requests/{iid}":                   h.mergeRequest,
+		"GET /api/v4/projects/{project}/merge_requests/{iid}/diffs":             h.mergeRequestDiffs,
+		"GET /api/v4/projects/{project}/merge_requests/{iid}/discussions/{d}":   h.discussion,
+		"POST /api/v4/projects/{p}/merge_requests/{i}/discussions/{d}/notes":    h.reply,
+		"GET /api/v4/projects/{p}/merge_requests/{i}/notes":                     h.listNotes,
+		"POST /api/v4/projects/{p}/merge_requests/{i}/notes":                    h.postNote,
+		"PUT /api/v4/projects/{p}/merge_requests/{i}/notes/{id}":                h.putNote,
+		"POST /api/v4/projects/{p}/statuses/{sha}":                              h.postStatus,
+		"GET /api/v4/projects/{p}/merge_requests/{i}/discussions":               h.listDiscussions,
+		"POST /api/v4/projects/{p}/merge_requests/{i}/discussions":              h.beginDiscussion,
+		"PUT /api/v4/projects/{p}/merge_requests/{i}/discussions/{d}":           h.putDiscussion,
+		"PUT /api/v4/projects/{p}/merge_requests/{i}/discussions/{d}/notes/{n}": h.putDiscussionNote,
 	} {
 		mux.HandleFunc(pattern, handler)
 	}
@@ -269,7 +273,8 @@ func (h *GitLab) mergeRequest(w http.ResponseWriter, r *http.Request) {
 	}
 	write(w, http.StatusOK, object{
 		"id": 88, "iid": number(r.PathValue("iid")), "project_id": 5, "state": state, "title": "Fix it", "source_branch": "fix/login", "target_branch": "main",
-		"sha": request.head(), "changes_count": count, "web_url": h.URL + "/" + r.PathValue("project") + "/-/merge_requests/" + r.PathValue("iid"),
+		"diff_refs": object{"base_sha": "77aa", "start_sha": "77ab", "head_sha": request.head()},
+		"sha":       request.head(), "changes_count": count, "web_url": h.URL + "/" + r.PathValue("project") + "/-/merge_requests/" + r.PathValue("iid"),
 	})
 }
 

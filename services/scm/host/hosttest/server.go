@@ -140,6 +140,8 @@ type Request struct {
 	Commit string
 	// Files are the changed files, with "old => new" for renamed ones.
 	Files []string
+	// Unchanged are paths in whose lines nobody can comment.
+	Unchanged []string
 	// Uncounted says that the host lists only some of them.
 	Uncounted bool
 }
