@@ -23,8 +23,13 @@ import (
 	"github.com/palisade/palisade/services/scm/host"
 )
 
-// maxLineText is the maximum length of a finding's message in a comment, in runes.
-const maxLineText = 1000
+const (
+	// maxLineText is the maximum length of a finding's message in a comment, in runes.
+	maxLineText = 1000
+	// maxRefusedLines is how many more findings are tried at once than may have a comment: hosts refuse lines that a
+	// request does not change.
+	maxRefusedLines = 20
+)
 
 // lineComments are the comments on lines of one pull request.
 type lineComments struct {
@@ -33,6 +38,8 @@ type lineComments struct {
 	row     *ent.PullRequestFeedback
 	request host.PullRequest
 	written *storev1.LineComments
+	// places is how many more findings may have a comment.
+	places int
 	// tried are the markers of earlier runs: the host may have comments with them whose ids were lost.
 	tried map[string]bool
 }
@@ -56,6 +63,9 @@ func (f *requestFeedback) writeLines(ctx context.Context, st *store.Store, row *
 		return err
 	}
 	for _, one := range wanted {
+		if l.places <= 0 && l.of(one.GetId()).GetThreadId() == "" {
+			continue
+		}
 		if err := l.show(ctx, one, messages[one.GetId()]); err != nil {
 			return err
 		}
@@ -72,14 +82,17 @@ func (l *lineComments) of(finding int64) *storev1.LineComment {
 	return l.written.GetComments()[at]
 }
 
-// choose returns the findings that should have a comment, and stores for new ones that a comment is tried. Findings
-// whose line the pull request does not change use none of the places.
+// choose returns the findings that have a comment or for which one may be tried, and notes the new ones.
 func (l *lineComments) choose() (wanted []*scansv1.PullRequestFinding) {
-	places := l.lines
+	l.places = l.lines
 	for _, one := range l.written.GetComments() {
 		if one.GetThreadId() != "" {
-			places--
+			l.places--
 		}
+	}
+	tries := 0
+	if l.places > 0 {
+		tries = l.places + maxRefusedLines
 	}
 	for _, one := range l.listed() {
 		known := l.of(one.GetId())
@@ -88,8 +101,8 @@ func (l *lineComments) choose() (wanted []*scansv1.PullRequestFinding) {
 		case known.GetThreadId() != "":
 			wanted = append(wanted, one)
 		case known != nil && known.GetRefusedAt() == l.request.Commit:
-		case places > 0:
-			places--
+		case tries > 0:
+			tries--
 			wanted = append(wanted, one)
 			if known == nil {
 				l.written.Comments = append(l.written.Comments, &storev1.LineComment{FindingId: one.GetId(), Marker: rand.Text()})
@@ -183,6 +196,7 @@ func (l *lineComments) begin(ctx context.Context, comment *storev1.LineComment, 
 	if err != nil {
 		return err
 	}
+	l.places--
 	comment.ThreadId, comment.NoteId, comment.Digest, comment.RefusedAt = thread.ID, thread.Note, digest, ""
 	return l.keep(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return ignoreNotFound(verdict.Amend(ctx, l.store, tx, comment.GetFindingId(), func(content *storev1.FindingContent, _ *ent.FindingUpdate) {
