@@ -43,8 +43,8 @@ func (r *reviewed) threadID(of hosttest.Thread) string {
 	return of.ID
 }
 
-// TestLineComments tells the story of the threads of a pull request: written once, resolved when the finding is fixed or
-// ignored, opened when it is back.
+// TestLineComments tells the story of the threads of a pull request: written once, resolved when the finding is fixed
+// or ignored, opened when it is back.
 func TestLineComments(t *testing.T) {
 	t.Parallel()
 	eachReviewed(t, func(t *testing.T, r *reviewed) {
