@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,6 +27,7 @@ import (
 	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/spool"
 	"github.com/palisade/palisade/services/internal/storetest"
 	"github.com/palisade/palisade/services/internal/testrun"
 )
@@ -261,6 +264,91 @@ func TestFullDisk(t *testing.T) {
 	}
 	s.Upload(t, "acme/web", "main", []byte(emptyReport))
 	apitest.Eventually(t, "the audit trail has what was refused", func() bool { return refusedForRoom(t, s) == before+21 })
+}
+
+// denseReport is a report whose import writes several times its size to the database.
+func denseReport(results int) []byte {
+	var b bytes.Buffer
+	b.WriteString(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"t"}},"results":[`)
+	for n := range results {
+		if n > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `{"ruleId":"r%d","message":{"text":"Found '%[1]d' in the code."},"locations":[{"physicalLocation":`+
+			`{"artifactLocation":{"uri":"src/%[2]d/file.js"},"region":{"startLine":%[2]d,"snippet":{"text":"value = get(%[2]d);"}}}}]}`, n%20, n)
+	}
+	b.WriteString(`]}]}`)
+	return b.Bytes()
+}
+
+// Parallel uploads leave the reserve, whatever their imports write. When another process fills the disk anyway, deletes
+// get the room that is kept for them, and the server starts.
+func TestParallelUploadsLeaveTheReserve(t *testing.T) {
+	testrun.Deep(t) // fills a disk
+	const reserve = 32 * mebi
+	dir := storetest.SmallDisk(t, 160*mebi)
+	disk := spool.Disk{Dirs: []string{dir}}
+	start := func() *apitest.Server {
+		return apitest.Start(t, func(c *config.Config) { c.Data, c.DiskReserve = dir, reserve })
+	}
+	s := start()
+	report := denseReport(12_000)
+	var group sync.WaitGroup
+	var stored atomic.Int64
+	for uploader := range 8 {
+		group.Go(func() {
+			for round := range 4 {
+				path := fmt.Sprintf("/api/v1/deployments/acme/reports?project=acme/p%d-%d&ref=main", uploader, round)
+				switch answer, err := s.Exchange(t.Context(), s.Token, http.MethodPost, path, bytes.NewReader(report)); {
+				case err != nil:
+					t.Logf("ended without an answer: %v", err)
+				case answer.Status == http.StatusOK:
+					stored.Add(1)
+				case answer.Status != http.StatusInsufficientStorage:
+					t.Errorf("one of many uploads: %d %s", answer.Status, answer.Body)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if stored.Load() == 0 {
+		t.Error("no report was stored")
+	}
+	apitest.Eventually(t, "the log is moved into the file", func() bool { return s.Do(t, "", http.MethodGet, "/readyz", "").Body == "ok\n" })
+	if free, _ := disk.Free(); free < reserve {
+		t.Errorf("%d bytes are free after %d uploads of %d bytes, want %d", free, stored.Load(), len(report), reserve)
+	}
+
+	fill := func(name string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), make([]byte, 160*mebi), 0o600); err == nil {
+			t.Fatal("the disk is not full")
+		}
+	}
+	fill("fill")
+	remove := func() {
+		t.Helper()
+		projects := s.Store.Reader.Project.Query().AllX(s.System(t))
+		if len(projects) == 0 {
+			t.Fatal("no projects")
+		}
+		path := "/api/v1/deployments/acme/projects/" + url.PathEscape(projects[0].Name)
+		if answer := s.Do(t, s.Token, http.MethodDelete, path, ""); answer.Status != http.StatusOK {
+			t.Errorf("a delete on a full disk: %d %s", answer.Status, answer.Body)
+		}
+	}
+	remove()
+	s.Stop(t)
+	fill("fill again")
+	s = start()
+	s.Get(t, "/api/v1/deployments/acme/projects")
+	for _, name := range []string{"fill", "fill again"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	apitest.Eventually(t, "the node is ready", func() bool { return s.Do(t, "", http.MethodGet, "/readyz", "").Status == http.StatusOK })
+	s.Upload(t, "acme/web", "main", []byte(emptyReport))
 }
 
 // Slow uploads of one token fill the queue of its deployment only as long as the minimum rate permits.

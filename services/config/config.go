@@ -199,7 +199,25 @@ func (c Config) SpoolDir() string { return filepath.Join(c.Data, "spool") }
 
 // Disk describes the file systems of the data directory and of the spool, which may be a mount of its own.
 func (c Config) Disk() spool.Disk {
-	return spool.Disk{Dirs: []string{c.Data, c.SpoolDir()}, Reserve: int64(c.DiskReserve)}
+	disk := spool.Disk{Dirs: []string{c.Data, c.SpoolDir()}, Reserve: int64(c.DiskReserve)}
+	if c.Database == "" {
+		disk.Growth = importGrowth
+	}
+	return disk
+}
+
+// importGrowth is the room that an import on SQLite needs for each byte of its report: its journal, the log and the
+// file of the database. See docs/limits.md.
+const importGrowth = 8
+
+// DeleteRoom is the room for deletes on the disk of a SQLite file. It is nil on PostgreSQL.
+func (c Config) DeleteRoom() *spool.Room {
+	if c.Database != "" {
+		return nil
+	}
+	disk := c.Disk()
+	disk.Dirs = disk.Dirs[:1] // the spool may be a mount of its own
+	return spool.NewRoom(disk, filepath.Join(c.Data, "delete-reserve"))
 }
 
 // Pace is the minimum speed of uploads.

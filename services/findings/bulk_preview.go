@@ -54,6 +54,9 @@ func (s *TriageChanges) PreviewBulkUpdate(ctx context.Context, r *findingsv1.Pre
 			return err
 		}
 		shown.Revision = found.Revision
+		if shown.Change, err = b.lastChange(ctx, db); err != nil {
+			return err
+		}
 		may, err := b.permit(ctx, db, found)
 		if err != nil {
 			return err

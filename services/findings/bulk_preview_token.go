@@ -23,9 +23,11 @@ const previewLife = 15 * time.Minute
 // previewed is the content of a preview token: what the caller was shown.
 type previewed struct {
 	// Now is the time of the preview in microseconds. Relative times of the filter count from it.
-	Now      int64       `json:"n"`
-	Revision string      `json:"r"`
-	Numbers  bulkNumbers `json:"c"`
+	Now      int64  `json:"n"`
+	Revision string `json:"r"`
+	// Change is the id of the last change when an update with a note was shown. Notes do not change the revision.
+	Change  int64       `json:"h,omitempty"`
+	Numbers bulkNumbers `json:"c"`
 }
 
 // previewTokens seals previews. A token belongs to one request of one caller in one deployment.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	entsql "entgo.io/ent/dialect/sql"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -14,6 +15,8 @@ import (
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/ent/triagechange"
+	"github.com/palisade/palisade/ent/triagechangefinding"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	"github.com/palisade/palisade/services/findings/issuefilter"
 	"github.com/palisade/palisade/services/findings/lifecycle"
@@ -229,6 +232,11 @@ func (b *bulkUpdate) write(ctx context.Context, tx *ent.Tx, where []predicate.Fi
 		return bulkNumbers{}, 0, apierr.Conflict("the findings have changed since the preview (%d were selected, now %d are, or somebody decided about some): "+
 			"preview the update again", shown.Numbers.Issues, found.Findings)
 	}
+	if shown != nil {
+		if err := b.refuseNoted(ctx, tx, where, shown.Change); err != nil {
+			return bulkNumbers{}, 0, err
+		}
+	}
 	if err := b.refuseOvertaken(ctx, tx); err != nil {
 		return bulkNumbers{}, 0, err
 	}
@@ -254,6 +262,35 @@ func (b *bulkUpdate) write(ctx context.Context, tx *ent.Tx, where []predicate.Fi
 			out.Updated, out.Requested, shown.Numbers.Updated, shown.Numbers.Requested)
 	}
 	return out, changeID, nil
+}
+
+// lastChange returns the id of the last triage change; 0 if the update writes no note.
+func (b *bulkUpdate) lastChange(ctx context.Context, db *ent.Client) (int64, error) {
+	if b.decision.Note == "" {
+		return 0, nil
+	}
+	last, err := db.TriageChange.Query().Order(ent.Desc(triagechange.FieldID)).Limit(1).IDs(ctx)
+	if err != nil || len(last) == 0 {
+		return 0, err
+	}
+	return last[0], nil
+}
+
+// refuseNoted returns an error if an update with a note would replace a note that was written after the preview.
+func (b *bulkUpdate) refuseNoted(ctx context.Context, tx *ent.Tx, where []predicate.Finding, change int64) error {
+	if b.decision.Note == "" {
+		return nil
+	}
+	later := func(s *entsql.Selector) {
+		of := entsql.Table(triagechangefinding.Table)
+		s.Where(entsql.In(s.C(finding.FieldID), entsql.Select(of.C(triagechangefinding.FieldFindingID)).From(of).Where(entsql.And(
+			entsql.EQ(of.C(triagechangefinding.FieldDeploymentID), b.decision.DeploymentID), entsql.GT(of.C(triagechangefinding.FieldChangeID), change)))))
+	}
+	noted, err := tx.Finding.Query().Where(where...).Where(later).Exist(ctx)
+	if err == nil && noted {
+		err = apierr.Conflict("somebody decided about some of the findings, or wrote notes, since the preview: preview the update again")
+	}
+	return err
 }
 
 // decide stores the decision. It returns the number of changed findings and the id of the change; 0 if it changed none.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -196,6 +197,42 @@ func TestPreview(t *testing.T) {
 		}
 		if answer.Header.Get("X-Change-Id") != fmt.Sprint(done.ChangeID) {
 			t.Errorf("headers %v", answer.Header)
+		}
+	})
+}
+
+// TestPreviewOfNote: an update with a note does not replace a note that was written after its preview.
+func TestPreviewOfNote(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		l := seedTriage(t, s)
+		request := func(label, params string) string {
+			return fmt.Sprintf(`"filter":{"ids":[%d]},"params":{%s}`, l.findings[label], params)
+		}
+		apply := func(params string, meanwhile func()) apitest.Answer {
+			t.Helper()
+			shown := bulk(t, s, s.Token, http.MethodPost, bulkPath(s.Tenant, "preview"), "{"+request("a", params)+"}")
+			meanwhile()
+			return s.Do(t, s.Token, http.MethodPatch, bulkPath(s.Tenant), `{"previewToken":"`+shown.PreviewToken+`",`+request("a", params)+`}`)
+		}
+		note := func(label, text string) func() {
+			return func() {
+				bulk(t, s, s.Token, http.MethodPatch, bulkPath(s.Tenant), "{"+request(label, `"note":"`+text+`"`)+"}")
+			}
+		}
+		for _, params := range []string{`"note":"mine"`, `"triageState":"FINDING_TRIAGE_STATE_REVIEWING","note":"mine"`} {
+			if answer := apply(params, note("a", "theirs about "+strconv.Itoa(len(params)))); answer.Status != http.StatusConflict || !strings.Contains(answer.Body, "preview the update again") {
+				t.Errorf("%s over another note: %d %s", params, answer.Status, answer.Body)
+			}
+		}
+		if row := stored(t, s, l, "a"); !strings.HasPrefix(*row.TriageComment, "theirs") {
+			t.Errorf("the note is %s", *row.TriageComment)
+		}
+		if answer := apply(`"triageState":"FINDING_TRIAGE_STATE_REVIEWING"`, note("a", "theirs again")); answer.Status != http.StatusOK {
+			t.Errorf("an update that keeps notes: %d %s", answer.Status, answer.Body)
+		}
+		if answer := apply(`"note":"mine"`, note("b", "elsewhere")); answer.Status != http.StatusOK {
+			t.Errorf("after a note about another finding: %d %s", answer.Status, answer.Body)
 		}
 	})
 }

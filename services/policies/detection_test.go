@@ -244,6 +244,7 @@ func TestDetectionProblems(t *testing.T) {
 		}
 		many := strings.TrimSuffix(strings.Repeat(`{},`, 2001), ",")
 		s.want(t, 400, s.Token, http.MethodPut, s.detectionPath("code"), `{"bundle":{"exceptions":[`+many+`]}}`, "*", "at most 2000 items, got 2001")
+		s.want(t, 400, s.Token, http.MethodPut, s.detectionPath("code"), `{"bundle":{"exceptions":[null]}}`, "*", "bundle.exceptions[0] must not be null")
 		for _, body := range []string{``, `{}`, `{"bundle":null}`} {
 			s.want(t, 400, s.Token, http.MethodPut, s.detectionPath("code"), body, "*", "bundle is required")
 		}

@@ -196,6 +196,11 @@ func TestLimits(t *testing.T) {
 			s.put(t, "["+policies+"]", 400, text)
 			s.want(t, 400, s.Token, http.MethodPost, s.remediation()+":dryRun", `{"bundle":{"policies":[`+policies+`]}}`, "", text)
 		}
+		for _, call := range []struct{ method, path string }{
+			{http.MethodPut, s.remediation()}, {http.MethodPost, s.remediation() + ":dryRun"},
+		} {
+			s.want(t, 400, s.Token, call.method, call.path, `{"bundle":{"policies":[null]}}`, s.current(t), "bundle.policies[0] must not be null")
+		}
 		for _, body := range []string{``, `{}`, `{"bundle":null}`} {
 			s.want(t, 400, s.Token, http.MethodPut, s.remediation(), body, s.current(t), "bundle is required")
 		}

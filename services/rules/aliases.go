@@ -13,6 +13,7 @@ import (
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/page"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/notifications/automations"
 	"github.com/palisade/palisade/services/policies/remediation"
 	"github.com/palisade/palisade/services/rules/ruleset"
 )
@@ -38,6 +39,9 @@ func (s *Rules) CreateRuleAlias(ctx context.Context, r *rulesv1.CreateRuleAliasR
 		response.Alias = convertAlias(row)
 		audit.Change(ctx, auditAlias, row.ID, nil, response.GetAlias())
 		if err := redirect(ctx, tx, r.GetTool(), r.GetName(), canonical); err != nil {
+			return err
+		}
+		if err := automations.AddRuleName(ctx, s.store, tx, r.GetName(), canonical); err != nil {
 			return err
 		}
 		return remediation.Renaming{Of: remediation.RefRule, From: r.GetName(), To: canonical, Shared: true}.Apply(ctx, s.store, tx)

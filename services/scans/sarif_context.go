@@ -12,7 +12,7 @@ import (
 func addContext(content *storev1.FindingContent, r *sarif.Result) {
 	if r.Suppressed {
 		content.Suppression = &findingsv1.FindingSuppression{
-			Kind: r.SuppressionKind, Justification: r.SuppressionReason, Author: r.SuppressionAuthor,
+			Kind: r.SuppressionKind, Justification: r.SuppressionReason, Author: r.SuppressionAuthor, Reason: r.TriageReason,
 		}
 	}
 	if len(r.Flows) == 0 && len(r.Related) == 0 && len(r.Fixes) == 0 {

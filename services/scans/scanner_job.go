@@ -134,6 +134,9 @@ func (w *resultsWorker) storeResults(ctx context.Context, scanID int64, attempt 
 	if err != nil {
 		return err
 	}
+	if err := w.options.Spool.Of(ctx).Check(); err != nil {
+		return err
+	}
 	var result *ingest.Summary
 	err = w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		of, err := lockProjectByID(ctx, w.store, tx, before.ProjectID)

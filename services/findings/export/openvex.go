@@ -55,9 +55,10 @@ func openVEXOf(e *exported) *openVEXStatement {
 	s.Vulnerability.Name = vulnerability(e)
 	switch p.Status {
 	case position.NotAffected:
-		s.Justification, s.Impact = "vulnerable_code_not_present", p.Note
 		if p.Unreachable {
-			s.Justification = "vulnerable_code_not_in_execute_path"
+			s.Justification, s.Impact = "vulnerable_code_not_in_execute_path", p.Note
+		} else {
+			s.Impact = position.Impact(p.Note)
 		}
 	case position.Affected:
 		s.Action = p.Note

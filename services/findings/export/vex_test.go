@@ -38,3 +38,30 @@ func TestVEXRoundTrip(t *testing.T) {
 		}
 	})
 }
+
+// TestSARIFRoundTrip: another installation that gets the SARIF report has the ignored findings with reason and note.
+func TestSARIFRoundTrip(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		seed(t, s)
+		document := export(t, s, s.Tenant, s.Token, `{"format":"EXPORT_FORMAT_SARIF","filter":{"repositoryNames":["acme/web"]}}`).text
+		other := s.AddTenant(t, "other")
+		path := fmt.Sprintf("/api/v1/deployments/%s/reports?project=acme/mirror&ref=main", other.Slug)
+		for range 2 {
+			s.Body(t, other.Token, http.MethodPost, path, document, http.StatusOK)
+		}
+		var got []string
+		for _, f := range s.Store.Reader.Finding.Query().Where(finding.DeploymentID(other.DeploymentID), finding.TriageState("ignored")).AllX(s.System(t)) {
+			note := ""
+			if f.TriageComment != nil {
+				note = *f.TriageComment
+			}
+			got = append(got, s.Store.Reader.Rule.GetX(s.System(t), f.RuleID).Name+"|"+f.TriageState+"|"+*f.TriageReason+"|"+note)
+		}
+		slices.Sort(got)
+		want := []string{"CVE-2026-1|ignored|false_positive|not called", "CVE-2026-2|ignored|acceptable_risk|", "sql|ignored|false_positive|=HYPERLINK(1)"}
+		if got = slices.Compact(got); !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	})
+}

@@ -58,6 +58,18 @@ func Of(f *ent.Finding, content *storev1.FindingContent) Position {
 	return Position{Status: Affected, Note: cmp.Or(note, Advice(f, content))}
 }
 
+// FalsePositive begins the impact statement of a finding that a person found to be wrong. Why it is wrong is not known,
+// so that no justification of OpenVEX would certainly be true.
+const FalsePositive = "False positive"
+
+// Impact is the impact statement of such a finding.
+func Impact(note string) string {
+	if note == "" {
+		return FalsePositive
+	}
+	return FalsePositive + ": " + note
+}
+
 // CycloneDX returns the state, justification and response of CycloneDX; the last two may be empty.
 func (p Position) CycloneDX() (state, justification, response string) {
 	switch {

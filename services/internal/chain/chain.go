@@ -3,6 +3,7 @@ package chain
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"time"
 
 	"buf.build/go/protovalidate"
@@ -13,6 +14,7 @@ import (
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/inprocess"
 	"github.com/palisade/palisade/services/internal/intake"
+	"github.com/palisade/palisade/services/internal/spool"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/telemetry"
 	"github.com/palisade/palisade/services/internal/traffic"
@@ -32,6 +34,8 @@ type Deps struct {
 	Rules         *access.Rules
 	Authenticator *access.Authenticator
 	Store         *store.Store
+	// Room has the disk space for deletes; nil if none is kept.
+	Room *spool.Room
 	// Trail stores the audit entries.
 	Trail *audit.Trail
 	// Validator checks requests; see NewValidator.
@@ -78,7 +82,18 @@ func New(d Deps) []Link {
 		limitReads(newReadGates(d.Store)),
 		auditor.link(),
 		validate(d.Validator),
+		makeRoom(d.Room),
 	}
+}
+
+// makeRoom lets calls that delete use the disk space that is kept for them.
+func makeRoom(room *spool.Room) Link {
+	return check(func(ctx context.Context, c *call) (context.Context, error) {
+		if !strings.Contains(c.method, "/Delete") {
+			return ctx, nil
+		}
+		return spool.WithRoom(ctx), room.Use()
+	}).link("room for deletes")
 }
 
 // countCalls counts unary reads as in-flight requests, so that long work can yield to them. Writes do not count: a

@@ -38,7 +38,7 @@ func TestOrder(t *testing.T) {
 		}
 	}
 	want := []string{"request id", "access log", "recovery", "error mapping", "refusals", "authentication", "request", "traffic",
-		"tenant", "access rule", "rate limit", "reads", "audit", "protovalidate"}
+		"tenant", "access rule", "rate limit", "reads", "audit", "protovalidate", "room for deletes"}
 	if !slices.Equal(names, want) {
 		t.Errorf("got %q\nwant %q", names, want)
 	}

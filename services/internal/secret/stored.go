@@ -24,6 +24,22 @@ func (k *Keyring) StoredKey(ctx context.Context, st *store.Store, name string) (
 	if known, ok := k.stored.Load(storedKey{st, name}); ok {
 		return slices.Clone(known.([]byte)), nil
 	}
+	row, err := st.Reader.Setting.Query().Where(setting.Name(name)).Only(tenant.System(ctx))
+	if ent.IsNotFound(err) {
+		row, err = k.makeStored(ctx, st, name)
+	}
+	if err == nil {
+		key, err = k.Unseal(row.Value, []byte(name))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("key %q of the store: %w", name, err)
+	}
+	k.stored.Store(storedKey{st, name}, slices.Clone(key))
+	return key, nil
+}
+
+// makeStored stores a new key, unless another node has stored one, and returns the stored one.
+func (k *Keyring) makeStored(ctx context.Context, st *store.Store, name string) (row *ent.Setting, err error) {
 	sealed, err := k.Seal(RandomKey(), []byte(name))
 	if err != nil {
 		return nil, err
@@ -32,18 +48,10 @@ func (k *Keyring) StoredKey(ctx context.Context, st *store.Store, name string) (
 		if err := tx.Setting.Create().SetName(name).SetValue(sealed).OnConflictColumns(setting.FieldName).Ignore().Exec(ctx); err != nil {
 			return err
 		}
-		row, err := tx.Setting.Query().Where(setting.Name(name)).Only(ctx)
-		if err != nil {
-			return err
-		}
-		key, err = k.Unseal(row.Value, []byte(name))
+		row, err = tx.Setting.Query().Where(setting.Name(name)).Only(ctx)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("key %q of the store: %w", name, err)
-	}
-	k.stored.Store(storedKey{st, name}, slices.Clone(key))
-	return key, nil
+	return row, err
 }
 
 // RandomKey returns 32 random bytes.

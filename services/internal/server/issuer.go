@@ -30,12 +30,19 @@ func IssuerURL(ctx context.Context, st *store.Store, cfg config.Config) (string,
 	return string(row.Value), nil
 }
 
-// rememberIssuer stores the iss claim. When several nodes start at once on an empty store, one writes it and the others
-// read its value.
+// rememberIssuer stores the iss claim, unless it is stored already: a node then starts on a full disk. When several
+// nodes start at once on an empty store, one writes it and the others read its value.
 func rememberIssuer(ctx context.Context, st *store.Store, cfg config.Config) (string, error) {
 	url, err := IssuerURL(ctx, st, cfg)
 	if err != nil {
 		return "", err
+	}
+	same, err := st.Reader.Setting.Query().Where(setting.Name(settingIssuer), setting.Value([]byte(url))).Exist(tenant.System(ctx))
+	if err != nil {
+		return "", fmt.Errorf("read the issuer of user tokens: %w", err)
+	}
+	if same {
+		return url, nil
 	}
 	err = st.Write(tenant.System(ctx), func(ctx context.Context, tx *ent.Tx) error {
 		create := tx.Setting.Create().SetName(settingIssuer).SetValue([]byte(url)).OnConflictColumns(setting.FieldName)

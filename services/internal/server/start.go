@@ -23,6 +23,7 @@ import (
 	"github.com/palisade/palisade/services/internal/intake"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/secret"
+	"github.com/palisade/palisade/services/internal/spool"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/telemetry"
 )
@@ -68,7 +69,11 @@ func (s *Server) open(ctx context.Context, stderr io.Writer, domains []Domain) (
 	if err != nil {
 		return err
 	}
-	st, err := s.openMigrated(ctx)
+	room := s.config.DeleteRoom()
+	if err := room.Start(); err != nil { // a start writes a little, also on a full disk
+		return err
+	}
+	st, err := s.openMigrated(spool.WithRoom(ctx), room)
 	if err != nil {
 		return err
 	}
@@ -81,7 +86,7 @@ func (s *Server) open(ctx context.Context, stderr io.Writer, domains []Domain) (
 	}
 	s.probes = newProbes(st.Ping, s.config.Disk().State)
 	st.OnFailure(func(err error) { s.probes.writeFailed(s.log, err) })
-	who, err := s.openAccess(ctx, st, stderr)
+	who, err := s.openAccess(spool.WithRoom(ctx), st, stderr)
 	if err != nil {
 		return err
 	}
@@ -94,7 +99,7 @@ func (s *Server) open(ctx context.Context, stderr io.Writer, domains []Domain) (
 	if err := s.openQueue(deps, background(parts)); err != nil {
 		return err
 	}
-	ports := portParts{store: st, who: who, metrics: metrics, tracing: tracing, tls: tlsConfig, documents: documents(parts)}
+	ports := portParts{store: st, room: room, who: who, metrics: metrics, tracing: tracing, tls: tlsConfig, documents: documents(parts)}
 	ports.sites, ports.identify = sites(parts)
 	if s.config.Has(config.RoleAPI) {
 		if deps.Reports, err = s.openReports(ctx, st, metrics); err != nil {
@@ -116,8 +121,11 @@ func (s *Server) open(ctx context.Context, stderr io.Writer, domains []Domain) (
 		return err
 	}
 	s.probes.serving(s.services)
+	if err := room.Keep(); err != nil {
+		s.log.Warn("no disk space is kept for deletes", "error", err)
+	}
 	s.checkPages(st)
-	s.watchWrites(st)
+	s.watchWrites(st, room)
 	s.banner(st, build, tracing)
 	return nil
 }
@@ -125,6 +133,7 @@ func (s *Server) open(ctx context.Context, stderr io.Writer, domains []Domain) (
 // portParts are the dependencies of the API ports.
 type portParts struct {
 	store   *store.Store
+	room    *spool.Room
 	who     *identities
 	metrics *telemetry.Metrics
 	tracing *telemetry.Tracing
@@ -138,7 +147,7 @@ type portParts struct {
 // openAPI creates the servers of both API ports of a node that serves requests.
 func (s *Server) openAPI(groups []Service, p portParts) error {
 	handlers := collect(s.config, groups, s.probes)
-	rules, links, err := s.makeChain(handlers, p.store, p.who, p.metrics)
+	rules, links, err := s.makeChain(handlers, p)
 	if err != nil {
 		return err
 	}
@@ -159,7 +168,7 @@ func (s *Server) makeDeps(st *store.Store, who *identities, metrics *telemetry.M
 	if err != nil {
 		return nil, err
 	}
-	files, err := openSpool(s.config, metrics)
+	files, err := openSpool(s.config, st, metrics)
 	if err != nil {
 		return nil, err
 	}
@@ -216,11 +225,12 @@ func loadTLS(cfg config.Config, log *slog.Logger) (*tls.Config, error) {
 	return reloader.Config(), nil
 }
 
-func (s *Server) openMigrated(ctx context.Context) (*store.Store, error) {
+func (s *Server) openMigrated(ctx context.Context, room *spool.Room) (*store.Store, error) {
 	st, err := OpenStore(ctx, s.config)
 	if err != nil {
 		return nil, err
 	}
+	st.Admit(room.Admit)
 	s.store = st
 	s.onClose("database", func(context.Context) error { return st.Close() })
 	backup, err := st.MigrateOnStart(ctx)
@@ -333,9 +343,7 @@ func printFirstToken(w io.Writer, url, token string) error {
 	return nil
 }
 
-func (s *Server) makeChain(
-	handlers grpchan.HandlerMap, st *store.Store, who *identities, metrics *telemetry.Metrics,
-) (*access.Rules, []chain.Link, error) {
+func (s *Server) makeChain(handlers grpchan.HandlerMap, p portParts) (*access.Rules, []chain.Link, error) {
 	rules, err := access.LoadRules(handlers.GetServiceInfo())
 	if err != nil {
 		return nil, nil, err
@@ -348,7 +356,7 @@ func (s *Server) makeChain(
 	s.drain = drain
 	s.onClose("streams", func(context.Context) error { drain(); return nil })
 	links := chain.New(chain.Deps{
-		Log: s.log, Metrics: metrics, Rules: rules, Authenticator: who.authenticator, Store: st, Trail: who.trail, Validator: validator,
+		Log: s.log, Metrics: p.metrics, Rules: rules, Authenticator: p.who.authenticator, Store: p.store, Room: p.room, Trail: p.who.trail, Validator: validator,
 		RateLimit: s.config.RateLimit, DeploymentRateLimit: s.config.RateLimitDeployment / float64(max(1, s.config.RateLimitNodes)),
 		Uploads: chain.UploadLimits{
 			AtOnce: s.config.Uploads, PerDeployment: s.config.UploadsPerDeployment, Queue: s.config.UploadQueue, Pace: s.config.Pace(),

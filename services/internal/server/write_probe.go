@@ -14,6 +14,7 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/spool"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -113,13 +114,15 @@ func (p *probes) writeFailed(log *slog.Logger, err error) {
 	}
 }
 
-// watchWrites starts the probe. It ends with the server.
-func (s *Server) watchWrites(st *store.Store) {
+// watchWrites starts the probe, which also keeps the room for deletes when the disk has space again. It ends with the
+// server.
+func (s *Server) watchWrites(st *store.Store, room *spool.Room) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		s.probes.watchWrites(ctx, s.log, func(ctx context.Context) error {
+			_ = room.Keep() // the start has logged why it fails
 			err := ProbeWrite(ctx, st)
 			if err == nil && s.probes.refusing.Load() != nil {
 				st.ReplaceConnections() // some may still lead to a server that refused writes

@@ -22,6 +22,9 @@ type Disk struct {
 	Dirs []string
 	// Reserve is in bytes; 0 disables the check.
 	Reserve int64
+	// Growth is how many bytes an import writes to these file systems for each byte of a received file, beside the file
+	// itself; 0 if the database is elsewhere.
+	Growth int64
 }
 
 // Free returns the free bytes of the fullest file system; known is false if it cannot be determined.
@@ -35,20 +38,24 @@ func (d Disk) Free() (bytes int64, known bool) {
 	return bytes, known
 }
 
-// Check returns an error when less than the reserve is free.
-func (d Disk) Check() error {
-	free, low := d.low()
+// Check returns an error when less than the reserve will be free after these bytes have been written.
+func (d Disk) Check(expected int64) error {
+	free, low := d.low(expected)
 	if !low {
 		return nil
 	}
-	return apierr.StorageFull(diskRetry, "the server's disk has no room for uploads: %s are free and %s stay free (disk-reserve); "+
-		"its administrator has to make room", size(free), size(d.Reserve))
+	promised := ""
+	if expected > 0 {
+		promised = ", uploads in progress need " + size(expected)
+	}
+	return apierr.StorageFull(diskRetry, "the server's disk has no room for uploads: %s are free%s and %s stay free (disk-reserve); "+
+		"its administrator has to make room", size(free), promised, size(d.Reserve))
 }
 
 // State describes the disk for health probes. problem is empty while the reserve is free. full means that almost no
 // space is left.
 func (d Disk) State() (problem string, full bool) {
-	free, low := d.low()
+	free, low := d.low(0)
 	if !low {
 		return "", false
 	}
@@ -58,12 +65,12 @@ func (d Disk) State() (problem string, full bool) {
 	return "the disk is nearly full, uploads are refused: " + size(free) + " are free, disk-reserve is " + size(d.Reserve), false
 }
 
-func (d Disk) low() (free int64, low bool) {
+func (d Disk) low(expected int64) (free int64, low bool) {
 	if d.Reserve <= 0 {
 		return 0, false
 	}
 	free, known := d.Free()
-	return free, known && free < d.Reserve
+	return free, known && free-expected < d.Reserve
 }
 
 func size(bytes int64) string { return humanize.IBytes(uint64(max(bytes, 0))) }

@@ -51,7 +51,7 @@ func (f *File) Seek(offset int64, whence int) (int64, error) { return f.file.See
 // Close removes the file and releases its bytes.
 func (f *File) Close() error {
 	if !f.closed && f.space.spool != nil {
-		f.space.spool.release(f.space.deploymentID, f.counted)
+		f.space.spool.release(f.space.deploymentID, f.counted, f.limited)
 	}
 	f.closed = true
 	return f.file.Close()

@@ -22,7 +22,7 @@ import (
 
 const (
 	// checkEvery is how many bytes are written to all files between two checks of the disk.
-	checkEvery = 4 << 20
+	checkEvery = 1 << 20
 	// quotaRetry is the retry delay that callers get when a quota is exhausted.
 	quotaRetry = 10 * time.Second
 )
@@ -33,6 +33,9 @@ type Limits struct {
 	Node, Deployment int64
 	// Disk has the reserve to keep free.
 	Disk Disk
+	// Unmoved returns how many stored bytes are still to be moved from the log of the database into its file. nil means
+	// none.
+	Unmoved func() int64
 }
 
 // Spool creates files in one directory. A nil Spool has no limits and uses the directory for temporary files. It is
@@ -45,6 +48,7 @@ type Spool struct {
 	mu          sync.Mutex
 	total       int64
 	deployments map[int64]int64
+	received    int64 // bytes of total that callers sent: their imports will write to the database
 	unchecked   int64 // bytes written since the last check of the disk
 }
 
@@ -110,10 +114,7 @@ func (s Space) create(kind string, limited bool) (*File, error) {
 	dir := ""
 	if s.spool != nil {
 		dir = s.spool.dir
-		if err := s.spool.limits.Disk.Check(); err != nil {
-			return nil, err
-		}
-		if err := s.spool.take(s.deploymentID, 0, limited); err != nil {
+		if err := s.spool.begin(s.deploymentID, limited); err != nil {
 			return nil, err
 		}
 	}
@@ -129,21 +130,72 @@ func (s Space) create(kind string, limited bool) (*File, error) {
 	return &File{file: file, space: s, limited: limited}, nil
 }
 
+// Check returns an error when there is no room for another import.
+func (s Space) Check() error {
+	if s.spool == nil {
+		return nil
+	}
+	s.spool.mu.Lock()
+	defer s.spool.mu.Unlock()
+	return s.spool.checkDisk(true)
+}
+
+// Continue returns an error when an import has used the room that was left for it, so that it is wrong to write more.
+func (s Space) Continue() error {
+	if s.spool == nil || s.spool.limits.Disk.Growth == 0 {
+		return nil
+	}
+	return s.spool.limits.Disk.Check(0)
+}
+
+// begin returns an error when there is no space for another file.
+func (s *Spool) begin(deploymentID int64, limited bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.checkDisk(limited); err != nil || !limited {
+		return err
+	}
+	return s.checkQuota(deploymentID, 0)
+}
+
+// checkDisk checks the reserve. Received files also leave room for what the imports of all of them will write. Work on
+// these files uses that room.
+func (s *Spool) checkDisk(received bool) error {
+	expected := int64(0)
+	if received {
+		expected = s.received * s.limits.Disk.Growth
+		if s.limits.Unmoved != nil {
+			expected += s.limits.Unmoved()
+		}
+	}
+	return s.limits.Disk.Check(expected)
+}
+
+func (s *Spool) checkQuota(deploymentID, bytes int64) error {
+	err := s.overQuota(deploymentID, bytes)
+	if err != nil {
+		s.refused()
+	}
+	return err
+}
+
 // take counts bytes that are about to be written, or returns an error when there is no space.
 func (s *Spool) take(deploymentID, bytes int64, limited bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if limited {
-		if err := s.overQuota(deploymentID, bytes); err != nil {
-			s.refused()
+		if err := s.checkQuota(deploymentID, bytes); err != nil {
 			return err
 		}
 	}
 	if s.unchecked += bytes; s.unchecked >= checkEvery {
-		if err := s.limits.Disk.Check(); err != nil {
+		if err := s.checkDisk(limited); err != nil {
 			return err // unchecked is kept, so the next write checks again
 		}
 		s.unchecked = 0
+	}
+	if limited {
+		s.received += bytes
 	}
 	s.total += bytes
 	if s.deployments[deploymentID] += bytes; s.deployments[deploymentID] == 0 {
@@ -168,9 +220,12 @@ func (s *Spool) overQuota(deploymentID, bytes int64) error {
 		&errdetails.RetryInfo{RetryDelay: durationpb.New(quotaRetry)})
 }
 
-func (s *Spool) release(deploymentID, bytes int64) {
+func (s *Spool) release(deploymentID, bytes int64, limited bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if limited {
+		s.received -= bytes
+	}
 	s.total -= bytes
 	if s.deployments[deploymentID] -= bytes; s.deployments[deploymentID] == 0 {
 		delete(s.deployments, deploymentID)

@@ -153,10 +153,86 @@ func TestReserve(t *testing.T) {
 	if err := os.Remove(fill); err != nil {
 		t.Error(err)
 	}
-	if problem, full := disk.State(); problem != "" || full || disk.Check() != nil {
+	if problem, full := disk.State(); problem != "" || full || disk.Check(0) != nil {
 		t.Errorf("%q %t", problem, full)
 	}
 	again := receive(t, files.Of(of(t, 1)))
 	wantWritten(t, again, 10*mebi)
 	_ = again.Close()
+}
+
+// TestGrowth: what the imports of received files will write counts before it is written, for all files together. Work
+// on them uses that room.
+func TestGrowth(t *testing.T) {
+	const mebi = 1 << 20
+	dir := storetest.SmallDisk(t, 64*mebi)
+	unmoved := int64(0)
+	files := open(t, filepath.Join(dir, "spool"), spool.Limits{
+		Disk: spool.Disk{Dirs: []string{dir}, Reserve: 16 * mebi, Growth: 3}, Unmoved: func() int64 { return unmoved },
+	}, func() {})
+	first, second := receive(t, files.Of(of(t, 1))), receive(t, files.Of(of(t, 2)))
+	wantWritten(t, first, 8*mebi)
+	written, err := io.Copy(second, zeros{})
+	wantRefused(t, err, http.StatusInsufficientStorage, "uploads in progress need")
+	if written < 2*mebi || written > 5*mebi {
+		t.Errorf("%d bytes were written beside 8 MiB that grow to 32 MiB, on a disk of 48 MiB", written)
+	}
+	work, err := files.Of(of(t, 1)).Work("import")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantWritten(t, work, 8*mebi)
+	for _, file := range []*spool.File{first, second, work} {
+		_ = file.Close()
+	}
+	if err := files.Of(of(t, 1)).Check(); err != nil {
+		t.Error(err)
+	}
+	unmoved = 60 * mebi
+	wantRefused(t, files.Of(of(t, 1)).Check(), http.StatusInsufficientStorage, "disk-reserve")
+}
+
+// TestRoom: on a full disk, deletes and then the next start get the room. Other work gets none of it.
+func TestRoom(t *testing.T) {
+	const mebi = 1 << 20
+	dir := storetest.SmallDisk(t, 64*mebi)
+	disk := spool.Disk{Dirs: []string{dir}, Reserve: 32 * mebi}
+	room := spool.NewRoom(disk, filepath.Join(dir, "room"))
+	want := func(step string, free int64, admitted bool) {
+		t.Helper()
+		if got, _ := disk.Free(); got != free*mebi {
+			t.Errorf("%s: %d bytes are free, want %d MiB", step, got, free)
+		}
+		if err := room.Admit(t.Context()); (err == nil) != admitted {
+			t.Errorf("%s: %v", step, err)
+		}
+		if err := room.Admit(spool.WithRoom(t.Context())); err != nil {
+			t.Errorf("%s: a delete: %v", step, err)
+		}
+	}
+	do := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(room.Keep())
+	want("kept", 56, true)
+	do(room.Use())
+	want("not needed", 56, true)
+	fill := filepath.Join(dir, "fill")
+	_ = os.WriteFile(fill, make([]byte, 56*mebi), 0o600)
+	want("full", 0, true) // the database itself refuses it
+	do(room.Use())
+	want("used by a delete", 6, false)
+	do(room.Keep())
+	want("still full", 6, false)
+	do(room.Start())
+	want("used by a start", 8, true)
+	do(os.Truncate(fill, 44*mebi))
+	do(room.Keep())
+	want("kept for the next start", 18, true)
+	do(os.Remove(fill))
+	do(room.Keep())
+	want("kept again", 56, true)
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,6 +39,18 @@ func (c *checkpoints) deferOne() { c.deferred.Add(1) }
 
 // isDeferred reports whether commits must not run a checkpoint now.
 func (c *checkpoints) isDeferred() bool { return c.deferred.Load() > 0 }
+
+// unmoved returns the size of the log while the background has to move some of it.
+func (c *checkpoints) unmoved() int64 {
+	if !c.isDeferred() {
+		return 0
+	}
+	log, err := os.Stat(c.path + "-wal")
+	if err != nil {
+		return 0
+	}
+	return log.Size()
+}
 
 // runDeferred starts the background checkpoint. Call it once after each deferOne, whether the commit succeeded or
 // not.

@@ -58,6 +58,7 @@ type Store struct {
 	location   string
 	guard      func(ctx context.Context) error
 	failed     func(error)
+	admit      func(ctx context.Context) error
 	// highest has the highest id of each SQLite table when RefreshGrown last refreshed its statistics.
 	growth  sync.Mutex
 	highest map[string]int64
@@ -126,6 +127,19 @@ func (s *Store) Guard(guard func(ctx context.Context) error) { s.guard = guard }
 // Write.
 func (s *Store) OnFailure(failed func(error)) { s.failed = failed }
 
+// Admit sets a check that runs before each Write, which then fails with its error. Call it before there are several
+// Writes at once.
+func (s *Store) Admit(admit func(ctx context.Context) error) { s.admit = admit }
+
+// Unmoved returns how many bytes the background still moves from the log into the SQLite file, at most. SQLite itself
+// moves the log of short transactions.
+func (s *Store) Unmoved() int64 {
+	if s.checkpoints == nil {
+		return 0
+	}
+	return s.checkpoints.unmoved()
+}
+
 // Ping checks that the database answers.
 func (s *Store) Ping(ctx context.Context) error {
 	var one int
@@ -162,6 +176,11 @@ func (s *Store) Close() error {
 // SQLite writers run one at a time, and a Write waits as long as ctx allows; waiting Writes share a commit (see
 // group). The context passed to fn has the transaction (see Tx, CurrentTransaction and ent.TxFromContext).
 func (s *Store) Write(ctx context.Context, fn func(ctx context.Context, tx *ent.Tx) error) error {
+	if s.admit != nil {
+		if err := s.admit(ctx); err != nil {
+			return err
+		}
+	}
 	current := &Transaction{store: s}
 	ctx, current.catalog = catalog.NewContext(context.WithValue(ctx, txKey{}, current))
 	committed := false

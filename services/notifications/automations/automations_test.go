@@ -1,6 +1,7 @@
 package automations_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/auditentry"
 	"github.com/palisade/palisade/ent/delivery"
 	"github.com/palisade/palisade/ent/workflow"
 	notificationsv1 "github.com/palisade/palisade/gen/palisade/notifications/v1"
@@ -131,6 +133,33 @@ func TestSpellings(t *testing.T) {
 		s.Upload(t, "acme/web", "main", report("error:gen/api.go", "error:app/db.go"))
 		if r := s.await(t, id, 1)[0]; r.Matched != "1" {
 			t.Errorf("the run is %+v", r)
+		}
+	})
+}
+
+// TestRuleAlias: an automation about a rule goes on with its new name, and for rules of other tools with the old one.
+func TestRuleAlias(t *testing.T) {
+	each(t, func(t *testing.T, s caller) {
+		id := s.create(t, `{"name":"Look","filters":{"conditions":[{"type":"CONDITION_TYPE_RULE_ID","values":["acme.error"]}]},
+			"actions":[{"type":"ACTION_TYPE_TRIAGE","config":{"state":"reviewing"}}]}`)
+		other := s.create(t, `{"name":"Others","filters":{"conditions":[{"type":"CONDITION_TYPE_RULE_ID","mode":"MODE_NONE","values":["acme.warning"]}]},
+			"actions":[{"type":"ACTION_TYPE_TRIAGE","config":{"state":"fixing"}}]}`)
+		s.Upload(t, "acme/web", "main", report("error:a.go"))
+		s.await(t, id, 1)
+		s.await(t, other, 1)
+		s.Body(t, s.Token, http.MethodPost, fmt.Sprintf("/api/rules/v1/deployments/%d/aliases", s.DeploymentID),
+			`{"tool":"acme-scan","name":"acme.error","canonical":"acme.problem"}`, 200)
+		list := s.Get(t, s.path(""))
+		if !strings.Contains(list, `"values":["acme.error","acme.problem"]`) || !strings.Contains(list, `"values":["acme.warning"]`) {
+			t.Errorf("automations %s", list)
+		}
+		s.Upload(t, "acme/web", "main", bytes.ReplaceAll(report("error:b.go"), []byte("acme.error"), []byte("acme.problem")))
+		if r := s.await(t, id, 2)[0]; r.Matched != "1" {
+			t.Errorf("the run is %+v", r)
+		}
+		entry := s.Store.Reader.AuditEntry.Query().Where(auditentry.MethodContains("CreateRuleAlias")).OnlyX(s.System(t))
+		if n := len(entry.Changes); n != 2 || entry.Changes[1].Kind != "automation" || entry.Changes[1].ID != id {
+			t.Errorf("audited: %+v", entry.Changes)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package automations_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -52,6 +53,29 @@ func TestPolicyDayBeginsAgain(t *testing.T) {
 		}
 		s.day(t, today()+2)
 		s.wantTold(t, 2)
+	})
+}
+
+// TestPolicyDayLeavesArchivedProjects: a run of the day is about the projects that lists show.
+func TestPolicyDayLeavesArchivedProjects(t *testing.T) {
+	each(t, func(t *testing.T, s caller) {
+		s.Upload(t, "acme/web", "main", report("error:a.go"))
+		s.Upload(t, "acme/old", "main", report("error:old.go"))
+		archive := func(archived bool) {
+			t.Helper()
+			s.Body(t, s.Token, http.MethodPatch, "/api/v1/deployments/acme/projects/acme%2Fold", fmt.Sprintf(`{"archived":%t}`, archived), 200)
+		}
+		archive(true)
+		s.apply(t, policy("Look", high, review))
+		s.day(t, today()+1)
+		if got := s.states(t, "main"); got["a.go"] != "reviewing" || got["old.go"] != "untriaged" {
+			t.Errorf("the states are %v", got)
+		}
+		archive(false)
+		s.day(t, today()+2)
+		if got := s.states(t, "main"); got["old.go"] != "reviewing" {
+			t.Errorf("when it is back: %v", got)
+		}
 	})
 }
 

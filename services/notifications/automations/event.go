@@ -93,10 +93,10 @@ func (e *event) triaged(ctx context.Context, db *ent.Client, after int64) (ids [
 	return ids, last, err
 }
 
-// eachOpen yields the findings of the primary branches of all projects that scans report now.
+// eachOpen yields the findings that scans report now, of the primary branches of all projects that are not archived.
 func eachOpen(ctx context.Context, db *ent.Client, yield func(ids []int64) error) error {
 	return pages(func(after int64) ([]int64, int64, error) {
-		rows, err := db.Project.Query().Where(project.IDGT(after)).Order(ent.Asc(project.FieldID)).Limit(findingsAtOnce).
+		rows, err := db.Project.Query().Where(project.IDGT(after), project.ArchivedAtIsNil()).Order(ent.Asc(project.FieldID)).Limit(findingsAtOnce).
 			Select(project.FieldID, project.FieldPrimaryBranch, project.FieldDefaultBranch).All(ctx)
 		ids, last := make([]int64, len(rows)), int64(0)
 		for i, row := range rows {

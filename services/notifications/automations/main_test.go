@@ -10,6 +10,7 @@ import (
 	"github.com/palisade/palisade/services/notifications"
 	"github.com/palisade/palisade/services/policies"
 	"github.com/palisade/palisade/services/projects"
+	"github.com/palisade/palisade/services/rules"
 	"github.com/palisade/palisade/services/scans"
 	"github.com/palisade/palisade/services/workflows"
 )
@@ -20,5 +21,5 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	flag.Parse()
-	apitest.Main(m, notifications.Register, scans.Register, findings.Register, projects.Register, policies.Register, identity.Register, workflows.Register)
+	apitest.Main(m, notifications.Register, scans.Register, findings.Register, projects.Register, policies.Register, rules.Register, identity.Register, workflows.Register)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/services/internal/spool"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/traffic"
 	"github.com/palisade/palisade/services/policies/pathignore"
@@ -31,6 +32,7 @@ type session struct {
 	deploymentID int64
 	now          int64 // the time of everything that the scan writes
 	work         *traffic.Work
+	space        spool.Space
 	names        *ruleNames // as the transaction sees them
 	ignores      *pathignore.Matcher
 }
@@ -44,7 +46,7 @@ func Store(ctx context.Context, tx *ent.Tx, of Target, read *Reading) (*Summary,
 	defer read.Release() // before the commit, so that a large report does not stay in memory
 	read.work.Resume()
 	s := &session{
-		store: of.Store, tx: tx, project: of.Project, scan: of.Scan, deploymentID: of.Scan.DeploymentID, now: store.Now(), work: read.work,
+		store: of.Store, tx: tx, project: of.Project, scan: of.Scan, deploymentID: of.Scan.DeploymentID, now: store.Now(), work: read.work, space: read.Spool,
 	}
 	fresh, err := s.refresh(ctx, read)
 	if err != nil {

@@ -101,6 +101,9 @@ func (w *writer) flush(ctx context.Context) error {
 		return nil
 	}
 	w.work.Yield(ctx)
+	if err := w.space.Continue(); err != nil {
+		return err
+	}
 	batch := w.batch
 	w.batch = w.batch[:0:0]
 	if err := w.assignFingerprints(ctx, batch); err != nil {

@@ -23,7 +23,13 @@ import (
 const external = "external"
 
 // accepted is a finding that the tool's users accepted there.
-type accepted struct{ fingerprint, category, comment string }
+type accepted struct {
+	fingerprint, category string
+	toolDecision
+}
+
+// toolDecision is what the tool says about the decision.
+type toolDecision struct{ reason, note string }
 
 // noteDecision remembers what the tool says about a finding. old is nil for a new one.
 func (w *writer) noteDecision(i *Result, old *ent.Finding, event string) error {
@@ -35,7 +41,7 @@ func (w *writer) noteDecision(i *Result, old *ent.Finding, event string) error {
 			return err
 		}
 		if s := i.Content.GetSuppression(); s.GetKind() == external {
-			w.accepted = append(w.accepted, accepted{i.decidedFingerprint(old), i.Group.Category, comment(s)})
+			w.accepted = append(w.accepted, accepted{i.decidedFingerprint(old), i.Group.Category, toolDecisionOf(s)})
 		}
 	}
 	return nil
@@ -48,7 +54,15 @@ func (i *Result) decidedFingerprint(old *ent.Finding) string {
 	return i.fingerprint
 }
 
-// comment is the note of the decision: the reason, the kind and the person.
+// toolDecisionOf returns the reason and the note of an export of Palisade as they are. The note of another tool has its
+// text, the kind and the person.
+func toolDecisionOf(s *findingsv1.FindingSuppression) toolDecision {
+	if s.GetReason() != "" {
+		return toolDecision{s.GetReason(), s.GetJustification()}
+	}
+	return toolDecision{lifecycle.NoTriageReason, comment(s)}
+}
+
 func comment(s *findingsv1.FindingSuppression) string {
 	by := "suppressed in the tool (" + s.GetKind() + ")"
 	if s.GetAuthor() != "" {
@@ -76,9 +90,9 @@ func (w *writer) recordDecisions(ctx context.Context) error {
 }
 
 func (w *writer) accept(ctx context.Context, part []accepted) error {
-	prints, comments := make([]string, len(part)), map[storedKey]string{}
+	prints, told := make([]string, len(part)), map[storedKey]toolDecision{}
 	for n, a := range part {
-		prints[n], comments[storedKey{a.fingerprint, a.category}] = a.fingerprint, a.comment
+		prints[n], told[storedKey{a.fingerprint, a.category}] = a.fingerprint, a.toolDecision
 	}
 	rows, err := w.tx.Finding.Query().
 		Where(finding.DeploymentID(w.deploymentID), finding.ProjectID(w.project.ID), finding.Ref(w.scan.Ref), finding.FingerprintIn(prints...),
@@ -87,21 +101,27 @@ func (w *writer) accept(ctx context.Context, part []accepted) error {
 	if err != nil {
 		return err
 	}
-	ids := map[string][]int64{} // by comment
+	ids := map[toolDecision][]int64{}
 	var events []*ent.FindingEventCreate
 	for _, row := range rows {
-		note, known := comments[storedKey{row.Fingerprint, row.AnalysisCategory}]
+		d, known := told[storedKey{row.Fingerprint, row.AnalysisCategory}]
 		if !known {
 			continue
 		}
-		ids[note] = append(ids[note], row.ID)
-		events = append(events, w.decision(row, lifecycle.Ignored, lifecycle.NoTriageReason, note))
+		ids[d] = append(ids[d], row.ID)
+		events = append(events, w.decision(row, lifecycle.Ignored, d.reason, d.note))
 	}
-	for _, note := range slices.Sorted(maps.Keys(ids)) {
-		err := w.tx.Finding.Update().Where(store.WithIDs[predicate.Finding](ids[note])).
-			SetTriageState(lifecycle.Ignored).SetTriageReason(lifecycle.NoTriageReason).SetTriageComment(note).SetTriagedAt(w.now).
-			SetStatus(lifecycle.Status(lifecycle.Muted, lifecycle.Ignored)).Exec(ctx)
-		if err != nil {
+	inOrder := func(a, b toolDecision) int {
+		return cmp.Or(cmp.Compare(a.note, b.note), cmp.Compare(a.reason, b.reason))
+	}
+	for _, d := range slices.SortedFunc(maps.Keys(ids), inOrder) {
+		update := w.tx.Finding.Update().Where(store.WithIDs[predicate.Finding](ids[d])).
+			SetTriageState(lifecycle.Ignored).SetTriageReason(d.reason).SetTriagedAt(w.now).
+			SetStatus(lifecycle.Status(lifecycle.Muted, lifecycle.Ignored))
+		if d.note != "" {
+			update.SetTriageComment(d.note)
+		}
+		if err := update.Exec(ctx); err != nil {
 			return err
 		}
 	}

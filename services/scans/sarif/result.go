@@ -2,11 +2,13 @@ package sarif
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/scans/jsonstream"
 )
@@ -47,6 +49,8 @@ type Result struct {
 	// kind (inSource or external) and the person.
 	Suppressed                                            bool
 	SuppressionReason, SuppressionKind, SuppressionAuthor string
+	// TriageReason is the word of the suppression's properties that is a triage reason, or empty.
+	TriageReason string
 	// BaselineState is new, unchanged, updated, or empty. Absent results are skipped.
 	BaselineState string
 	// HistoricalCommit is the commit of a secret that was found in the history. The file may no longer exist.
@@ -296,20 +300,26 @@ func (res *Result) region(r *wireRegion) {
 }
 
 // suppression applies suppressions: one that is accepted or has no status suppresses; rejected or under review ones do
-// not. One that says nothing could not be read, or is none. The first one with a reason is kept, else the first. The
-// specification has no author; tools use properties.
+// not. One that says nothing could not be read, or is none. The first one with a triage reason is kept, else the first
+// with a text, else the first. The specification has no author and no triage reason; tools use properties.
 func (res *Result) suppression(all []wireSuppression) {
 	for _, s := range all {
 		if s == (wireSuppression{}) || s.Status != "" && !strings.EqualFold(s.Status, "accepted") {
 			continue
 		}
-		author, reason := "", s.Justification
+		author, reason, triage := "", s.Justification, ""
 		if s.Properties != nil {
-			author, reason = first(s.Properties.texts[factPerson]), cmp.Or(reason, first(s.Properties.texts[factReason]))
+			told := s.Properties.texts[factReason]
+			author = first(s.Properties.texts[factPerson])
+			if at := slices.IndexFunc(told, isTriageReason); at >= 0 {
+				triage = told[at]
+			} else {
+				reason = cmp.Or(reason, first(told))
+			}
 		}
 		reason = strings.TrimSpace(jsonstream.Clean(reason))
-		if !res.Suppressed || res.SuppressionReason == "" && reason != "" {
-			res.SuppressionReason, res.SuppressionAuthor = reason, author
+		if !res.Suppressed || res.TriageReason == "" && (triage != "" || res.SuppressionReason == "" && reason != "") {
+			res.SuppressionReason, res.SuppressionAuthor, res.TriageReason, res.SuppressionKind = reason, author, triage, ""
 			switch strings.ToLower(s.Kind) {
 			case "insource":
 				res.SuppressionKind = "inSource"
@@ -319,6 +329,11 @@ func (res *Result) suppression(all []wireSuppression) {
 		}
 		res.Suppressed = true
 	}
+}
+
+// isTriageReason reports whether a text is the word of a triage reason.
+func isTriageReason(text string) bool {
+	return slices.Contains([]string{"false_positive", "acceptable_risk", "no_time", lifecycle.NoTriageReason}, text)
 }
 
 func snippetOf(r *wireRegion) string {

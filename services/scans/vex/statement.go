@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/findings/position"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/scans/formats"
 	"github.com/palisade/palisade/services/supplychain/purl"
@@ -128,7 +129,7 @@ func (st *statement) reason() string {
 	switch word := strings.ToLower(st.Justification); {
 	case acceptable[word]:
 		return "acceptable_risk"
-	case wrong[word], st.Status == formats.FalsePositive:
+	case wrong[word], st.Status == formats.FalsePositive, word == "" && strings.HasPrefix(st.Detail, position.FalsePositive):
 		return "false_positive"
 	}
 	return lifecycle.NoTriageReason

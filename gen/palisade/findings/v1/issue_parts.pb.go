@@ -2964,7 +2964,10 @@ type FindingSuppression struct {
 	// The reason, as text. It names the pattern of the policy.
 	Justification string `protobuf:"bytes,2,opt,name=justification,proto3" json:"justification,omitempty"`
 	// The person, as the tool names them; empty when it does not.
-	Author        string `protobuf:"bytes,3,opt,name=author,proto3" json:"author,omitempty"`
+	Author string `protobuf:"bytes,3,opt,name=author,proto3" json:"author,omitempty"`
+	// Triage reason, if the tool names one of Palisade's: false_positive, acceptable_risk or no_time. Exports of Palisade
+	// do.
+	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3016,6 +3019,13 @@ func (x *FindingSuppression) GetJustification() string {
 func (x *FindingSuppression) GetAuthor() string {
 	if x != nil {
 		return x.Author
+	}
+	return ""
+}
+
+func (x *FindingSuppression) GetReason() string {
+	if x != nil {
+		return x.Reason
 	}
 	return ""
 }
@@ -3251,11 +3261,12 @@ const file_palisade_findings_v1_issue_parts_proto_rawDesc = "" +
 	"\bend_line\x18\x04 \x01(\x05R\aendLine\x12\x1d\n" +
 	"\n" +
 	"end_column\x18\x05 \x01(\x05R\tendColumn\x12#\n" +
-	"\rinserted_text\x18\x06 \x01(\tR\finsertedText\"f\n" +
+	"\rinserted_text\x18\x06 \x01(\tR\finsertedText\"~\n" +
 	"\x12FindingSuppression\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12$\n" +
 	"\rjustification\x18\x02 \x01(\tR\rjustification\x12\x16\n" +
-	"\x06author\x18\x03 \x01(\tR\x06authorB\xdf\x01\n" +
+	"\x06author\x18\x03 \x01(\tR\x06author\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reasonB\xdf\x01\n" +
 	"\x18com.palisade.findings.v1B\x0fIssuePartsProtoP\x01Z@github.com/palisade/palisade/gen/palisade/findings/v1;findingsv1\xa2\x02\x03PFX\xaa\x02\x14Palisade.Findings.V1\xca\x02\x14Palisade\\Findings\\V1\xe2\x02 Palisade\\Findings\\V1\\GPBMetadata\xea\x02\x16Palisade::Findings::V1b\x06proto3"
 
 var (

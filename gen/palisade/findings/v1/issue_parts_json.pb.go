@@ -787,5 +787,7 @@ func (x *FindingSuppression) AppendJSON(b []byte) []byte {
 	b = jsonappend.String(b, x.Justification)
 	b = append(b, `,"author":`...)
 	b = jsonappend.String(b, x.Author)
+	b = append(b, `,"reason":`...)
+	b = jsonappend.String(b, x.Reason)
 	return jsonappend.CloseObject(b, start)
 }

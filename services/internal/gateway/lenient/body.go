@@ -225,6 +225,10 @@ func (r *reader) listField(msg protoreflect.Message, m member, path string) erro
 	list := msg.NewField(field).List()
 	for i, item := range items {
 		if isNull(item) && !isJSONValue(field) {
+			if isList && field.Message() != nil {
+				at := fmt.Sprintf("%s[%d]", path, i)
+				return apierr.InvalidArgument(at, "%s must not be null", at)
+			}
 			continue
 		}
 		decoded, ok, err := r.item(m.field, item, path, i, isList)

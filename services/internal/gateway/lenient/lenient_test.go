@@ -65,6 +65,8 @@ var bodies = map[string]struct {
 	"bytes that are none":             {`{"chunk":"%"}`, &scansv1.UploadReportRequest{}, `error: chunk must be base64, got "%"`},
 	"a mask":                          {`{"updateMask":"tags,primaryBranch"}`, &projectsv1.UpdateProjectRequest{}, `update_mask:{paths:"tags" paths:"primary_branch"}`},
 	"two of a oneof":                  {`{"numberValue":1,"stringValue":"x"}`, &structpb.Value{}, `error: only one of numberValue and stringValue may be given`},
+	"null in a list of objects":       {`{"options":[{"name":"x"},null]}`, &apipb.Method{}, `error: options[1] must not be null`},
+	"null for a list of objects":      {`{"options":null}`, &apipb.Method{}, ``},
 	"an any of an unknown type":       {`{"options":[{"name":"x","value":{"@type":"x/y.Z"}}]}`, &apipb.Method{}, `error: options[0].value must be an object with a known "@type", got an object`},
 	"unsigned out of range":           {`{"positiveIntValue":-1}`, &descriptorpb.UninterpretedOption{}, `error: positiveIntValue must be a whole number from 0 to 18446744073709551615, got -1`},
 	"the largest unsigned":            {`{"positiveIntValue":"18446744073709551615"}`, &descriptorpb.UninterpretedOption{}, `positive_int_value:18446744073709551615`},
