@@ -208,7 +208,7 @@ var budgets = map[string]budget{
 	"/palisade.projects.v1.ProjectBadgesService/GetProjectBadge":    {3, 0, codes.OK},
 	"/palisade.projects.v1.ProjectsService/AddProjectTags":          {9, 4, codes.OK},
 	// One deletion for each table that refers to projects.
-	"/palisade.projects.v1.ProjectsService/DeleteProject":            {6, 32, codes.OK},
+	"/palisade.projects.v1.ProjectsService/DeleteProject":            {6, 33, codes.OK},
 	"/palisade.projects.v1.ProjectsService/DeleteProjectTags":        {8, 3, codes.OK},
 	"/palisade.projects.v1.ProjectsService/GetProject":               {4, 0, codes.OK},
 	"/palisade.projects.v1.ProjectsService/ListProjects":             {4, 0, codes.OK},
@@ -222,7 +222,7 @@ var budgets = map[string]budget{
 	// And the summary: findings and freshness.
 	"/palisade.projects.v1.RepositoriesService/SearchRepos": {11, 0, codes.OK},
 	// One deletion for each table that refers to projects.
-	"/palisade.projects.v1.ProjectsV2Service/DeleteProjectV2":          {9, 32, codes.OK},
+	"/palisade.projects.v1.ProjectsV2Service/DeleteProjectV2":          {9, 33, codes.OK},
 	"/palisade.projects.v1.ProjectsV2Service/GetBranch":                {3, 0, codes.NotFound},
 	"/palisade.projects.v1.ProjectsV2Service/GetProjectV2":             {5, 0, codes.OK},
 	"/palisade.projects.v1.ProjectsV2Service/ListProjectsV2":           {5, 0, codes.OK},
