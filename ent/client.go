@@ -30,6 +30,7 @@ import (
 	"github.com/palisade/palisade/ent/audithead"
 	"github.com/palisade/palisade/ent/automation"
 	"github.com/palisade/palisade/ent/automationrun"
+	"github.com/palisade/palisade/ent/branchchange"
 	"github.com/palisade/palisade/ent/consolelink"
 	"github.com/palisade/palisade/ent/delivery"
 	"github.com/palisade/palisade/ent/deliveryattempt"
@@ -148,6 +149,8 @@ type Client struct {
 	Automation *AutomationClient
 	// AutomationRun is the client for interacting with the AutomationRun builders.
 	AutomationRun *AutomationRunClient
+	// BranchChange is the client for interacting with the BranchChange builders.
+	BranchChange *BranchChangeClient
 	// ConsoleLink is the client for interacting with the ConsoleLink builders.
 	ConsoleLink *ConsoleLinkClient
 	// Delivery is the client for interacting with the Delivery builders.
@@ -329,6 +332,7 @@ func (c *Client) init() {
 	c.AuditHead = NewAuditHeadClient(c.config)
 	c.Automation = NewAutomationClient(c.config)
 	c.AutomationRun = NewAutomationRunClient(c.config)
+	c.BranchChange = NewBranchChangeClient(c.config)
 	c.ConsoleLink = NewConsoleLinkClient(c.config)
 	c.Delivery = NewDeliveryClient(c.config)
 	c.DeliveryAttempt = NewDeliveryAttemptClient(c.config)
@@ -514,6 +518,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		AuditHead:            NewAuditHeadClient(cfg),
 		Automation:           NewAutomationClient(cfg),
 		AutomationRun:        NewAutomationRunClient(cfg),
+		BranchChange:         NewBranchChangeClient(cfg),
 		ConsoleLink:          NewConsoleLinkClient(cfg),
 		Delivery:             NewDeliveryClient(cfg),
 		DeliveryAttempt:      NewDeliveryAttemptClient(cfg),
@@ -626,6 +631,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		AuditHead:            NewAuditHeadClient(cfg),
 		Automation:           NewAutomationClient(cfg),
 		AutomationRun:        NewAutomationRunClient(cfg),
+		BranchChange:         NewBranchChangeClient(cfg),
 		ConsoleLink:          NewConsoleLinkClient(cfg),
 		Delivery:             NewDeliveryClient(cfg),
 		DeliveryAttempt:      NewDeliveryAttemptClient(cfg),
@@ -735,21 +741,21 @@ func (c *Client) Use(hooks ...Hook) {
 		c.Advisory, c.AdvisoryPackage, c.AgenticIssue, c.AgenticIssueCoverage,
 		c.AgenticIssueEvent, c.AgenticIssueLabel, c.AiAnalysis, c.AiFeedback, c.AiFix,
 		c.AiMemory, c.AiMemoryUse, c.AiTaskGroup, c.AuditEntry, c.AuditHead,
-		c.Automation, c.AutomationRun, c.ConsoleLink, c.Delivery, c.DeliveryAttempt,
-		c.Dependency, c.DependencyPackage, c.Deployment, c.DetectionException,
-		c.DetectionPolicy, c.ExceptionRequest, c.Exploit, c.Export, c.ExportChunk,
-		c.Finding, c.FindingEvent, c.FindingMatch, c.Freshness, c.HeldClose,
-		c.IdentityChange, c.InstallCheck, c.InstallScan, c.Invitation, c.Membership,
-		c.Notification, c.NotificationEvent, c.NotificationRule, c.NotificationSeen,
-		c.NotificationWebhook, c.OnboardingTask, c.PackageManagerConfig,
-		c.PageBoundary, c.PathIgnore, c.PendingImport, c.PolicyAct, c.PolicyRun,
-		c.ProductFeedback, c.Project, c.ProjectTag, c.PullRequestFeedback,
-		c.RemediationPolicy, c.ReportFormat, c.ReviewCommentContent, c.Rule,
-		c.RuleAlias, c.RuleDocument, c.RuleVersion, c.Ruleboard, c.RuleboardProject,
-		c.RuleboardRule, c.SavedView, c.Scan, c.ScanAnswer, c.ScanCoverage,
-		c.ScanPayload, c.ScmApp, c.ScmConfig, c.Session, c.Setting, c.SigningKey,
-		c.Tag, c.Team, c.TeamMember, c.TeamProject, c.Token, c.TokenRequest,
-		c.TriageChange, c.TriageChangeFinding, c.User, c.WebhookEvent,
+		c.Automation, c.AutomationRun, c.BranchChange, c.ConsoleLink, c.Delivery,
+		c.DeliveryAttempt, c.Dependency, c.DependencyPackage, c.Deployment,
+		c.DetectionException, c.DetectionPolicy, c.ExceptionRequest, c.Exploit,
+		c.Export, c.ExportChunk, c.Finding, c.FindingEvent, c.FindingMatch,
+		c.Freshness, c.HeldClose, c.IdentityChange, c.InstallCheck, c.InstallScan,
+		c.Invitation, c.Membership, c.Notification, c.NotificationEvent,
+		c.NotificationRule, c.NotificationSeen, c.NotificationWebhook,
+		c.OnboardingTask, c.PackageManagerConfig, c.PageBoundary, c.PathIgnore,
+		c.PendingImport, c.PolicyAct, c.PolicyRun, c.ProductFeedback, c.Project,
+		c.ProjectTag, c.PullRequestFeedback, c.RemediationPolicy, c.ReportFormat,
+		c.ReviewCommentContent, c.Rule, c.RuleAlias, c.RuleDocument, c.RuleVersion,
+		c.Ruleboard, c.RuleboardProject, c.RuleboardRule, c.SavedView, c.Scan,
+		c.ScanAnswer, c.ScanCoverage, c.ScanPayload, c.ScmApp, c.ScmConfig, c.Session,
+		c.Setting, c.SigningKey, c.Tag, c.Team, c.TeamMember, c.TeamProject, c.Token,
+		c.TokenRequest, c.TriageChange, c.TriageChangeFinding, c.User, c.WebhookEvent,
 		c.WebhookReceipt, c.Workflow, c.WorkflowArtifact, c.WorkflowAttempt,
 		c.WorkflowFinding, c.WorkflowFork, c.WorkflowRun, c.WorkflowTask,
 		c.WorkflowVersion,
@@ -765,21 +771,21 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 		c.Advisory, c.AdvisoryPackage, c.AgenticIssue, c.AgenticIssueCoverage,
 		c.AgenticIssueEvent, c.AgenticIssueLabel, c.AiAnalysis, c.AiFeedback, c.AiFix,
 		c.AiMemory, c.AiMemoryUse, c.AiTaskGroup, c.AuditEntry, c.AuditHead,
-		c.Automation, c.AutomationRun, c.ConsoleLink, c.Delivery, c.DeliveryAttempt,
-		c.Dependency, c.DependencyPackage, c.Deployment, c.DetectionException,
-		c.DetectionPolicy, c.ExceptionRequest, c.Exploit, c.Export, c.ExportChunk,
-		c.Finding, c.FindingEvent, c.FindingMatch, c.Freshness, c.HeldClose,
-		c.IdentityChange, c.InstallCheck, c.InstallScan, c.Invitation, c.Membership,
-		c.Notification, c.NotificationEvent, c.NotificationRule, c.NotificationSeen,
-		c.NotificationWebhook, c.OnboardingTask, c.PackageManagerConfig,
-		c.PageBoundary, c.PathIgnore, c.PendingImport, c.PolicyAct, c.PolicyRun,
-		c.ProductFeedback, c.Project, c.ProjectTag, c.PullRequestFeedback,
-		c.RemediationPolicy, c.ReportFormat, c.ReviewCommentContent, c.Rule,
-		c.RuleAlias, c.RuleDocument, c.RuleVersion, c.Ruleboard, c.RuleboardProject,
-		c.RuleboardRule, c.SavedView, c.Scan, c.ScanAnswer, c.ScanCoverage,
-		c.ScanPayload, c.ScmApp, c.ScmConfig, c.Session, c.Setting, c.SigningKey,
-		c.Tag, c.Team, c.TeamMember, c.TeamProject, c.Token, c.TokenRequest,
-		c.TriageChange, c.TriageChangeFinding, c.User, c.WebhookEvent,
+		c.Automation, c.AutomationRun, c.BranchChange, c.ConsoleLink, c.Delivery,
+		c.DeliveryAttempt, c.Dependency, c.DependencyPackage, c.Deployment,
+		c.DetectionException, c.DetectionPolicy, c.ExceptionRequest, c.Exploit,
+		c.Export, c.ExportChunk, c.Finding, c.FindingEvent, c.FindingMatch,
+		c.Freshness, c.HeldClose, c.IdentityChange, c.InstallCheck, c.InstallScan,
+		c.Invitation, c.Membership, c.Notification, c.NotificationEvent,
+		c.NotificationRule, c.NotificationSeen, c.NotificationWebhook,
+		c.OnboardingTask, c.PackageManagerConfig, c.PageBoundary, c.PathIgnore,
+		c.PendingImport, c.PolicyAct, c.PolicyRun, c.ProductFeedback, c.Project,
+		c.ProjectTag, c.PullRequestFeedback, c.RemediationPolicy, c.ReportFormat,
+		c.ReviewCommentContent, c.Rule, c.RuleAlias, c.RuleDocument, c.RuleVersion,
+		c.Ruleboard, c.RuleboardProject, c.RuleboardRule, c.SavedView, c.Scan,
+		c.ScanAnswer, c.ScanCoverage, c.ScanPayload, c.ScmApp, c.ScmConfig, c.Session,
+		c.Setting, c.SigningKey, c.Tag, c.Team, c.TeamMember, c.TeamProject, c.Token,
+		c.TokenRequest, c.TriageChange, c.TriageChangeFinding, c.User, c.WebhookEvent,
 		c.WebhookReceipt, c.Workflow, c.WorkflowArtifact, c.WorkflowAttempt,
 		c.WorkflowFinding, c.WorkflowFork, c.WorkflowRun, c.WorkflowTask,
 		c.WorkflowVersion,
@@ -823,6 +829,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Automation.mutate(ctx, m)
 	case *AutomationRunMutation:
 		return c.AutomationRun.mutate(ctx, m)
+	case *BranchChangeMutation:
+		return c.BranchChange.mutate(ctx, m)
 	case *ConsoleLinkMutation:
 		return c.ConsoleLink.mutate(ctx, m)
 	case *DeliveryMutation:
@@ -3123,6 +3131,140 @@ func (c *AutomationRunClient) mutate(ctx context.Context, m *AutomationRunMutati
 		return (&AutomationRunDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown AutomationRun mutation op: %q", m.Op())
+	}
+}
+
+// BranchChangeClient is a client for the BranchChange schema.
+type BranchChangeClient struct {
+	config
+}
+
+// NewBranchChangeClient returns a client for the BranchChange from the given config.
+func NewBranchChangeClient(c config) *BranchChangeClient {
+	return &BranchChangeClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `branchchange.Hooks(f(g(h())))`.
+func (c *BranchChangeClient) Use(hooks ...Hook) {
+	c.hooks.BranchChange = append(c.hooks.BranchChange, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `branchchange.Intercept(f(g(h())))`.
+func (c *BranchChangeClient) Intercept(interceptors ...Interceptor) {
+	c.inters.BranchChange = append(c.inters.BranchChange, interceptors...)
+}
+
+// Create returns a builder for creating a BranchChange entity.
+func (c *BranchChangeClient) Create() *BranchChangeCreate {
+	mutation := newBranchChangeMutation(c.config, OpCreate)
+	return &BranchChangeCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of BranchChange entities.
+func (c *BranchChangeClient) CreateBulk(builders ...*BranchChangeCreate) *BranchChangeCreateBulk {
+	return &BranchChangeCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *BranchChangeClient) MapCreateBulk(slice any, setFunc func(*BranchChangeCreate, int)) *BranchChangeCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &BranchChangeCreateBulk{err: fmt.Errorf("calling to BranchChangeClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*BranchChangeCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &BranchChangeCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for BranchChange.
+func (c *BranchChangeClient) Update() *BranchChangeUpdate {
+	mutation := newBranchChangeMutation(c.config, OpUpdate)
+	return &BranchChangeUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *BranchChangeClient) UpdateOne(_m *BranchChange) *BranchChangeUpdateOne {
+	mutation := newBranchChangeMutation(c.config, OpUpdateOne, withBranchChange(_m))
+	return &BranchChangeUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *BranchChangeClient) UpdateOneID(id int64) *BranchChangeUpdateOne {
+	mutation := newBranchChangeMutation(c.config, OpUpdateOne, withBranchChangeID(id))
+	return &BranchChangeUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for BranchChange.
+func (c *BranchChangeClient) Delete() *BranchChangeDelete {
+	mutation := newBranchChangeMutation(c.config, OpDelete)
+	return &BranchChangeDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *BranchChangeClient) DeleteOne(_m *BranchChange) *BranchChangeDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *BranchChangeClient) DeleteOneID(id int64) *BranchChangeDeleteOne {
+	builder := c.Delete().Where(branchchange.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &BranchChangeDeleteOne{builder}
+}
+
+// Query returns a query builder for BranchChange.
+func (c *BranchChangeClient) Query() *BranchChangeQuery {
+	return &BranchChangeQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeBranchChange},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a BranchChange entity by its id.
+func (c *BranchChangeClient) Get(ctx context.Context, id int64) (*BranchChange, error) {
+	return c.Query().Where(branchchange.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *BranchChangeClient) GetX(ctx context.Context, id int64) *BranchChange {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *BranchChangeClient) Hooks() []Hook {
+	hooks := c.hooks.BranchChange
+	return append(hooks[:len(hooks):len(hooks)], branchchange.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *BranchChangeClient) Interceptors() []Interceptor {
+	return c.inters.BranchChange
+}
+
+func (c *BranchChangeClient) mutate(ctx context.Context, m *BranchChangeMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&BranchChangeCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&BranchChangeUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&BranchChangeUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&BranchChangeDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown BranchChange mutation op: %q", m.Op())
 	}
 }
 
@@ -13450,14 +13592,14 @@ type (
 		Advisory, AdvisoryPackage, AgenticIssue, AgenticIssueCoverage,
 		AgenticIssueEvent, AgenticIssueLabel, AiAnalysis, AiFeedback, AiFix, AiMemory,
 		AiMemoryUse, AiTaskGroup, AuditEntry, AuditHead, Automation, AutomationRun,
-		ConsoleLink, Delivery, DeliveryAttempt, Dependency, DependencyPackage,
-		Deployment, DetectionException, DetectionPolicy, ExceptionRequest, Exploit,
-		Export, ExportChunk, Finding, FindingEvent, FindingMatch, Freshness, HeldClose,
-		IdentityChange, InstallCheck, InstallScan, Invitation, Membership,
-		Notification, NotificationEvent, NotificationRule, NotificationSeen,
-		NotificationWebhook, OnboardingTask, PackageManagerConfig, PageBoundary,
-		PathIgnore, PendingImport, PolicyAct, PolicyRun, ProductFeedback, Project,
-		ProjectTag, PullRequestFeedback, RemediationPolicy, ReportFormat,
+		BranchChange, ConsoleLink, Delivery, DeliveryAttempt, Dependency,
+		DependencyPackage, Deployment, DetectionException, DetectionPolicy,
+		ExceptionRequest, Exploit, Export, ExportChunk, Finding, FindingEvent,
+		FindingMatch, Freshness, HeldClose, IdentityChange, InstallCheck, InstallScan,
+		Invitation, Membership, Notification, NotificationEvent, NotificationRule,
+		NotificationSeen, NotificationWebhook, OnboardingTask, PackageManagerConfig,
+		PageBoundary, PathIgnore, PendingImport, PolicyAct, PolicyRun, ProductFeedback,
+		Project, ProjectTag, PullRequestFeedback, RemediationPolicy, ReportFormat,
 		ReviewCommentContent, Rule, RuleAlias, RuleDocument, RuleVersion, Ruleboard,
 		RuleboardProject, RuleboardRule, SavedView, Scan, ScanAnswer, ScanCoverage,
 		ScanPayload, ScmApp, ScmConfig, Session, Setting, SigningKey, Tag, Team,
@@ -13470,14 +13612,14 @@ type (
 		Advisory, AdvisoryPackage, AgenticIssue, AgenticIssueCoverage,
 		AgenticIssueEvent, AgenticIssueLabel, AiAnalysis, AiFeedback, AiFix, AiMemory,
 		AiMemoryUse, AiTaskGroup, AuditEntry, AuditHead, Automation, AutomationRun,
-		ConsoleLink, Delivery, DeliveryAttempt, Dependency, DependencyPackage,
-		Deployment, DetectionException, DetectionPolicy, ExceptionRequest, Exploit,
-		Export, ExportChunk, Finding, FindingEvent, FindingMatch, Freshness, HeldClose,
-		IdentityChange, InstallCheck, InstallScan, Invitation, Membership,
-		Notification, NotificationEvent, NotificationRule, NotificationSeen,
-		NotificationWebhook, OnboardingTask, PackageManagerConfig, PageBoundary,
-		PathIgnore, PendingImport, PolicyAct, PolicyRun, ProductFeedback, Project,
-		ProjectTag, PullRequestFeedback, RemediationPolicy, ReportFormat,
+		BranchChange, ConsoleLink, Delivery, DeliveryAttempt, Dependency,
+		DependencyPackage, Deployment, DetectionException, DetectionPolicy,
+		ExceptionRequest, Exploit, Export, ExportChunk, Finding, FindingEvent,
+		FindingMatch, Freshness, HeldClose, IdentityChange, InstallCheck, InstallScan,
+		Invitation, Membership, Notification, NotificationEvent, NotificationRule,
+		NotificationSeen, NotificationWebhook, OnboardingTask, PackageManagerConfig,
+		PageBoundary, PathIgnore, PendingImport, PolicyAct, PolicyRun, ProductFeedback,
+		Project, ProjectTag, PullRequestFeedback, RemediationPolicy, ReportFormat,
 		ReviewCommentContent, Rule, RuleAlias, RuleDocument, RuleVersion, Ruleboard,
 		RuleboardProject, RuleboardRule, SavedView, Scan, ScanAnswer, ScanCoverage,
 		ScanPayload, ScmApp, ScmConfig, Session, Setting, SigningKey, Tag, Team,

@@ -28,6 +28,7 @@ import (
 	"github.com/palisade/palisade/ent/audithead"
 	"github.com/palisade/palisade/ent/automation"
 	"github.com/palisade/palisade/ent/automationrun"
+	"github.com/palisade/palisade/ent/branchchange"
 	"github.com/palisade/palisade/ent/consolelink"
 	"github.com/palisade/palisade/ent/delivery"
 	"github.com/palisade/palisade/ent/deliveryattempt"
@@ -181,6 +182,7 @@ func checkColumn(t, c string) error {
 			audithead.Table:            audithead.ValidColumn,
 			automation.Table:           automation.ValidColumn,
 			automationrun.Table:        automationrun.ValidColumn,
+			branchchange.Table:         branchchange.ValidColumn,
 			consolelink.Table:          consolelink.ValidColumn,
 			delivery.Table:             delivery.ValidColumn,
 			deliveryattempt.Table:      deliveryattempt.ValidColumn,

@@ -26,6 +26,7 @@ import (
 	"github.com/palisade/palisade/ent/audithead"
 	"github.com/palisade/palisade/ent/automation"
 	"github.com/palisade/palisade/ent/automationrun"
+	"github.com/palisade/palisade/ent/branchchange"
 	"github.com/palisade/palisade/ent/column"
 	"github.com/palisade/palisade/ent/consolelink"
 	"github.com/palisade/palisade/ent/delivery"
@@ -132,6 +133,7 @@ const (
 	TypeAuditHead            = "AuditHead"
 	TypeAutomation           = "Automation"
 	TypeAutomationRun        = "AutomationRun"
+	TypeBranchChange         = "BranchChange"
 	TypeConsoleLink          = "ConsoleLink"
 	TypeDelivery             = "Delivery"
 	TypeDeliveryAttempt      = "DeliveryAttempt"
@@ -15204,6 +15206,656 @@ func (m *AutomationRunMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *AutomationRunMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown AutomationRun edge %s", name)
+}
+
+// BranchChangeMutation represents an operation that mutates the BranchChange nodes in the graph.
+type BranchChangeMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	project_id       *int64
+	addproject_id    *int64
+	from_ref         *string
+	to_ref           *string
+	at               *int64
+	addat            *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*BranchChange, error)
+	predicates       []predicate.BranchChange
+}
+
+var _ ent.Mutation = (*BranchChangeMutation)(nil)
+
+// branchchangeOption allows management of the mutation configuration using functional options.
+type branchchangeOption func(*BranchChangeMutation)
+
+// newBranchChangeMutation creates new mutation for the BranchChange entity.
+func newBranchChangeMutation(c config, op Op, opts ...branchchangeOption) *BranchChangeMutation {
+	m := &BranchChangeMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeBranchChange,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withBranchChangeID sets the ID field of the mutation.
+func withBranchChangeID(id int64) branchchangeOption {
+	return func(m *BranchChangeMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *BranchChange
+		)
+		m.oldValue = func(ctx context.Context) (*BranchChange, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().BranchChange.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withBranchChange sets the old BranchChange of the mutation.
+func withBranchChange(node *BranchChange) branchchangeOption {
+	return func(m *BranchChangeMutation) {
+		m.oldValue = func(context.Context) (*BranchChange, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m BranchChangeMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m BranchChangeMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of BranchChange entities.
+func (m *BranchChangeMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *BranchChangeMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *BranchChangeMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().BranchChange.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *BranchChangeMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *BranchChangeMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the BranchChange entity.
+// If the BranchChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *BranchChangeMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *BranchChangeMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *BranchChangeMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *BranchChangeMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetProjectID sets the "project_id" field.
+func (m *BranchChangeMutation) SetProjectID(i int64) {
+	m.project_id = &i
+	m.addproject_id = nil
+}
+
+// ProjectID returns the value of the "project_id" field in the mutation.
+func (m *BranchChangeMutation) ProjectID() (r int64, exists bool) {
+	v := m.project_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProjectID returns the old "project_id" field's value of the BranchChange entity.
+// If the BranchChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *BranchChangeMutation) OldProjectID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProjectID: %w", err)
+	}
+	return oldValue.ProjectID, nil
+}
+
+// AddProjectID adds i to the "project_id" field.
+func (m *BranchChangeMutation) AddProjectID(i int64) {
+	if m.addproject_id != nil {
+		*m.addproject_id += i
+	} else {
+		m.addproject_id = &i
+	}
+}
+
+// AddedProjectID returns the value that was added to the "project_id" field in this mutation.
+func (m *BranchChangeMutation) AddedProjectID() (r int64, exists bool) {
+	v := m.addproject_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetProjectID resets all changes to the "project_id" field.
+func (m *BranchChangeMutation) ResetProjectID() {
+	m.project_id = nil
+	m.addproject_id = nil
+}
+
+// SetFromRef sets the "from_ref" field.
+func (m *BranchChangeMutation) SetFromRef(s string) {
+	m.from_ref = &s
+}
+
+// FromRef returns the value of the "from_ref" field in the mutation.
+func (m *BranchChangeMutation) FromRef() (r string, exists bool) {
+	v := m.from_ref
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFromRef returns the old "from_ref" field's value of the BranchChange entity.
+// If the BranchChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *BranchChangeMutation) OldFromRef(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFromRef is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFromRef requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFromRef: %w", err)
+	}
+	return oldValue.FromRef, nil
+}
+
+// ResetFromRef resets all changes to the "from_ref" field.
+func (m *BranchChangeMutation) ResetFromRef() {
+	m.from_ref = nil
+}
+
+// SetToRef sets the "to_ref" field.
+func (m *BranchChangeMutation) SetToRef(s string) {
+	m.to_ref = &s
+}
+
+// ToRef returns the value of the "to_ref" field in the mutation.
+func (m *BranchChangeMutation) ToRef() (r string, exists bool) {
+	v := m.to_ref
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldToRef returns the old "to_ref" field's value of the BranchChange entity.
+// If the BranchChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *BranchChangeMutation) OldToRef(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldToRef is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldToRef requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldToRef: %w", err)
+	}
+	return oldValue.ToRef, nil
+}
+
+// ResetToRef resets all changes to the "to_ref" field.
+func (m *BranchChangeMutation) ResetToRef() {
+	m.to_ref = nil
+}
+
+// SetAt sets the "at" field.
+func (m *BranchChangeMutation) SetAt(i int64) {
+	m.at = &i
+	m.addat = nil
+}
+
+// At returns the value of the "at" field in the mutation.
+func (m *BranchChangeMutation) At() (r int64, exists bool) {
+	v := m.at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAt returns the old "at" field's value of the BranchChange entity.
+// If the BranchChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *BranchChangeMutation) OldAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAt: %w", err)
+	}
+	return oldValue.At, nil
+}
+
+// AddAt adds i to the "at" field.
+func (m *BranchChangeMutation) AddAt(i int64) {
+	if m.addat != nil {
+		*m.addat += i
+	} else {
+		m.addat = &i
+	}
+}
+
+// AddedAt returns the value that was added to the "at" field in this mutation.
+func (m *BranchChangeMutation) AddedAt() (r int64, exists bool) {
+	v := m.addat
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAt resets all changes to the "at" field.
+func (m *BranchChangeMutation) ResetAt() {
+	m.at = nil
+	m.addat = nil
+}
+
+// Where appends a list predicates to the BranchChangeMutation builder.
+func (m *BranchChangeMutation) Where(ps ...predicate.BranchChange) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the BranchChangeMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *BranchChangeMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.BranchChange, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *BranchChangeMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *BranchChangeMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (BranchChange).
+func (m *BranchChangeMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *BranchChangeMutation) Fields() []string {
+	fields := make([]string, 0, 5)
+	if m.deployment_id != nil {
+		fields = append(fields, branchchange.FieldDeploymentID)
+	}
+	if m.project_id != nil {
+		fields = append(fields, branchchange.FieldProjectID)
+	}
+	if m.from_ref != nil {
+		fields = append(fields, branchchange.FieldFromRef)
+	}
+	if m.to_ref != nil {
+		fields = append(fields, branchchange.FieldToRef)
+	}
+	if m.at != nil {
+		fields = append(fields, branchchange.FieldAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *BranchChangeMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case branchchange.FieldDeploymentID:
+		return m.DeploymentID()
+	case branchchange.FieldProjectID:
+		return m.ProjectID()
+	case branchchange.FieldFromRef:
+		return m.FromRef()
+	case branchchange.FieldToRef:
+		return m.ToRef()
+	case branchchange.FieldAt:
+		return m.At()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *BranchChangeMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case branchchange.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case branchchange.FieldProjectID:
+		return m.OldProjectID(ctx)
+	case branchchange.FieldFromRef:
+		return m.OldFromRef(ctx)
+	case branchchange.FieldToRef:
+		return m.OldToRef(ctx)
+	case branchchange.FieldAt:
+		return m.OldAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown BranchChange field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *BranchChangeMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case branchchange.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case branchchange.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProjectID(v)
+		return nil
+	case branchchange.FieldFromRef:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFromRef(v)
+		return nil
+	case branchchange.FieldToRef:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetToRef(v)
+		return nil
+	case branchchange.FieldAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown BranchChange field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *BranchChangeMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, branchchange.FieldDeploymentID)
+	}
+	if m.addproject_id != nil {
+		fields = append(fields, branchchange.FieldProjectID)
+	}
+	if m.addat != nil {
+		fields = append(fields, branchchange.FieldAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *BranchChangeMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case branchchange.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case branchchange.FieldProjectID:
+		return m.AddedProjectID()
+	case branchchange.FieldAt:
+		return m.AddedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *BranchChangeMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case branchchange.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case branchchange.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddProjectID(v)
+		return nil
+	case branchchange.FieldAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown BranchChange numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *BranchChangeMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *BranchChangeMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *BranchChangeMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown BranchChange nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *BranchChangeMutation) ResetField(name string) error {
+	switch name {
+	case branchchange.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case branchchange.FieldProjectID:
+		m.ResetProjectID()
+		return nil
+	case branchchange.FieldFromRef:
+		m.ResetFromRef()
+		return nil
+	case branchchange.FieldToRef:
+		m.ResetToRef()
+		return nil
+	case branchchange.FieldAt:
+		m.ResetAt()
+		return nil
+	}
+	return fmt.Errorf("unknown BranchChange field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *BranchChangeMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *BranchChangeMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *BranchChangeMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *BranchChangeMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *BranchChangeMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *BranchChangeMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *BranchChangeMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown BranchChange unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *BranchChangeMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown BranchChange edge %s", name)
 }
 
 // ConsoleLinkMutation represents an operation that mutates the ConsoleLink nodes in the graph.

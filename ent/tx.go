@@ -46,6 +46,8 @@ type Tx struct {
 	Automation *AutomationClient
 	// AutomationRun is the client for interacting with the AutomationRun builders.
 	AutomationRun *AutomationRunClient
+	// BranchChange is the client for interacting with the BranchChange builders.
+	BranchChange *BranchChangeClient
 	// ConsoleLink is the client for interacting with the ConsoleLink builders.
 	ConsoleLink *ConsoleLinkClient
 	// Delivery is the client for interacting with the Delivery builders.
@@ -347,6 +349,7 @@ func (tx *Tx) init() {
 	tx.AuditHead = NewAuditHeadClient(tx.config)
 	tx.Automation = NewAutomationClient(tx.config)
 	tx.AutomationRun = NewAutomationRunClient(tx.config)
+	tx.BranchChange = NewBranchChangeClient(tx.config)
 	tx.ConsoleLink = NewConsoleLinkClient(tx.config)
 	tx.Delivery = NewDeliveryClient(tx.config)
 	tx.DeliveryAttempt = NewDeliveryAttemptClient(tx.config)

@@ -39,6 +39,7 @@ var sharedPackages = map[string]bool{
 	"notifications/payload":     false,
 	"policies/pathignore":       true,
 	"policies/remediation":      true,
+	"projects/branches":         true,
 	"projects/byname":           true,
 	"projects/codehost":         false,
 	"projects/gitref":           false,

@@ -72,6 +72,7 @@ var budgets = map[string]budget{
 	"/palisade.findings.v1.FindingIdentityService/ExplainMatch":        {10, 0, codes.OK},
 	"/palisade.findings.v1.FindingIdentityService/ListIdentityChanges": {2, 0, codes.OK},
 	"/palisade.findings.v1.FindingIdentityService/MergeFindings":       {8, 2, codes.InvalidArgument},
+	"/palisade.findings.v1.FindingIdentityService/MoveCategory":        {8, 6, codes.OK},
 	// Siblings, events and matches of one finding, locked and read.
 	"/palisade.findings.v1.FindingIdentityService/SplitFinding": {9, 2, codes.FailedPrecondition},
 	// Compares all changes of both findings since.
@@ -208,7 +209,7 @@ var budgets = map[string]budget{
 	"/palisade.projects.v1.ProjectBadgesService/GetProjectBadge":    {3, 0, codes.OK},
 	"/palisade.projects.v1.ProjectsService/AddProjectTags":          {9, 4, codes.OK},
 	// One deletion for each table that refers to projects.
-	"/palisade.projects.v1.ProjectsService/DeleteProject":            {6, 32, codes.OK},
+	"/palisade.projects.v1.ProjectsService/DeleteProject":            {6, 33, codes.OK},
 	"/palisade.projects.v1.ProjectsService/DeleteProjectTags":        {8, 3, codes.OK},
 	"/palisade.projects.v1.ProjectsService/GetProject":               {4, 0, codes.OK},
 	"/palisade.projects.v1.ProjectsService/ListProjects":             {4, 0, codes.OK},
@@ -222,7 +223,7 @@ var budgets = map[string]budget{
 	// And the summary: findings and freshness.
 	"/palisade.projects.v1.RepositoriesService/SearchRepos": {11, 0, codes.OK},
 	// One deletion for each table that refers to projects.
-	"/palisade.projects.v1.ProjectsV2Service/DeleteProjectV2":          {9, 32, codes.OK},
+	"/palisade.projects.v1.ProjectsV2Service/DeleteProjectV2":          {9, 33, codes.OK},
 	"/palisade.projects.v1.ProjectsV2Service/GetBranch":                {3, 0, codes.NotFound},
 	"/palisade.projects.v1.ProjectsV2Service/GetProjectV2":             {5, 0, codes.OK},
 	"/palisade.projects.v1.ProjectsV2Service/ListProjectsV2":           {5, 0, codes.OK},

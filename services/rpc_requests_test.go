@@ -51,6 +51,7 @@ var rpcRequests = map[string]string{
 	"/palisade.workflows.v1.WorkflowJobsService/ListWorkflowJobs":                      `={"deploymentId":"$deployment"}`,
 	"/palisade.findings.v1.FindingChangesService/WatchFindings":                        `={"deploymentId":"$deployment"}`,
 	"/palisade.findings.v1.FindingIdentityService/MergeFindings":                       `{"into":"$2"}`,
+	"/palisade.findings.v1.FindingIdentityService/MoveCategory":                        `={"deploymentId":"$deployment","project":"name$1","tool":"test","fromCategory":"analysis-category$1","toCategory":"api"}`,
 	"/palisade.findings.v1.TriageService/BulkTriage":                                   `{"issue_type":"sast","issue_ids":$ids,"new_triage_state":"ignored","new_triage_reason":"no_time"}`,
 	"/palisade.identity.v1.TeamsService/CreateDeploymentTeam":                          `{"team":{"name":"new"}}`,
 	"/palisade.identity.v1.TeamsService/DeleteDeploymentTeam":                          `{"teamId":"$2"}`,

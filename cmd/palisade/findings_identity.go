@@ -118,9 +118,9 @@ ref: the next scan would have two results for one finding.`,
 func newFindingsUndo(std streams) *cobra.Command {
 	return identityChanger(std, &cobra.Command{
 		Use:   "undo CHANGE",
-		Short: "Undo a split or a merge",
-		Long: `Undo a split or a merge, once. It is refused if its findings were triaged or changed since. The results
-of later scans are kept.`,
+		Short: "Undo a split, a merge or a move",
+		Long: `Undo a split, a merge or a move, once. After a split or a merge it is refused if the findings were triaged
+or changed since. The results of later scans are kept.`,
 		Example: `  palisade findings identity-changes
   palisade findings undo 17`,
 		Args: numbers("the number of a change"),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -30,6 +31,51 @@ func TestFindingsExplain(t *testing.T) {
 	}
 	for _, args := range [][]string{{"explain"}, {"explain", "x"}, {"merge", "4711"}, {"split", "-1"}, {"undo", "0"}, {"explain", "1", "-o", "csv"}, {"unknown"}} {
 		if got := palisade(t, "", server.env(), append([]string{"findings"}, args...)...); got.status != exitError || !strings.Contains(got.err, "--help") {
+			t.Errorf("%v: status %d: %s", args, got.status, got.err)
+		}
+	}
+}
+
+func TestFindingsMoveCategory(t *testing.T) {
+	server := serveRecorded(t, map[string]string{
+		deploymentsPath: oneDeployment,
+		"POST " + identityBase + "identity-changes/move": `{"change":{"id":"17"},"movedCount":12,"decidedCount":3,"replacedCount":1,"previewToken":"sealed"}`,
+	})
+	move := []string{"findings", "move-category", "backend", "api", "--project", "acme/web", "--tool", "gosec"}
+	for _, c := range []struct {
+		what, answer string
+		flags        []string
+		bodies       []string
+	}{
+		{"a preview", "", []string{"--preview"}, []string{`"validateOnly":true`}},
+		{"no", "n\n", nil, []string{`"validateOnly":true`}},
+		{"yes", "", []string{"--yes", "--note", "renamed"}, []string{`"validateOnly":true`, `"previewToken":"sealed"`}},
+	} {
+		before := len(server.bodies)
+		got := palisade(t, c.answer, server.env(), append(slices.Clone(move), c.flags...)...)
+		if got.status != exitOK || got.out != "12 findings move, 3 of them with a decision. 1 findings are replaced.\n" {
+			t.Errorf("%s: status %d: %s%s", c.what, got.status, got.out, got.err)
+		}
+		var sent []string
+		for _, body := range server.bodies[before:] {
+			if strings.Contains(string(body), "toCategory") {
+				sent = append(sent, strings.ReplaceAll(string(body), `": "`, `":"`))
+			}
+		}
+		if len(sent) != len(c.bodies) {
+			t.Fatalf("%s: sent %q", c.what, sent)
+		}
+		for n, part := range c.bodies {
+			if !strings.Contains(strings.ReplaceAll(sent[n], " ", ""), part) {
+				t.Errorf("%s: sent %s, want %s", c.what, sent[n], part)
+			}
+		}
+		if hint := strings.Contains(got.err, "palisade findings undo 17"); hint != (c.what == "yes") {
+			t.Errorf("%s: %s", c.what, got.err)
+		}
+	}
+	for _, args := range [][]string{{"move-category", "a", "b"}, {"move-category", "a", "--project", "p", "--tool", "t"}} {
+		if got := palisade(t, "", server.env(), append([]string{"findings"}, args...)...); got.status != exitError {
 			t.Errorf("%v: status %d: %s", args, got.status, got.err)
 		}
 	}

@@ -201,6 +201,18 @@ func (f AutomationRunFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Valu
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.AutomationRunMutation", m)
 }
 
+// The BranchChangeFunc type is an adapter to allow the use of ordinary
+// function as BranchChange mutator.
+type BranchChangeFunc func(context.Context, *ent.BranchChangeMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f BranchChangeFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.BranchChangeMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.BranchChangeMutation", m)
+}
+
 // The ConsoleLinkFunc type is an adapter to allow the use of ordinary
 // function as ConsoleLink mutator.
 type ConsoleLinkFunc func(context.Context, *ent.ConsoleLinkMutation) (ent.Value, error)

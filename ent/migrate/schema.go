@@ -531,6 +531,28 @@ var (
 			},
 		},
 	}
+	// BranchChangesColumns holds the columns for the "branch_changes" table.
+	BranchChangesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "project_id", Type: field.TypeInt64},
+		{Name: "from_ref", Type: field.TypeString},
+		{Name: "to_ref", Type: field.TypeString},
+		{Name: "at", Type: field.TypeInt64},
+	}
+	// BranchChangesTable holds the schema information for the "branch_changes" table.
+	BranchChangesTable = &schema.Table{
+		Name:       "branch_changes",
+		Columns:    BranchChangesColumns,
+		PrimaryKey: []*schema.Column{BranchChangesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "branch_changes_of_project",
+				Unique:  false,
+				Columns: []*schema.Column{BranchChangesColumns[1], BranchChangesColumns[2], BranchChangesColumns[0]},
+			},
+		},
+	}
 	// ConsoleLinksColumns holds the columns for the "console_links" table.
 	ConsoleLinksColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt64, Increment: true},
@@ -3503,6 +3525,7 @@ var (
 		AuditHeadsTable,
 		AutomationsTable,
 		AutomationRunsTable,
+		BranchChangesTable,
 		ConsoleLinksTable,
 		DeliveriesTable,
 		DeliveryAttemptsTable,

@@ -54,6 +54,9 @@ type Automation func(*sql.Selector)
 // AutomationRun is the predicate function for automationrun builders.
 type AutomationRun func(*sql.Selector)
 
+// BranchChange is the predicate function for branchchange builders.
+type BranchChange func(*sql.Selector)
+
 // ConsoleLink is the predicate function for consolelink builders.
 type ConsoleLink func(*sql.Selector)
 

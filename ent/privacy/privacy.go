@@ -495,6 +495,30 @@ func (f AutomationRunMutationRuleFunc) EvalMutation(ctx context.Context, m ent.M
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.AutomationRunMutation", m)
 }
 
+// The BranchChangeQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type BranchChangeQueryRuleFunc func(context.Context, *ent.BranchChangeQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f BranchChangeQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.BranchChangeQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.BranchChangeQuery", q)
+}
+
+// The BranchChangeMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type BranchChangeMutationRuleFunc func(context.Context, *ent.BranchChangeMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f BranchChangeMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.BranchChangeMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.BranchChangeMutation", m)
+}
+
 // The ConsoleLinkQueryRuleFunc type is an adapter to allow the use of ordinary
 // functions as a query rule.
 type ConsoleLinkQueryRuleFunc func(context.Context, *ent.ConsoleLinkQuery) error
@@ -2410,6 +2434,8 @@ func queryFilter(q ent.Query) (Filter, error) {
 		return q.Filter(), nil
 	case *ent.AutomationRunQuery:
 		return q.Filter(), nil
+	case *ent.BranchChangeQuery:
+		return q.Filter(), nil
 	case *ent.ConsoleLinkQuery:
 		return q.Filter(), nil
 	case *ent.DeliveryQuery:
@@ -2602,6 +2628,8 @@ func mutationFilter(m ent.Mutation) (Filter, error) {
 	case *ent.AutomationMutation:
 		return m.Filter(), nil
 	case *ent.AutomationRunMutation:
+		return m.Filter(), nil
+	case *ent.BranchChangeMutation:
 		return m.Filter(), nil
 	case *ent.ConsoleLinkMutation:
 		return m.Filter(), nil

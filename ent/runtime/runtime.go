@@ -22,6 +22,7 @@ import (
 	"github.com/palisade/palisade/ent/audithead"
 	"github.com/palisade/palisade/ent/automation"
 	"github.com/palisade/palisade/ent/automationrun"
+	"github.com/palisade/palisade/ent/branchchange"
 	"github.com/palisade/palisade/ent/consolelink"
 	"github.com/palisade/palisade/ent/delivery"
 	"github.com/palisade/palisade/ent/deliveryattempt"
@@ -207,6 +208,10 @@ func init() {
 	automationrun.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
 	automationrun.Hooks[0] = enforcePolicy(automationrun.Policy)
 	automationrun.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	branchchange.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	branchchange.Hooks[0] = enforcePolicy(branchchange.Policy)
+	branchchange.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	consolelink.Policy = privacy.Policies{schema.ConsoleLink{}.Policy()}
 	consolelink.Hooks[0] = enforcePolicy(consolelink.Policy)

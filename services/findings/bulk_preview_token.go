@@ -11,7 +11,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/ent/tenant"
-	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/secret"
@@ -34,7 +33,7 @@ type previewed struct {
 type previewTokens struct{ keyring *secret.Keyring }
 
 // purpose binds a token to the caller, the deployment, the caller's teams and the request.
-func (previewTokens) purpose(ctx context.Context, r *findingsv1.PreviewBulkUpdateRequest) ([]byte, error) {
+func (previewTokens) purpose(ctx context.Context, r proto.Message) ([]byte, error) {
 	p, ok := access.FromContext(ctx)
 	deploymentID, in := tenant.FromContext(ctx)
 	if !ok || !in {
@@ -44,10 +43,10 @@ func (previewTokens) purpose(ctx context.Context, r *findingsv1.PreviewBulkUpdat
 	if err != nil {
 		return nil, err
 	}
-	return fmt.Appendf(nil, "bulk update preview %d %s %d %s %x", deploymentID, p.Kind, p.ID, tenant.Visibility(ctx), sha256.Sum256(request)), nil
+	return fmt.Appendf(nil, "preview of %s %d %s %d %s %x", r.ProtoReflect().Descriptor().FullName(), deploymentID, p.Kind, p.ID, tenant.Visibility(ctx), sha256.Sum256(request)), nil
 }
 
-func (t previewTokens) seal(ctx context.Context, r *findingsv1.PreviewBulkUpdateRequest, shown previewed) (string, error) {
+func (t previewTokens) seal(ctx context.Context, r proto.Message, shown previewed) (string, error) {
 	purpose, err := t.purpose(ctx, r)
 	if err != nil {
 		return "", err
@@ -61,7 +60,7 @@ func (t previewTokens) seal(ctx context.Context, r *findingsv1.PreviewBulkUpdate
 }
 
 // open returns what was shown. It refuses the token of another request or caller, and one that has expired.
-func (t previewTokens) open(ctx context.Context, r *findingsv1.PreviewBulkUpdateRequest, token string, now time.Time) (*previewed, error) {
+func (t previewTokens) open(ctx context.Context, r proto.Message, token string, now time.Time) (*previewed, error) {
 	purpose, err := t.purpose(ctx, r)
 	if err != nil {
 		return nil, err
@@ -86,5 +85,5 @@ func (t previewTokens) open(ctx context.Context, r *findingsv1.PreviewBulkUpdate
 
 func foreignPreview() error {
 	return apierr.InvalidArgument("previewToken",
-		"previewToken is not valid for this request: send the filter, the products and the parameters of the preview, as the same caller, or preview again")
+		"previewToken is not valid for this request: send the same fields as for the preview, as the same caller, or preview again")
 }

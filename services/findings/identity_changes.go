@@ -17,14 +17,15 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/page"
+	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
 const (
 	// identityChangeKind is the kind of object in the audit trail.
 	identityChangeKind = "identity_change"
-	// changeSplit and changeMerge are the kinds of identity changes.
-	changeSplit, changeMerge = "split", "merge"
+	// changeSplit, changeMerge and changeMove are the kinds of identity changes.
+	changeSplit, changeMerge, changeMove = "split", "merge", "move"
 	// defaultChanges is the page size of the list of identity changes.
 	defaultChanges = 100
 )
@@ -32,13 +33,16 @@ const (
 // FindingIdentity is the service group that explains and changes the identities of findings.
 type FindingIdentity struct {
 	findingsv1.UnimplementedFindingIdentityServiceServer
-	store *store.Store
+	store    *store.Store
+	previews previewTokens
 }
 
 // NewFindingIdentity serves identities of findings from the store.
-func NewFindingIdentity(st *store.Store) *FindingIdentity { return &FindingIdentity{store: st} }
+func NewFindingIdentity(st *store.Store, keyring *secret.Keyring) *FindingIdentity {
+	return &FindingIdentity{store: st, previews: previewTokens{keyring}}
+}
 
-// ListIdentityChanges lists splits and merges, the newest first.
+// ListIdentityChanges lists splits, merges and moves, the newest first.
 func (s *FindingIdentity) ListIdentityChanges(ctx context.Context, r *findingsv1.ListIdentityChangesRequest) (*findingsv1.ListIdentityChangesResponse, error) {
 	filter := proto.CloneOf(r)
 	filter.Cursor, filter.Limit = "", nil
@@ -92,8 +96,11 @@ func convertChange(row *ent.IdentityChange) *findingsv1.IdentityChange {
 		Id: row.ID, ProjectId: row.ProjectID, FindingId: row.FindingID, Note: row.Note, ActorKind: row.ActorKind, ActorId: row.ActorID,
 		At: timestamppb.New(store.Time(row.At)), Kind: findingsv1.IdentityChangeKind_IDENTITY_CHANGE_KIND_SPLIT,
 	}
-	if row.Kind == changeMerge {
+	switch row.Kind {
+	case changeMerge:
 		out.Kind = findingsv1.IdentityChangeKind_IDENTITY_CHANGE_KIND_MERGE
+	case changeMove:
+		out.Kind = findingsv1.IdentityChangeKind_IDENTITY_CHANGE_KIND_MOVE
 	}
 	if row.OtherID != 0 {
 		out.OtherId = &row.OtherID
@@ -152,13 +159,18 @@ func noFinding(id int64) error { return apierr.NotFound("no finding %d", id) }
 
 // finish writes the changed findings and the identity change.
 func (e *identityEdit) finish(ctx context.Context, kind string, findingID, otherID int64, created []int64) (*ent.IdentityChange, error) {
-	before, err := e.before(created)
+	before, err := proto.MarshalOptions{Deterministic: true}.Marshal(e.before(created))
 	if err != nil {
 		return nil, err
 	}
 	if err := e.save(ctx); err != nil {
 		return nil, err
 	}
+	return e.recordChange(ctx, kind, findingID, otherID, before)
+}
+
+// recordChange records the identity change.
+func (e *identityEdit) recordChange(ctx context.Context, kind string, findingID, otherID int64, before []byte) (*ent.IdentityChange, error) {
 	change, err := e.tx.IdentityChange.Create().SetDeploymentID(e.deploymentID).SetProjectID(e.projectID).SetKind(kind).
 		SetFindingID(findingID).SetOtherID(otherID).SetNote(e.note).SetBefore(before).
 		SetActorKind(e.actorKind).SetActorID(e.actorID).SetAt(e.at).Save(ctx)

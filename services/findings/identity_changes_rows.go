@@ -7,8 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/predicate"
@@ -123,7 +121,7 @@ func same[T comparable](a, b *T) bool { return a == b || a != nil && b != nil &&
 
 // before returns the old values of the touched findings, for an undo. Scan data is not part of it: a merged finding
 // keeps the old scan data of its sibling (see swapScanData).
-func (e *identityEdit) before(created []int64) ([]byte, error) {
+func (e *identityEdit) before(created []int64) *storev1.IdentityBefore {
 	before := &storev1.IdentityBefore{Created: created}
 	for _, row := range e.touched() {
 		if slices.Contains(created, row.ID) {
@@ -135,7 +133,7 @@ func (e *identityEdit) before(created []int64) ([]byte, error) {
 			TriageComment: old.TriageComment, TriagedAt: old.TriagedAt, MergedInto: old.MergedInto,
 		})
 	}
-	return proto.MarshalOptions{Deterministic: true}.Marshal(before)
+	return before
 }
 
 // save writes the findings with changes. The caller has set their status.

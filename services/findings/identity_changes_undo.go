@@ -22,7 +22,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 )
 
-// UndoIdentityChange reverts a split or a merge. Scan data that is newer than the change is kept.
+// UndoIdentityChange reverts a split, a merge or a move. Scan data that is newer than the change is kept.
 func (s *FindingIdentity) UndoIdentityChange(ctx context.Context, r *findingsv1.UndoIdentityChangeRequest) (*findingsv1.UndoIdentityChangeResponse, error) {
 	out := &findingsv1.UndoIdentityChangeResponse{}
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
@@ -37,7 +37,7 @@ func (s *FindingIdentity) UndoIdentityChange(ctx context.Context, r *findingsv1.
 		if row, err = readChange(ctx, tx, row.ID); err != nil { // again: a concurrent request may have undone it before the lock
 			return err
 		}
-		u := &undoing{identityEdit: e, change: row, before: &storev1.IdentityBefore{}}
+		u := &undoing{identityEdit: e, store: s.store, change: row, before: &storev1.IdentityBefore{}}
 		if err := u.run(ctx); err != nil {
 			return err
 		}
@@ -69,6 +69,7 @@ func readChange(ctx context.Context, tx *ent.Tx, id int64) (*ent.IdentityChange,
 // undoing reverts one identity change.
 type undoing struct {
 	*identityEdit
+	store  *store.Store
 	change *ent.IdentityChange
 	before *storev1.IdentityBefore
 }
@@ -82,6 +83,9 @@ func (u *undoing) run(ctx context.Context) error {
 	}
 	if err := u.refuseAfterChanges(ctx); err != nil {
 		return err
+	}
+	if u.change.Kind == changeMove {
+		return u.undoMove(ctx)
 	}
 	if _, err := u.loadByID(ctx, u.change.FindingID); err != nil {
 		return err
@@ -134,7 +138,7 @@ func (u *undoing) involved() []int64 {
 }
 
 func involvedIn(change *ent.IdentityChange, before *storev1.IdentityBefore) []int64 {
-	ids := append(slices.Clone(before.GetCreated()), change.FindingID)
+	ids := append(slices.Concat(before.GetCreated(), before.GetMoved()), change.FindingID)
 	if change.OtherID != 0 {
 		ids = append(ids, change.OtherID)
 	}

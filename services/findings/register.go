@@ -30,7 +30,7 @@ func Register(d *server.Deps) server.Parts {
 					findingsv1.RegisterSecretsServiceHandlerClient, findingsv1.NewSecretsServiceClient),
 				server.Group[findingsv1.TriageServiceServer](findingsv1.RegisterTriageServiceServer, NewTriage(d.Store, d.Jobs),
 					findingsv1.RegisterTriageServiceHandlerClient, findingsv1.NewTriageServiceClient),
-				server.Group[findingsv1.FindingIdentityServiceServer](findingsv1.RegisterFindingIdentityServiceServer, NewFindingIdentity(d.Store),
+				server.Group[findingsv1.FindingIdentityServiceServer](findingsv1.RegisterFindingIdentityServiceServer, NewFindingIdentity(d.Store, d.Keyring),
 					findingsv1.RegisterFindingIdentityServiceHandlerClient, findingsv1.NewFindingIdentityServiceClient),
 				server.Group[findingsv1.RemovedFindingsServiceServer](findingsv1.RegisterRemovedFindingsServiceServer, NewRemovedFindings(d.Store),
 					findingsv1.RegisterRemovedFindingsServiceHandlerClient, findingsv1.NewRemovedFindingsServiceClient),

@@ -15,6 +15,7 @@ import (
 	"github.com/palisade/palisade/ent/aifix"
 	"github.com/palisade/palisade/ent/aimemory"
 	"github.com/palisade/palisade/ent/aimemoryuse"
+	"github.com/palisade/palisade/ent/branchchange"
 	"github.com/palisade/palisade/ent/dependency"
 	"github.com/palisade/palisade/ent/detectionexception"
 	"github.com/palisade/palisade/ent/exceptionrequest"
@@ -45,6 +46,7 @@ import (
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/names"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/projects/branches"
 	"github.com/palisade/palisade/services/projects/byname"
 )
 
@@ -219,7 +221,7 @@ func (s *Projects) deleteContents(ctx context.Context, tx *ent.Tx, deploymentID,
 // contents are the tables whose rows belong to one project and end with it. Deliveries and runs of workflows are the
 // deployment's log: they stay until their time is over.
 var contents = []string{
-	finding.Table, scan.Table, scananswer.Table, scancoverage.Table, freshness.Table, heldclose.Table, identitychange.Table,
+	finding.Table, scan.Table, scananswer.Table, scancoverage.Table, freshness.Table, heldclose.Table, identitychange.Table, branchchange.Table,
 	exceptionrequest.Table, dependency.Table, policyact.Table, pullrequestfeedback.Table, agenticissue.Table, aimemory.Table,
 	projecttag.Table, teamproject.Table, ruleboardproject.Table, detectionexception.Table,
 }
@@ -262,7 +264,11 @@ func (s *Projects) change(ctx context.Context, name string, fn func(context.Cont
 			return err
 		}
 		if len(update.Mutation().Fields())+len(update.Mutation().ClearedFields()) > 0 {
+			former := row
 			if row, err = update.Save(ctx); err != nil {
+				return err
+			}
+			if err := branches.Record(ctx, tx, former, row); err != nil {
 				return err
 			}
 		}

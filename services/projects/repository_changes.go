@@ -18,6 +18,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/tasktoken"
 	"github.com/palisade/palisade/services/policies/remediation"
+	"github.com/palisade/palisade/services/projects/branches"
 	"github.com/palisade/palisade/services/projects/byname"
 	"github.com/palisade/palisade/services/projects/projectname"
 	"github.com/palisade/palisade/services/scm/connect"
@@ -118,11 +119,14 @@ func (s *Changes) editFields(ctx context.Context, tx *ent.Tx, row *ent.Project, 
 	if len(update.Mutation().Fields()) == 0 {
 		return nil
 	}
-	err := update.Exec(ctx)
+	after, err := update.Save(ctx)
 	if ent.IsConstraintError(err) {
 		return errNameTaken(r.GetName())
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return branches.Record(ctx, tx, row, after)
 }
 
 // checkRename rejects names that are invalid or taken. Scans find their project by the name in any case.

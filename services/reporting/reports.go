@@ -63,7 +63,11 @@ func (s *Reports) begin(ctx context.Context, f *reportingv1.ReportFilters, refs 
 		return nil, apierr.InvalidArgument("filters.timePeriod", "filters.timePeriod: %s", err)
 	}
 	deploymentID, _ := tenant.FromContext(ctx)
-	if r.columns, err = s.snapshots.Of(ctx, deploymentID); err != nil {
+	columnsOf := s.snapshots.OfPrimaryBranches
+	if refs == others {
+		columnsOf = s.snapshots.OfOtherRefs
+	}
+	if r.columns, err = columnsOf(ctx, deploymentID); err != nil {
 		return nil, err
 	}
 	r.chosen, err = s.choose(ctx, f, refs, r.columns)

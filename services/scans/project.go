@@ -11,6 +11,7 @@ import (
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/projects/branches"
 	"github.com/palisade/palisade/services/projects/byname"
 	"github.com/palisade/palisade/services/projects/gitref"
 	"github.com/palisade/palisade/services/projects/projectname"
@@ -51,7 +52,16 @@ func openProject(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID 
 	if betterDefault(p, ref) {
 		update.SetDefaultBranch(ref)
 	}
-	return update.Save(ctx)
+	return saveScanned(ctx, tx, p, update)
+}
+
+// saveScanned saves a project that was scanned. The scan may have changed its default branch.
+func saveScanned(ctx context.Context, tx *ent.Tx, before *ent.Project, update *ent.ProjectUpdateOne) (*ent.Project, error) {
+	after, err := update.Save(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return after, branches.Record(ctx, tx, before, after)
 }
 
 // lockName makes transactions that create a project of one name, in any letter case, run one after the other. SQLite

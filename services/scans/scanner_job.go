@@ -177,7 +177,7 @@ func (w *resultsWorker) storeResults(ctx context.Context, scanID int64, attempt 
 func (w *resultsWorker) ingest(
 	ctx context.Context, tx *ent.Tx, of *ent.Project, row *ent.Scan, kept *storev1.ScannerScan, attempt int32,
 ) (*ingest.Summary, error) {
-	of, err := scannedProject(ctx, of, row)
+	of, err := scannedProject(ctx, tx, of, row)
 	if err != nil {
 		return nil, err
 	}
@@ -247,12 +247,12 @@ func (w *resultsWorker) ingest(
 }
 
 // scannedProject records that a project was scanned, and guesses its default branch as uploads do.
-func scannedProject(ctx context.Context, of *ent.Project, row *ent.Scan) (*ent.Project, error) {
+func scannedProject(ctx context.Context, tx *ent.Tx, of *ent.Project, row *ent.Scan) (*ent.Project, error) {
 	update := unarchive(of, of.Update().SetLatestScanAt(max(row.StartedAt, latest(of))))
 	if row.IsFullScan && betterDefault(of, row.Ref) {
 		update.SetDefaultBranch(row.Ref)
 	}
-	return update.Save(ctx)
+	return saveScanned(ctx, tx, of, update)
 }
 
 func latest(of *ent.Project) int64 {

@@ -90,6 +90,7 @@ func TestSync(t *testing.T) {
 		if again := s.project(t, "acme/web"); again.ID != web.ID || again.DefaultBranch != "refs/heads/next" || again.Visibility != "public" || again.ArchivedAt == nil || !again.ManagedFullScan {
 			t.Errorf("changed: %+v", again)
 		}
+		wantList(t, "branches before and after", s.branchChanges(t), "main to next")
 		if old := s.project(t, "acme/old"); old.RepositoryURL != chosen || old.BoundBy != "admin" {
 			t.Errorf("what an administrator has bound: %q by %q", old.RepositoryURL, old.BoundBy)
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/scmapp"
 	"github.com/palisade/palisade/ent/scmconfig"
+	"github.com/palisade/palisade/services/projects/branches"
 	"github.com/palisade/palisade/services/projects/gitref"
 	"github.com/palisade/palisade/services/scm/connect"
 	"github.com/palisade/palisade/services/scm/host"
@@ -137,7 +138,11 @@ func (w *eventActions) followDefault(ctx context.Context, tx *ent.Tx, rows []*en
 	}
 	for _, row := range rows {
 		if row.DefaultBranch == ref && branch != "" && branch != ref {
+			former := row
 			if row, err = row.Update().SetDefaultBranch(branch).Save(ctx); err != nil {
+				return nil, err
+			}
+			if err := branches.Record(ctx, tx, former, row); err != nil {
 				return nil, err
 			}
 		}

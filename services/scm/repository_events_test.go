@@ -6,7 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/branchchange"
 	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/projects/gitref"
 	"github.com/palisade/palisade/services/scm/host/hosttest"
 )
 
@@ -24,6 +27,15 @@ func (c configCaller) synced(t testing.TB) (*hosttest.GitHub, receiver, int64) {
 	h.Repositories = []hosttest.Repository{web}
 	c.sync(t, id)
 	return h, r, id
+}
+
+// branchChanges lists the changes of primary branches.
+func (c configCaller) branchChanges(t testing.TB) (list []string) {
+	t.Helper()
+	for _, row := range c.Store.Reader.BranchChange.Query().Order(ent.Asc(branchchange.FieldID)).AllX(c.System(t)) {
+		list = append(list, gitref.Short(row.FromRef)+" to "+gitref.Short(row.ToRef))
+	}
+	return list
 }
 
 // TestRepositoryEvents: names, archive state and deletion follow the host without a synchronisation.
@@ -83,6 +95,7 @@ func repositoryEvents(t *testing.T, s configCaller, hidden bool) {
 	if row := s.project(t, "acme/site"); row.DefaultBranch != "refs/heads/trunk" || row.ArchivedAt != nil {
 		t.Errorf("edited: %+v", row)
 	}
+	wantList(t, "branches before and after", s.branchChanges(t), "main to trunk")
 	send(trunk, `"renamed"`, `"deleted"`)
 	if row := s.project(t, "acme/site"); row.LeftHostAt == nil || row.ArchivedAt != nil {
 		t.Errorf("deleted: %+v", row)
@@ -195,6 +208,7 @@ func TestDeletedBranch(t *testing.T) {
 		if row := s.project(t, "acme/web"); row.DefaultBranch != "refs/heads/trunk" {
 			t.Errorf("the default branch is %s", row.DefaultBranch)
 		}
+		wantList(t, "a default branch below a primary one", s.branchChanges(t), "main to release")
 		wantList(t, "a former default branch", s.stands(t, s.Tenant),
 			mainRef+" removed", mainRef+" removed", open(pullRef), open(pullRef), open(feature), open(release))
 		tag := event(t, "github_delete", `"ref_type": "branch"`, `"ref_type": "tag"`)

@@ -16,6 +16,7 @@ import (
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/policies/remediation"
+	"github.com/palisade/palisade/services/projects/branches"
 	"github.com/palisade/palisade/services/projects/codehost"
 	"github.com/palisade/palisade/services/projects/projectname"
 	"github.com/palisade/palisade/services/scm/host"
@@ -213,6 +214,9 @@ func (b *projectBatch) change(ctx context.Context, row *ent.Project, update *ent
 	renamed := remediation.Renaming{Of: remediation.RefProject, From: row.Name, Taken: taken}
 	after, err := update.Save(ctx)
 	if err != nil {
+		return err
+	}
+	if err := branches.Record(ctx, b.tx, row, after); err != nil {
 		return err
 	}
 	if renamed.To = after.Name; renamed.To != renamed.From {

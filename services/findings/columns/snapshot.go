@@ -117,17 +117,51 @@ func (t *Table) Build(next func() (Row, bool)) *Snapshot {
 }
 
 func (t *Table) snapshot(chunks []*chunk) *Snapshot {
-	s := &Snapshot{chunks: chunks, places: t.places, rules: t.rules, kinds: t.kinds, oldest: ^uint32(0), bytes: t.wordBytes}
-	for _, c := range chunks {
+	s := &Snapshot{chunks: chunks, places: t.places, rules: t.rules, kinds: t.kinds, bytes: t.wordBytes}
+	s.count()
+	return s
+}
+
+// count adds up the chunks.
+func (s *Snapshot) count() {
+	s.oldest = ^uint32(0)
+	for _, c := range s.chunks {
 		s.len += c.len()
 		s.bytes += c.bytes()
 		s.oldest = min(s.oldest, c.oldest)
 	}
-	return s
 }
 
 // With returns a snapshot where the rows replace the ones with the same id, or are added. s is unchanged.
-func (t *Table) With(s *Snapshot, rows []Row) *Snapshot {
+func (t *Table) With(s *Snapshot, rows []Row) *Snapshot { return t.snapshot(s.merged(rows)) }
+
+// WithPlaces is the same with other places, which begin with the places of s.
+func (s *Snapshot) WithPlaces(places []Place, rows []Row) *Snapshot {
+	with := &Snapshot{chunks: s.merged(rows), places: places, rules: s.rules, kinds: s.kinds}
+	with.count()
+	return with
+}
+
+// Rows returns the findings of places, by ascending id.
+func (s *Snapshot) Rows(places []bool) (rows []Row) {
+	for _, c := range s.chunks {
+		for i, place := range c.place {
+			if !places[place] {
+				continue
+			}
+			row := Row{ID: c.idOf(i), Place: place, Rule: c.rule[i], Kind: c.kind[i], Attr: c.attr[i], Since: c.since[i]}
+			at, status := c.history(i)
+			for j := range at {
+				row.Transitions = append(row.Transitions, Transition{at[j], status[j]})
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// merged returns the chunks with these rows.
+func (s *Snapshot) merged(rows []Row) []*chunk {
 	rows = slices.Clone(rows)
 	slices.SortFunc(rows, func(a, b Row) int { return cmp.Compare(a.ID, b.ID) })
 	chunks := make([]*chunk, 0, len(s.chunks)+len(rows)/chunkSize+1)
@@ -150,5 +184,5 @@ func (t *Table) With(s *Snapshot, rows []Row) *Snapshot {
 		}
 		chunks = append(chunks, w.done()...)
 	}
-	return t.snapshot(chunks)
+	return chunks
 }

@@ -35,6 +35,7 @@ type entry struct {
 	mark     watermark
 	applied  map[int64]struct{} // events after the watermark that the snapshot contains
 	base     base
+	past     *past // nil before the first use, or if no branch changed
 
 	bytes int64 // guarded by Snapshots.mu
 }
@@ -51,6 +52,13 @@ func NewSnapshots(st *store.Store, limit int64) *Snapshots {
 // Of returns the columns of a deployment with all events committed before the call. Updates of one deployment are
 // serialized; they do not wait for readers of a snapshot.
 func (s *Snapshots) Of(ctx context.Context, deploymentID int64) (*columns.Snapshot, error) {
+	return s.of(ctx, deploymentID, func(_ context.Context, e *entry, _ loader) (*columns.Snapshot, error) { return e.snapshot, nil })
+}
+
+// of returns a view of the columns.
+func (s *Snapshots) of(
+	ctx context.Context, deploymentID int64, view func(ctx context.Context, e *entry, l loader) (*columns.Snapshot, error),
+) (*columns.Snapshot, error) {
 	e := s.entry(deploymentID)
 	select {
 	case <-e.turn:
@@ -58,11 +66,13 @@ func (s *Snapshots) Of(ctx context.Context, deploymentID int64) (*columns.Snapsh
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if err := e.advance(ctx, loader{s.store, deploymentID}); err != nil {
+	l := loader{s.store, deploymentID}
+	if err := e.advance(ctx, l); err != nil {
 		return nil, err
 	}
+	shown, err := view(ctx, e, l)
 	s.trackSize(deploymentID, e)
-	return e.snapshot, nil
+	return shown, err
 }
 
 func (s *Snapshots) entry(deploymentID int64) *entry {
@@ -84,8 +94,9 @@ func (s *Snapshots) trackSize(deploymentID int64, e *entry) {
 	if current, ok := s.entries.Peek(deploymentID); !ok || current != e {
 		return // it was evicted concurrently
 	}
-	s.bytes += e.snapshot.Bytes() - e.bytes
-	e.bytes = e.snapshot.Bytes()
+	now := e.snapshot.Bytes() + e.past.size()
+	s.bytes += now - e.bytes
+	e.bytes = now
 	for s.bytes > s.limit && s.entries.Len() > 1 {
 		_, oldest, _ := s.entries.RemoveOldest()
 		s.bytes -= oldest.bytes

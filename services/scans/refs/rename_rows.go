@@ -14,7 +14,7 @@ import (
 )
 
 // correctBranches corrects the branches of the project. Its default branch is guessed again, as its scans would have
-// set it.
+// set it. The ref was no branch, so it is not recorded as a former one.
 func (r *renamer) correctBranches(ctx context.Context, tx *ent.Tx) (int, error) {
 	row, err := tx.Project.Query().Where(project.ID(r.project.ID)).Only(ctx)
 	if err != nil || row.DefaultBranch != r.ref && row.PrimaryBranch != r.ref {

@@ -35,6 +35,8 @@ const (
 	IdentityChangeKind_IDENTITY_CHANGE_KIND_SPLIT IdentityChangeKind = 1
 	// Two findings became one.
 	IdentityChangeKind_IDENTITY_CHANGE_KIND_MERGE IdentityChangeKind = 2
+	// The findings of an analysis got another category.
+	IdentityChangeKind_IDENTITY_CHANGE_KIND_MOVE IdentityChangeKind = 3
 )
 
 // Enum value maps for IdentityChangeKind.
@@ -43,11 +45,13 @@ var (
 		0: "IDENTITY_CHANGE_KIND_UNSPECIFIED",
 		1: "IDENTITY_CHANGE_KIND_SPLIT",
 		2: "IDENTITY_CHANGE_KIND_MERGE",
+		3: "IDENTITY_CHANGE_KIND_MOVE",
 	}
 	IdentityChangeKind_value = map[string]int32{
 		"IDENTITY_CHANGE_KIND_UNSPECIFIED": 0,
 		"IDENTITY_CHANGE_KIND_SPLIT":       1,
 		"IDENTITY_CHANGE_KIND_MERGE":       2,
+		"IDENTITY_CHANGE_KIND_MOVE":        3,
 	}
 )
 
@@ -827,7 +831,7 @@ type IdentityChange struct {
 	ProjectId int64 `protobuf:"varint,2,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
 	// Kind of the change.
 	Kind IdentityChangeKind `protobuf:"varint,3,opt,name=kind,proto3,enum=palisade.findings.v1.IdentityChangeKind" json:"kind,omitempty"`
-	// Split: the finding that was split. Merge: the finding that stays.
+	// Split: the finding that was split. Merge: the finding that stays. Move: one of the findings.
 	FindingId int64 `protobuf:"varint,4,opt,name=finding_id,json=findingId,proto3" json:"finding_id,omitempty"`
 	// Split: the new finding, unset when there is none. Merge: the finding that was merged into the other.
 	OtherId *int64 `protobuf:"varint,5,opt,name=other_id,json=otherId,proto3,oneof" json:"other_id,omitempty"`
@@ -1229,6 +1233,198 @@ func (x *MergeFindingsResponse) GetChangedCount() int32 {
 	return 0
 }
 
+// Request of MoveCategory.
+type MoveCategoryRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The deployment.
+	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
+	// Name of the project.
+	Project string `protobuf:"bytes,2,opt,name=project,proto3" json:"project,omitempty"`
+	// Name of the tool, as in ExplainMatch.
+	Tool string `protobuf:"bytes,3,opt,name=tool,proto3" json:"tool,omitempty"`
+	// Category that the findings have; empty when uploads named none.
+	FromCategory string `protobuf:"bytes,4,opt,name=from_category,json=fromCategory,proto3" json:"from_category,omitempty"`
+	// Category that they get.
+	ToCategory string `protobuf:"bytes,5,opt,name=to_category,json=toCategory,proto3" json:"to_category,omitempty"`
+	// Reason, as text.
+	Note string `protobuf:"bytes,6,opt,name=note,proto3" json:"note,omitempty"`
+	// True changes nothing: the response says what the move would do, or why it is refused.
+	ValidateOnly bool `protobuf:"varint,7,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
+	// Token of a preview: the move changes what the preview counted, or nothing.
+	PreviewToken  string `protobuf:"bytes,8,opt,name=preview_token,json=previewToken,proto3" json:"preview_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveCategoryRequest) Reset() {
+	*x = MoveCategoryRequest{}
+	mi := &file_palisade_findings_v1_identity_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveCategoryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveCategoryRequest) ProtoMessage() {}
+
+func (x *MoveCategoryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_identity_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveCategoryRequest.ProtoReflect.Descriptor instead.
+func (*MoveCategoryRequest) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_identity_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *MoveCategoryRequest) GetDeploymentId() int64 {
+	if x != nil {
+		return x.DeploymentId
+	}
+	return 0
+}
+
+func (x *MoveCategoryRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *MoveCategoryRequest) GetTool() string {
+	if x != nil {
+		return x.Tool
+	}
+	return ""
+}
+
+func (x *MoveCategoryRequest) GetFromCategory() string {
+	if x != nil {
+		return x.FromCategory
+	}
+	return ""
+}
+
+func (x *MoveCategoryRequest) GetToCategory() string {
+	if x != nil {
+		return x.ToCategory
+	}
+	return ""
+}
+
+func (x *MoveCategoryRequest) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+func (x *MoveCategoryRequest) GetValidateOnly() bool {
+	if x != nil {
+		return x.ValidateOnly
+	}
+	return false
+}
+
+func (x *MoveCategoryRequest) GetPreviewToken() string {
+	if x != nil {
+		return x.PreviewToken
+	}
+	return ""
+}
+
+// Response of MoveCategory.
+type MoveCategoryResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The recorded change; absent with validate_only.
+	Change *IdentityChange `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
+	// Findings that get the category, on all refs.
+	MovedCount int32 `protobuf:"varint,2,opt,name=moved_count,json=movedCount,proto3" json:"moved_count,omitempty"`
+	// How many of them have a triage decision.
+	DecidedCount int32 `protobuf:"varint,3,opt,name=decided_count,json=decidedCount,proto3" json:"decided_count,omitempty"`
+	// Findings of the other category that are the same as one of them on the same ref. They are removed, and keep the
+	// former category.
+	ReplacedCount int32 `protobuf:"varint,4,opt,name=replaced_count,json=replacedCount,proto3" json:"replaced_count,omitempty"`
+	// Token for the move; only with validate_only.
+	PreviewToken  string `protobuf:"bytes,5,opt,name=preview_token,json=previewToken,proto3" json:"preview_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveCategoryResponse) Reset() {
+	*x = MoveCategoryResponse{}
+	mi := &file_palisade_findings_v1_identity_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveCategoryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveCategoryResponse) ProtoMessage() {}
+
+func (x *MoveCategoryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_findings_v1_identity_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveCategoryResponse.ProtoReflect.Descriptor instead.
+func (*MoveCategoryResponse) Descriptor() ([]byte, []int) {
+	return file_palisade_findings_v1_identity_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *MoveCategoryResponse) GetChange() *IdentityChange {
+	if x != nil {
+		return x.Change
+	}
+	return nil
+}
+
+func (x *MoveCategoryResponse) GetMovedCount() int32 {
+	if x != nil {
+		return x.MovedCount
+	}
+	return 0
+}
+
+func (x *MoveCategoryResponse) GetDecidedCount() int32 {
+	if x != nil {
+		return x.DecidedCount
+	}
+	return 0
+}
+
+func (x *MoveCategoryResponse) GetReplacedCount() int32 {
+	if x != nil {
+		return x.ReplacedCount
+	}
+	return 0
+}
+
+func (x *MoveCategoryResponse) GetPreviewToken() string {
+	if x != nil {
+		return x.PreviewToken
+	}
+	return ""
+}
+
 // Request of UndoIdentityChange.
 type UndoIdentityChangeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1244,7 +1440,7 @@ type UndoIdentityChangeRequest struct {
 
 func (x *UndoIdentityChangeRequest) Reset() {
 	*x = UndoIdentityChangeRequest{}
-	mi := &file_palisade_findings_v1_identity_proto_msgTypes[13]
+	mi := &file_palisade_findings_v1_identity_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1256,7 +1452,7 @@ func (x *UndoIdentityChangeRequest) String() string {
 func (*UndoIdentityChangeRequest) ProtoMessage() {}
 
 func (x *UndoIdentityChangeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_identity_proto_msgTypes[13]
+	mi := &file_palisade_findings_v1_identity_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1269,7 +1465,7 @@ func (x *UndoIdentityChangeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoIdentityChangeRequest.ProtoReflect.Descriptor instead.
 func (*UndoIdentityChangeRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_identity_proto_rawDescGZIP(), []int{13}
+	return file_palisade_findings_v1_identity_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *UndoIdentityChangeRequest) GetDeploymentId() int64 {
@@ -1306,7 +1502,7 @@ type UndoIdentityChangeResponse struct {
 
 func (x *UndoIdentityChangeResponse) Reset() {
 	*x = UndoIdentityChangeResponse{}
-	mi := &file_palisade_findings_v1_identity_proto_msgTypes[14]
+	mi := &file_palisade_findings_v1_identity_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1318,7 +1514,7 @@ func (x *UndoIdentityChangeResponse) String() string {
 func (*UndoIdentityChangeResponse) ProtoMessage() {}
 
 func (x *UndoIdentityChangeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_identity_proto_msgTypes[14]
+	mi := &file_palisade_findings_v1_identity_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1331,7 +1527,7 @@ func (x *UndoIdentityChangeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoIdentityChangeResponse.ProtoReflect.Descriptor instead.
 func (*UndoIdentityChangeResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_identity_proto_rawDescGZIP(), []int{14}
+	return file_palisade_findings_v1_identity_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *UndoIdentityChangeResponse) GetChange() *IdentityChange {
@@ -1367,7 +1563,7 @@ type ListIdentityChangesRequest struct {
 
 func (x *ListIdentityChangesRequest) Reset() {
 	*x = ListIdentityChangesRequest{}
-	mi := &file_palisade_findings_v1_identity_proto_msgTypes[15]
+	mi := &file_palisade_findings_v1_identity_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1379,7 +1575,7 @@ func (x *ListIdentityChangesRequest) String() string {
 func (*ListIdentityChangesRequest) ProtoMessage() {}
 
 func (x *ListIdentityChangesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_identity_proto_msgTypes[15]
+	mi := &file_palisade_findings_v1_identity_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1392,7 +1588,7 @@ func (x *ListIdentityChangesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListIdentityChangesRequest.ProtoReflect.Descriptor instead.
 func (*ListIdentityChangesRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_identity_proto_rawDescGZIP(), []int{15}
+	return file_palisade_findings_v1_identity_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListIdentityChangesRequest) GetDeploymentId() int64 {
@@ -1443,7 +1639,7 @@ type ListIdentityChangesResponse struct {
 
 func (x *ListIdentityChangesResponse) Reset() {
 	*x = ListIdentityChangesResponse{}
-	mi := &file_palisade_findings_v1_identity_proto_msgTypes[16]
+	mi := &file_palisade_findings_v1_identity_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1455,7 +1651,7 @@ func (x *ListIdentityChangesResponse) String() string {
 func (*ListIdentityChangesResponse) ProtoMessage() {}
 
 func (x *ListIdentityChangesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_findings_v1_identity_proto_msgTypes[16]
+	mi := &file_palisade_findings_v1_identity_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1468,7 +1664,7 @@ func (x *ListIdentityChangesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListIdentityChangesResponse.ProtoReflect.Descriptor instead.
 func (*ListIdentityChangesResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_findings_v1_identity_proto_rawDescGZIP(), []int{16}
+	return file_palisade_findings_v1_identity_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListIdentityChangesResponse) GetChanges() []*IdentityChange {
@@ -1595,7 +1791,26 @@ const file_palisade_findings_v1_identity_proto_rawDesc = "" +
 	"\x15MergeFindingsResponse\x12<\n" +
 	"\x06change\x18\x01 \x01(\v2$.palisade.findings.v1.IdentityChangeR\x06change\x12A\n" +
 	"\bfindings\x18\x02 \x03(\v2%.palisade.findings.v1.IdentityFindingR\bfindings\x12+\n" +
-	"\rchanged_count\x18\x03 \x01(\x05B\x06\x92\xb5\x18\x02\x10\x01R\fchangedCount\"\x8c\x01\n" +
+	"\rchanged_count\x18\x03 \x01(\x05B\x06\x92\xb5\x18\x02\x10\x01R\fchangedCount\"\xcc\x02\n" +
+	"\x13MoveCategoryRequest\x12#\n" +
+	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12$\n" +
+	"\aproject\x18\x02 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xff\x01R\aproject\x12\x1e\n" +
+	"\x04tool\x18\x03 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xff\x01R\x04tool\x12-\n" +
+	"\rfrom_category\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\ffromCategory\x12)\n" +
+	"\vto_category\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\n" +
+	"toCategory\x12\x1c\n" +
+	"\x04note\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\xe8\aR\x04note\x12#\n" +
+	"\rvalidate_only\x18\a \x01(\bR\fvalidateOnly\x12-\n" +
+	"\rpreview_token\x18\b \x01(\tB\b\xbaH\x05r\x03\x18\xd0\x0fR\fpreviewToken\"\xee\x01\n" +
+	"\x14MoveCategoryResponse\x12<\n" +
+	"\x06change\x18\x01 \x01(\v2$.palisade.findings.v1.IdentityChangeR\x06change\x12\x1f\n" +
+	"\vmoved_count\x18\x02 \x01(\x05R\n" +
+	"movedCount\x12#\n" +
+	"\rdecided_count\x18\x03 \x01(\x05R\fdecidedCount\x12%\n" +
+	"\x0ereplaced_count\x18\x04 \x01(\x05R\rreplacedCount\x12+\n" +
+	"\rpreview_token\x18\x05 \x01(\tB\x06\x92\xb5\x18\x02\x10\x01R\fpreviewToken\"\x8c\x01\n" +
 	"\x19UndoIdentityChangeRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12,\n" +
 	"\x12identity_change_id\x18\x02 \x01(\x03R\x10identityChangeId\x12\x1c\n" +
@@ -1615,15 +1830,17 @@ const file_palisade_findings_v1_identity_proto_rawDesc = "" +
 	"\x06_limit\"u\n" +
 	"\x1bListIdentityChangesResponse\x12>\n" +
 	"\achanges\x18\x01 \x03(\v2$.palisade.findings.v1.IdentityChangeR\achanges\x12\x16\n" +
-	"\x06cursor\x18\x02 \x01(\tR\x06cursor*z\n" +
+	"\x06cursor\x18\x02 \x01(\tR\x06cursor*\x99\x01\n" +
 	"\x12IdentityChangeKind\x12$\n" +
 	" IDENTITY_CHANGE_KIND_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aIDENTITY_CHANGE_KIND_SPLIT\x10\x01\x12\x1e\n" +
-	"\x1aIDENTITY_CHANGE_KIND_MERGE\x10\x022\x83\b\n" +
+	"\x1aIDENTITY_CHANGE_KIND_MERGE\x10\x02\x12\x1d\n" +
+	"\x19IDENTITY_CHANGE_KIND_MOVE\x10\x032\xbd\t\n" +
 	"\x16FindingIdentityService\x12\xbd\x01\n" +
 	"\fExplainMatch\x12).palisade.findings.v1.ExplainMatchRequest\x1a*.palisade.findings.v1.ExplainMatchResponse\"V\x8a\xb5\x18\b\b\x03\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02D\x12B/api/v1/deployments/{deployment_id}/findings/{finding_id}/identity\x12\xbd\x01\n" +
 	"\fSplitFinding\x12).palisade.findings.v1.SplitFindingRequest\x1a*.palisade.findings.v1.SplitFindingResponse\"V\x8a\xb5\x18\b\b\x04\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02D:\x01*\"?/api/v1/deployments/{deployment_id}/findings/{finding_id}/split\x12\xc0\x01\n" +
-	"\rMergeFindings\x12*.palisade.findings.v1.MergeFindingsRequest\x1a+.palisade.findings.v1.MergeFindingsResponse\"V\x8a\xb5\x18\b\b\x04\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02D:\x01*\"?/api/v1/deployments/{deployment_id}/findings/{finding_id}/merge\x12\xde\x01\n" +
+	"\rMergeFindings\x12*.palisade.findings.v1.MergeFindingsRequest\x1a+.palisade.findings.v1.MergeFindingsResponse\"V\x8a\xb5\x18\b\b\x04\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02D:\x01*\"?/api/v1/deployments/{deployment_id}/findings/{finding_id}/merge\x12\xb7\x01\n" +
+	"\fMoveCategory\x12).palisade.findings.v1.MoveCategoryRequest\x1a*.palisade.findings.v1.MoveCategoryResponse\"P\x8a\xb5\x18\b\b\x06\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02>:\x01*\"9/api/v1/deployments/{deployment_id}/identity-changes/move\x12\xde\x01\n" +
 	"\x12UndoIdentityChange\x12/.palisade.findings.v1.UndoIdentityChangeRequest\x1a0.palisade.findings.v1.UndoIdentityChangeResponse\"e\x8a\xb5\x18\b\b\x04\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02S:\x01*\"N/api/v1/deployments/{deployment_id}/identity-changes/{identity_change_id}/undo\x12\xc4\x01\n" +
 	"\x13ListIdentityChanges\x120.palisade.findings.v1.ListIdentityChangesRequest\x1a1.palisade.findings.v1.ListIdentityChangesResponse\"H\x8a\xb5\x18\b\b\x03\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x026\x124/api/v1/deployments/{deployment_id}/identity-changesB\xdd\x01\n" +
 	"\x18com.palisade.findings.v1B\rIdentityProtoP\x01Z@github.com/palisade/palisade/gen/palisade/findings/v1;findingsv1\xa2\x02\x03PFX\xaa\x02\x14Palisade.Findings.V1\xca\x02\x14Palisade\\Findings\\V1\xe2\x02 Palisade\\Findings\\V1\\GPBMetadata\xea\x02\x16Palisade::Findings::V1b\x06proto3"
@@ -1641,7 +1858,7 @@ func file_palisade_findings_v1_identity_proto_rawDescGZIP() []byte {
 }
 
 var file_palisade_findings_v1_identity_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_palisade_findings_v1_identity_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_palisade_findings_v1_identity_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_palisade_findings_v1_identity_proto_goTypes = []any{
 	(IdentityChangeKind)(0),             // 0: palisade.findings.v1.IdentityChangeKind
 	(*ExplainMatchRequest)(nil),         // 1: palisade.findings.v1.ExplainMatchRequest
@@ -1657,11 +1874,13 @@ var file_palisade_findings_v1_identity_proto_goTypes = []any{
 	(*SplitFindingResponse)(nil),        // 11: palisade.findings.v1.SplitFindingResponse
 	(*MergeFindingsRequest)(nil),        // 12: palisade.findings.v1.MergeFindingsRequest
 	(*MergeFindingsResponse)(nil),       // 13: palisade.findings.v1.MergeFindingsResponse
-	(*UndoIdentityChangeRequest)(nil),   // 14: palisade.findings.v1.UndoIdentityChangeRequest
-	(*UndoIdentityChangeResponse)(nil),  // 15: palisade.findings.v1.UndoIdentityChangeResponse
-	(*ListIdentityChangesRequest)(nil),  // 16: palisade.findings.v1.ListIdentityChangesRequest
-	(*ListIdentityChangesResponse)(nil), // 17: palisade.findings.v1.ListIdentityChangesResponse
-	(*timestamppb.Timestamp)(nil),       // 18: google.protobuf.Timestamp
+	(*MoveCategoryRequest)(nil),         // 14: palisade.findings.v1.MoveCategoryRequest
+	(*MoveCategoryResponse)(nil),        // 15: palisade.findings.v1.MoveCategoryResponse
+	(*UndoIdentityChangeRequest)(nil),   // 16: palisade.findings.v1.UndoIdentityChangeRequest
+	(*UndoIdentityChangeResponse)(nil),  // 17: palisade.findings.v1.UndoIdentityChangeResponse
+	(*ListIdentityChangesRequest)(nil),  // 18: palisade.findings.v1.ListIdentityChangesRequest
+	(*ListIdentityChangesResponse)(nil), // 19: palisade.findings.v1.ListIdentityChangesResponse
+	(*timestamppb.Timestamp)(nil),       // 20: google.protobuf.Timestamp
 }
 var file_palisade_findings_v1_identity_proto_depIdxs = []int32{
 	3,  // 0: palisade.findings.v1.ExplainMatchResponse.finding:type_name -> palisade.findings.v1.IdentityFinding
@@ -1672,36 +1891,39 @@ var file_palisade_findings_v1_identity_proto_depIdxs = []int32{
 	3,  // 5: palisade.findings.v1.ExplainMatchResponse.other_refs:type_name -> palisade.findings.v1.IdentityFinding
 	9,  // 6: palisade.findings.v1.ExplainMatchResponse.changes:type_name -> palisade.findings.v1.IdentityChange
 	4,  // 7: palisade.findings.v1.IdentityFinding.place:type_name -> palisade.findings.v1.IdentityPlace
-	18, // 8: palisade.findings.v1.FindingIdentity.since:type_name -> google.protobuf.Timestamp
-	18, // 9: palisade.findings.v1.IdentitySight.at:type_name -> google.protobuf.Timestamp
+	20, // 8: palisade.findings.v1.FindingIdentity.since:type_name -> google.protobuf.Timestamp
+	20, // 9: palisade.findings.v1.IdentitySight.at:type_name -> google.protobuf.Timestamp
 	4,  // 10: palisade.findings.v1.IdentitySight.before:type_name -> palisade.findings.v1.IdentityPlace
 	4,  // 11: palisade.findings.v1.IdentitySight.after:type_name -> palisade.findings.v1.IdentityPlace
 	8,  // 12: palisade.findings.v1.IdentitySight.considered:type_name -> palisade.findings.v1.IdentityCandidate
 	0,  // 13: palisade.findings.v1.IdentityChange.kind:type_name -> palisade.findings.v1.IdentityChangeKind
-	18, // 14: palisade.findings.v1.IdentityChange.at:type_name -> google.protobuf.Timestamp
-	18, // 15: palisade.findings.v1.IdentityChange.undone_at:type_name -> google.protobuf.Timestamp
+	20, // 14: palisade.findings.v1.IdentityChange.at:type_name -> google.protobuf.Timestamp
+	20, // 15: palisade.findings.v1.IdentityChange.undone_at:type_name -> google.protobuf.Timestamp
 	9,  // 16: palisade.findings.v1.SplitFindingResponse.change:type_name -> palisade.findings.v1.IdentityChange
 	3,  // 17: palisade.findings.v1.SplitFindingResponse.findings:type_name -> palisade.findings.v1.IdentityFinding
 	9,  // 18: palisade.findings.v1.MergeFindingsResponse.change:type_name -> palisade.findings.v1.IdentityChange
 	3,  // 19: palisade.findings.v1.MergeFindingsResponse.findings:type_name -> palisade.findings.v1.IdentityFinding
-	9,  // 20: palisade.findings.v1.UndoIdentityChangeResponse.change:type_name -> palisade.findings.v1.IdentityChange
-	3,  // 21: palisade.findings.v1.UndoIdentityChangeResponse.findings:type_name -> palisade.findings.v1.IdentityFinding
-	9,  // 22: palisade.findings.v1.ListIdentityChangesResponse.changes:type_name -> palisade.findings.v1.IdentityChange
-	1,  // 23: palisade.findings.v1.FindingIdentityService.ExplainMatch:input_type -> palisade.findings.v1.ExplainMatchRequest
-	10, // 24: palisade.findings.v1.FindingIdentityService.SplitFinding:input_type -> palisade.findings.v1.SplitFindingRequest
-	12, // 25: palisade.findings.v1.FindingIdentityService.MergeFindings:input_type -> palisade.findings.v1.MergeFindingsRequest
-	14, // 26: palisade.findings.v1.FindingIdentityService.UndoIdentityChange:input_type -> palisade.findings.v1.UndoIdentityChangeRequest
-	16, // 27: palisade.findings.v1.FindingIdentityService.ListIdentityChanges:input_type -> palisade.findings.v1.ListIdentityChangesRequest
-	2,  // 28: palisade.findings.v1.FindingIdentityService.ExplainMatch:output_type -> palisade.findings.v1.ExplainMatchResponse
-	11, // 29: palisade.findings.v1.FindingIdentityService.SplitFinding:output_type -> palisade.findings.v1.SplitFindingResponse
-	13, // 30: palisade.findings.v1.FindingIdentityService.MergeFindings:output_type -> palisade.findings.v1.MergeFindingsResponse
-	15, // 31: palisade.findings.v1.FindingIdentityService.UndoIdentityChange:output_type -> palisade.findings.v1.UndoIdentityChangeResponse
-	17, // 32: palisade.findings.v1.FindingIdentityService.ListIdentityChanges:output_type -> palisade.findings.v1.ListIdentityChangesResponse
-	28, // [28:33] is the sub-list for method output_type
-	23, // [23:28] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	9,  // 20: palisade.findings.v1.MoveCategoryResponse.change:type_name -> palisade.findings.v1.IdentityChange
+	9,  // 21: palisade.findings.v1.UndoIdentityChangeResponse.change:type_name -> palisade.findings.v1.IdentityChange
+	3,  // 22: palisade.findings.v1.UndoIdentityChangeResponse.findings:type_name -> palisade.findings.v1.IdentityFinding
+	9,  // 23: palisade.findings.v1.ListIdentityChangesResponse.changes:type_name -> palisade.findings.v1.IdentityChange
+	1,  // 24: palisade.findings.v1.FindingIdentityService.ExplainMatch:input_type -> palisade.findings.v1.ExplainMatchRequest
+	10, // 25: palisade.findings.v1.FindingIdentityService.SplitFinding:input_type -> palisade.findings.v1.SplitFindingRequest
+	12, // 26: palisade.findings.v1.FindingIdentityService.MergeFindings:input_type -> palisade.findings.v1.MergeFindingsRequest
+	14, // 27: palisade.findings.v1.FindingIdentityService.MoveCategory:input_type -> palisade.findings.v1.MoveCategoryRequest
+	16, // 28: palisade.findings.v1.FindingIdentityService.UndoIdentityChange:input_type -> palisade.findings.v1.UndoIdentityChangeRequest
+	18, // 29: palisade.findings.v1.FindingIdentityService.ListIdentityChanges:input_type -> palisade.findings.v1.ListIdentityChangesRequest
+	2,  // 30: palisade.findings.v1.FindingIdentityService.ExplainMatch:output_type -> palisade.findings.v1.ExplainMatchResponse
+	11, // 31: palisade.findings.v1.FindingIdentityService.SplitFinding:output_type -> palisade.findings.v1.SplitFindingResponse
+	13, // 32: palisade.findings.v1.FindingIdentityService.MergeFindings:output_type -> palisade.findings.v1.MergeFindingsResponse
+	15, // 33: palisade.findings.v1.FindingIdentityService.MoveCategory:output_type -> palisade.findings.v1.MoveCategoryResponse
+	17, // 34: palisade.findings.v1.FindingIdentityService.UndoIdentityChange:output_type -> palisade.findings.v1.UndoIdentityChangeResponse
+	19, // 35: palisade.findings.v1.FindingIdentityService.ListIdentityChanges:output_type -> palisade.findings.v1.ListIdentityChangesResponse
+	30, // [30:36] is the sub-list for method output_type
+	24, // [24:30] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_palisade_findings_v1_identity_proto_init() }
@@ -1712,14 +1934,14 @@ func file_palisade_findings_v1_identity_proto_init() {
 	file_palisade_findings_v1_identity_proto_msgTypes[0].OneofWrappers = []any{}
 	file_palisade_findings_v1_identity_proto_msgTypes[1].OneofWrappers = []any{}
 	file_palisade_findings_v1_identity_proto_msgTypes[8].OneofWrappers = []any{}
-	file_palisade_findings_v1_identity_proto_msgTypes[15].OneofWrappers = []any{}
+	file_palisade_findings_v1_identity_proto_msgTypes[17].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_palisade_findings_v1_identity_proto_rawDesc), len(file_palisade_findings_v1_identity_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   17,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

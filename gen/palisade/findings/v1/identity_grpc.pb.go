@@ -22,6 +22,7 @@ const (
 	FindingIdentityService_ExplainMatch_FullMethodName        = "/palisade.findings.v1.FindingIdentityService/ExplainMatch"
 	FindingIdentityService_SplitFinding_FullMethodName        = "/palisade.findings.v1.FindingIdentityService/SplitFinding"
 	FindingIdentityService_MergeFindings_FullMethodName       = "/palisade.findings.v1.FindingIdentityService/MergeFindings"
+	FindingIdentityService_MoveCategory_FullMethodName        = "/palisade.findings.v1.FindingIdentityService/MoveCategory"
 	FindingIdentityService_UndoIdentityChange_FullMethodName  = "/palisade.findings.v1.FindingIdentityService/UndoIdentityChange"
 	FindingIdentityService_ListIdentityChanges_FullMethodName = "/palisade.findings.v1.FindingIdentityService/ListIdentityChanges"
 )
@@ -41,9 +42,14 @@ type FindingIdentityServiceClient interface {
 	// Declares a finding the same as another one, on all refs of the project. The other finding and its triage decision
 	// stay.
 	MergeFindings(ctx context.Context, in *MergeFindingsRequest, opts ...grpc.CallOption) (*MergeFindingsResponse, error)
-	// Undoes a split or a merge, once, if its findings were not triaged or changed since.
+	// Moves the findings of a tool in a project to another category, on all refs, with ids, histories and decisions. The
+	// next upload under that category then finds them. Call it with validate_only first, and then with the token of
+	// that preview. It is refused while uploads use both categories.
+	MoveCategory(ctx context.Context, in *MoveCategoryRequest, opts ...grpc.CallOption) (*MoveCategoryResponse, error)
+	// Undoes a split, a merge or a move, once. The findings of a split or a merge must not have been triaged or changed
+	// since.
 	UndoIdentityChange(ctx context.Context, in *UndoIdentityChangeRequest, opts ...grpc.CallOption) (*UndoIdentityChangeResponse, error)
-	// Lists the splits and merges, newest first.
+	// Lists the splits, merges and moves, newest first.
 	ListIdentityChanges(ctx context.Context, in *ListIdentityChangesRequest, opts ...grpc.CallOption) (*ListIdentityChangesResponse, error)
 }
 
@@ -85,6 +91,16 @@ func (c *findingIdentityServiceClient) MergeFindings(ctx context.Context, in *Me
 	return out, nil
 }
 
+func (c *findingIdentityServiceClient) MoveCategory(ctx context.Context, in *MoveCategoryRequest, opts ...grpc.CallOption) (*MoveCategoryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(MoveCategoryResponse)
+	err := c.cc.Invoke(ctx, FindingIdentityService_MoveCategory_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *findingIdentityServiceClient) UndoIdentityChange(ctx context.Context, in *UndoIdentityChangeRequest, opts ...grpc.CallOption) (*UndoIdentityChangeResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(UndoIdentityChangeResponse)
@@ -120,9 +136,14 @@ type FindingIdentityServiceServer interface {
 	// Declares a finding the same as another one, on all refs of the project. The other finding and its triage decision
 	// stay.
 	MergeFindings(context.Context, *MergeFindingsRequest) (*MergeFindingsResponse, error)
-	// Undoes a split or a merge, once, if its findings were not triaged or changed since.
+	// Moves the findings of a tool in a project to another category, on all refs, with ids, histories and decisions. The
+	// next upload under that category then finds them. Call it with validate_only first, and then with the token of
+	// that preview. It is refused while uploads use both categories.
+	MoveCategory(context.Context, *MoveCategoryRequest) (*MoveCategoryResponse, error)
+	// Undoes a split, a merge or a move, once. The findings of a split or a merge must not have been triaged or changed
+	// since.
 	UndoIdentityChange(context.Context, *UndoIdentityChangeRequest) (*UndoIdentityChangeResponse, error)
-	// Lists the splits and merges, newest first.
+	// Lists the splits, merges and moves, newest first.
 	ListIdentityChanges(context.Context, *ListIdentityChangesRequest) (*ListIdentityChangesResponse, error)
 	mustEmbedUnimplementedFindingIdentityServiceServer()
 }
@@ -142,6 +163,9 @@ func (UnimplementedFindingIdentityServiceServer) SplitFinding(context.Context, *
 }
 func (UnimplementedFindingIdentityServiceServer) MergeFindings(context.Context, *MergeFindingsRequest) (*MergeFindingsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method MergeFindings not implemented")
+}
+func (UnimplementedFindingIdentityServiceServer) MoveCategory(context.Context, *MoveCategoryRequest) (*MoveCategoryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method MoveCategory not implemented")
 }
 func (UnimplementedFindingIdentityServiceServer) UndoIdentityChange(context.Context, *UndoIdentityChangeRequest) (*UndoIdentityChangeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method UndoIdentityChange not implemented")
@@ -225,6 +249,24 @@ func _FindingIdentityService_MergeFindings_Handler(srv interface{}, ctx context.
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FindingIdentityService_MoveCategory_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(MoveCategoryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FindingIdentityServiceServer).MoveCategory(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FindingIdentityService_MoveCategory_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FindingIdentityServiceServer).MoveCategory(ctx, req.(*MoveCategoryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _FindingIdentityService_UndoIdentityChange_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(UndoIdentityChangeRequest)
 	if err := dec(in); err != nil {
@@ -279,6 +321,10 @@ var FindingIdentityService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "MergeFindings",
 			Handler:    _FindingIdentityService_MergeFindings_Handler,
+		},
+		{
+			MethodName: "MoveCategory",
+			Handler:    _FindingIdentityService_MoveCategory_Handler,
 		},
 		{
 			MethodName: "UndoIdentityChange",

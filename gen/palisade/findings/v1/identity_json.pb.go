@@ -311,6 +311,54 @@ func (x *MergeFindingsResponse) AppendJSON(b []byte) []byte {
 }
 
 // AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *MoveCategoryRequest) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"deploymentId":`...)
+	b = jsonappend.QuotedInt64(b, x.DeploymentId)
+	b = append(b, `,"project":`...)
+	b = jsonappend.String(b, x.Project)
+	b = append(b, `,"tool":`...)
+	b = jsonappend.String(b, x.Tool)
+	b = append(b, `,"fromCategory":`...)
+	b = jsonappend.String(b, x.FromCategory)
+	b = append(b, `,"toCategory":`...)
+	b = jsonappend.String(b, x.ToCategory)
+	b = append(b, `,"note":`...)
+	b = jsonappend.String(b, x.Note)
+	b = append(b, `,"validateOnly":`...)
+	b = jsonappend.Bool(b, x.ValidateOnly)
+	b = append(b, `,"previewToken":`...)
+	b = jsonappend.String(b, x.PreviewToken)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *MoveCategoryResponse) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	if x.Change != nil {
+		b = append(b, `,"change":`...)
+		b = x.Change.AppendJSON(b)
+	}
+	b = append(b, `,"movedCount":`...)
+	b = jsonappend.Int32(b, x.MovedCount)
+	b = append(b, `,"decidedCount":`...)
+	b = jsonappend.Int32(b, x.DecidedCount)
+	b = append(b, `,"replacedCount":`...)
+	b = jsonappend.Int32(b, x.ReplacedCount)
+	if x.PreviewToken != "" {
+		b = append(b, `,"previewToken":`...)
+		b = jsonappend.String(b, x.PreviewToken)
+	}
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
 func (x *UndoIdentityChangeRequest) AppendJSON(b []byte) []byte {
 	if x == nil {
 		return append(b, "{}"...)

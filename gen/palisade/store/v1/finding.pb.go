@@ -652,7 +652,13 @@ type IdentityBefore struct {
 	// The rows.
 	Findings []*FindingBefore `protobuf:"bytes,1,rep,name=findings,proto3" json:"findings,omitempty"`
 	// Ids of rows that the change created.
-	Created       []int64 `protobuf:"varint,2,rep,packed,name=created,proto3" json:"created,omitempty"`
+	Created []int64 `protobuf:"varint,2,rep,packed,name=created,proto3" json:"created,omitempty"`
+	// Ids of rows that got another category. The rows in findings are then the replaced ones.
+	Moved []int64 `protobuf:"varint,3,rep,packed,name=moved,proto3" json:"moved,omitempty"`
+	// The category that they had.
+	FromCategory string `protobuf:"bytes,4,opt,name=from_category,json=fromCategory,proto3" json:"from_category,omitempty"`
+	// The category that they got.
+	ToCategory    string `protobuf:"bytes,5,opt,name=to_category,json=toCategory,proto3" json:"to_category,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -699,6 +705,27 @@ func (x *IdentityBefore) GetCreated() []int64 {
 		return x.Created
 	}
 	return nil
+}
+
+func (x *IdentityBefore) GetMoved() []int64 {
+	if x != nil {
+		return x.Moved
+	}
+	return nil
+}
+
+func (x *IdentityBefore) GetFromCategory() string {
+	if x != nil {
+		return x.FromCategory
+	}
+	return ""
+}
+
+func (x *IdentityBefore) GetToCategory() string {
+	if x != nil {
+		return x.ToCategory
+	}
+	return ""
 }
 
 // A finding before a change of its identity.
@@ -944,10 +971,14 @@ const file_palisade_store_v1_finding_proto_rawDesc = "" +
 	"\n" +
 	"finding_id\x18\x01 \x01(\x03R\tfindingId\x12\x12\n" +
 	"\x04rung\x18\x02 \x01(\tR\x04rung\x12\x18\n" +
-	"\arefused\x18\x03 \x01(\tR\arefused\"h\n" +
+	"\arefused\x18\x03 \x01(\tR\arefused\"\xc4\x01\n" +
 	"\x0eIdentityBefore\x12<\n" +
 	"\bfindings\x18\x01 \x03(\v2 .palisade.store.v1.FindingBeforeR\bfindings\x12\x18\n" +
-	"\acreated\x18\x02 \x03(\x03R\acreated\"\xed\x04\n" +
+	"\acreated\x18\x02 \x03(\x03R\acreated\x12\x14\n" +
+	"\x05moved\x18\x03 \x03(\x03R\x05moved\x12#\n" +
+	"\rfrom_category\x18\x04 \x01(\tR\ffromCategory\x12\x1f\n" +
+	"\vto_category\x18\x05 \x01(\tR\n" +
+	"toCategory\"\xed\x04\n" +
 	"\rFindingBefore\x12\x1d\n" +
 	"\n" +
 	"finding_id\x18\x01 \x01(\x03R\tfindingId\x12 \n" +

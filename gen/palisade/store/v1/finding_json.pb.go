@@ -177,6 +177,12 @@ func (x *IdentityBefore) AppendJSON(b []byte) []byte {
 	b = jsonappend.List(b, x.Findings, func(b []byte, v *FindingBefore) []byte { return v.AppendJSON(b) })
 	b = append(b, `,"created":`...)
 	b = jsonappend.List(b, x.Created, jsonappend.QuotedInt64)
+	b = append(b, `,"moved":`...)
+	b = jsonappend.List(b, x.Moved, jsonappend.QuotedInt64)
+	b = append(b, `,"fromCategory":`...)
+	b = jsonappend.String(b, x.FromCategory)
+	b = append(b, `,"toCategory":`...)
+	b = jsonappend.String(b, x.ToCategory)
 	return jsonappend.CloseObject(b, start)
 }
 
