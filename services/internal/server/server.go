@@ -19,6 +19,7 @@ import (
 
 	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/internal/spool"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/internal/telemetry"
 	"github.com/palisade/palisade/services/internal/traffic"
@@ -211,7 +212,8 @@ const hangTime = 3 * closeTimeout
 func (s *Server) closeAll(ctx context.Context) error {
 	var errs []error
 	for _, c := range slices.Backward(s.closers) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+		// What is written last is little, and may use the room for deletes on a full disk.
+		ctx, cancel := context.WithTimeout(spool.WithRoom(context.WithoutCancel(ctx)), closeTimeout)
 		if err := c.closeWithin(ctx, hangTime); err != nil {
 			errs = append(errs, fmt.Errorf("close %s: %w", c.name, err))
 		}
