@@ -22,9 +22,10 @@ func newPullRequests(std streams) *cobra.Command {
 "palisade upload --ref refs/pull/7/merge". "show" says what it adds to its base and what blocks it now.
 
 With "feedback", Palisade writes that at GitHub and GitLab: commit statuses, which a branch protection can
-require and which change with each decision about a finding, one comment, which is edited, and comments on
-the lines of new findings, whose threads are resolved with the finding. It needs a connection that reaches the repository, with the permissions to write commit statuses and comments on pull
-requests, and a project that is bound to the repository.`,
+require and which change with each decision about a finding, one comment, which is edited, and comments on the
+lines of new findings, whose threads are resolved with the finding. It needs a connection that reaches the
+repository, with the permissions to write commit statuses and comments on pull requests, and a project that is
+bound to the repository.`,
 		Example: `  palisade pull-requests show --project acme/web 7
   palisade pull-requests feedback --statuses on --comments on`,
 		Args: noArgs,
