@@ -69,6 +69,7 @@ var notLimited = map[string]string{
 	"tokens":          "for administrators; a token of a project's CI names the project",
 	"deliveries":      "for administrators",
 	"page_boundaries": "where walks are, under the digest of who walks and what he sees",
+	"branch_changes":  "read for the columns that all callers share; their views are limited",
 }
 
 // TestTablesOfProjectsAreLimited: every table with a project id or finding id must be limited to the projects of the
