@@ -33,6 +33,7 @@ var mayReadMore = []struct{ pattern, why string }{
 	{`FROM dependencies d WHERE NOT EXISTS|FROM dependency_packages WHERE NOT EXISTS`, "compares two tables once an hour"},
 	{`^DELETE FROM \w+ WHERE deployment_id = \$1 AND finding_id IN`, "deletes what all findings of a project have"},
 	{`"findings"\."fingerprint" (= |IN ).*"findings"\."project_id" = |"findings"\."project_id" = .*"findings"\."fingerprint" (= |IN )`, "people change identities: reads the project once, whatever the request"},
+	{`"findings"\."project_id" = .* AND "findings"\."analysis_category" = `, "a person moves a category: reads the project once"},
 	{`"findings"\."issue_type" = .* ORDER BY "findings"\."relevant_since" DESC`, "chooses the newest that a filter chooses"},
 	{`^SELECT MIN\("findings"\."rule_id"\)`, "a note about chosen findings reads the findings of the deployment once"},
 	{`^SELECT issue_type, status, triage_state, count|^SELECT count\(\*\) FROM \(SELECT DISTINCT project_id, fingerprint`, "counts what a bulk update chooses: reads the deployment once, whatever the filter"},

@@ -49,16 +49,13 @@ func openHeldCloses(ctx context.Context, flags clientFlags, std streams) (*heldC
 	return &heldCloses{&deploymentClient{client: c, deploymentID: slug}}, err
 }
 
-// call sends a request; body may be nil. It returns the raw response, and decodes it into result.
-func (h *heldCloses) call(ctx context.Context, method string, query url.Values, body any, result proto.Message, path ...string) (json.RawMessage, error) {
+// call sends a request; body may be nil. It decodes the response into result.
+func (h *heldCloses) call(ctx context.Context, method string, query url.Values, body any, result proto.Message, path ...string) error {
 	raw, err := h.send(ctx, method, "api/v1", query, body, path...)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := decode(raw, result); err != nil {
-		return nil, err
-	}
-	return raw, nil
+	return decode(raw, result)
 }
 
 func newClosesList(std streams) *cobra.Command {
@@ -169,7 +166,7 @@ func (h *heldCloses) show(ctx context.Context, id string, all bool) (*scansv1.Ge
 	shown := &scansv1.GetHeldClosesResponse{}
 	for {
 		var page scansv1.GetHeldClosesResponse
-		if _, err := h.call(ctx, http.MethodGet, query, nil, &page, "held-closes", id); err != nil {
+		if err := h.call(ctx, http.MethodGet, query, nil, &page, "held-closes", id); err != nil {
 			return nil, err
 		}
 		shown.HeldCloses, shown.Findings, shown.Cursor = page.GetHeldCloses(), append(shown.Findings, page.GetFindings()...), page.GetCursor()

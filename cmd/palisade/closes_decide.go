@@ -22,7 +22,7 @@ history says who confirmed.`,
 		Args: numbers("the id of held closes"),
 	}, func(h *heldCloses, cmd *cobra.Command, id, note string) (string, error) {
 		var answer scansv1.ConfirmHeldClosesResponse
-		_, err := h.call(cmd.Context(), http.MethodPost, nil, map[string]string{"note": note}, &answer, "held-closes", id, "confirm")
+		err := h.call(cmd.Context(), http.MethodPost, nil, map[string]string{"note": note}, &answer, "held-closes", id, "confirm")
 		return fmt.Sprintf("Closed %d of %d findings.", answer.GetClosed(), answer.GetHeldCloses().GetFindings()), err
 	})
 }
@@ -37,7 +37,7 @@ findings do not close them either: their closes are held again, until a person c
 		Args:    numbers("the id of held closes"),
 	}, func(h *heldCloses, cmd *cobra.Command, id, note string) (string, error) {
 		var answer scansv1.RejectHeldClosesResponse
-		_, err := h.call(cmd.Context(), http.MethodPost, nil, map[string]string{"note": note}, &answer, "held-closes", id, "reject")
+		err := h.call(cmd.Context(), http.MethodPost, nil, map[string]string{"note": note}, &answer, "held-closes", id, "reject")
 		return fmt.Sprintf("%d findings stay open.", answer.GetKept()), err
 	})
 }
@@ -94,9 +94,9 @@ this needs an administrator. Limits that a project does not set come from the de
 			var answer scansv1.UpdateCloseLimitsResponse
 			if reset || len(limits) > 0 {
 				body := map[string]any{"project": projectName, "limits": limits, "reset": reset}
-				_, err = h.call(cmd.Context(), http.MethodPatch, nil, body, &answer, "close-limits")
+				err = h.call(cmd.Context(), http.MethodPatch, nil, body, &answer, "close-limits")
 			} else {
-				_, err = h.call(cmd.Context(), http.MethodGet, url.Values{"project": {projectName}}, nil, &answer, "close-limits")
+				err = h.call(cmd.Context(), http.MethodGet, url.Values{"project": {projectName}}, nil, &answer, "close-limits")
 			}
 			if err != nil {
 				return err
