@@ -64,6 +64,17 @@ func Is(err error, kind Kind) bool {
 	return errors.As(err, &e) && e.Kind == kind
 }
 
+// Refusal is the error for an answer with an error status. detail is the server's own text, if useful.
+func Refusal(status int, header http.Header, detail string, cause error) *Error {
+	if status == http.StatusTooManyRequests {
+		return rateLimited(retryAfter(header), cause)
+	}
+	return refusal(status, detail, cause)
+}
+
+// Connection is the error for a request without a valid answer: a timeout, no connection, or an answer in another format.
+func Connection(err error) *Error { return connection(err) }
+
 // errOtherOrigin: the host redirected to another origin.
 var errOtherOrigin = errors.New("the host led to another address")
 

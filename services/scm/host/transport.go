@@ -14,28 +14,38 @@ const userAgent = "Palisade"
 // confined sends requests with the credential to one origin only. It wraps the transport below redirects and links, so
 // that no response of the host can send the credential elsewhere.
 type confined struct {
-	origin *url.URL
-	token  string
-	next   http.RoundTripper
+	origin        *url.URL
+	authorization string
+	next          http.RoundTripper
 }
 
-// confine returns a client that calls one API with a credential. Otherwise it equals client, which uses the egress
-// guard's transport.
-func confine(client *http.Client, api *url.URL, token string) *http.Client {
+// Confine returns a client that calls one API with a header Authorization, which may be empty. Otherwise it equals
+// client, which uses the egress guard's transport.
+func Confine(client *http.Client, api *url.URL, authorization string) *http.Client {
 	out := *client
-	out.Transport = confined{origin: api, token: token, next: client.Transport}
+	out.Transport = confined{origin: api, authorization: authorization, next: client.Transport}
 	return &out
 }
 
-// RoundTrip rejects other origins. GitLab accepts all its token types as bearer tokens, like GitHub.
+// bearer begins the header Authorization. GitLab accepts all its token types as bearer tokens, like GitHub.
+const bearer = "Bearer "
+
+func confine(client *http.Client, api *url.URL, token string) *http.Client {
+	if token != "" {
+		token = bearer + token
+	}
+	return Confine(client, api, token)
+}
+
+// RoundTrip rejects other origins.
 func (c confined) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Scheme != c.origin.Scheme || !strings.EqualFold(r.URL.Host, c.origin.Host) {
 		return nil, errOtherOrigin
 	}
 	r = r.Clone(r.Context())
 	r.Header.Del("Private-Token")
-	if c.token != "" {
-		r.Header.Set("Authorization", "Bearer "+c.token)
+	if c.authorization != "" {
+		r.Header.Set("Authorization", c.authorization)
 	}
 	return c.next.RoundTrip(r)
 }
