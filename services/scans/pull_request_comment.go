@@ -12,6 +12,7 @@ import (
 	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/findings/vocabulary"
+	"github.com/palisade/palisade/services/internal/markdown"
 	"github.com/palisade/palisade/services/scm/host"
 )
 
@@ -139,12 +140,7 @@ func code(text string) string {
 	if text == "" {
 		return ""
 	}
-	return span(text)
-}
-
-// span is a code span with a text in one line.
-func span(text string) string {
-	return "`" + strings.ReplaceAll(text, "`", "'") + "`"
+	return markdown.Span(text)
 }
 
 // commentProducts are the products of own texts by type of finding.

@@ -19,6 +19,7 @@ import (
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/verdict"
+	"github.com/palisade/palisade/services/internal/markdown"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/scm/host"
 )
@@ -208,12 +209,12 @@ func (l *lineComments) begin(ctx context.Context, comment *storev1.LineComment, 
 // lineText is the comment about a finding. Webhooks find the finding of a reply by its beginning.
 func (l *lineComments) lineText(comment *storev1.LineComment, one *scansv1.PullRequestFinding, message string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "<!-- palisade:finding=%d %s -->\n**%s** severity: %s\n\n", one.GetId(), comment.GetMarker(), one.GetSeverity(), span(clip(one.GetRuleName(), maxCell)))
+	fmt.Fprintf(&b, "<!-- palisade:finding=%d %s -->\n**%s** severity: %s\n\n", one.GetId(), comment.GetMarker(), one.GetSeverity(), markdown.Span(clip(one.GetRuleName(), maxCell)))
 	if message = clip(message, maxLineText); message != "" {
-		fmt.Fprintf(&b, "%s\n\n", span(message))
+		fmt.Fprintf(&b, "%s\n\n", markdown.Span(message))
 	}
 	if len(one.GetBlockedBy()) > 0 {
-		fmt.Fprintf(&b, "It blocks this pull request: %s.\n\n", span(clip(strings.Join(one.GetBlockedBy(), ", "), maxCell)))
+		fmt.Fprintf(&b, "It blocks this pull request: %s.\n\n", markdown.Span(clip(strings.Join(one.GetBlockedBy(), ", "), maxCell)))
 	}
 	fmt.Fprintf(&b, "[The finding](%s%d)", l.finding, one.GetId())
 	if l.replies {

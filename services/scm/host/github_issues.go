@@ -162,8 +162,8 @@ func gitHubIssueError(err error) error {
 	if !errors.As(err, &answer) || answer.Response == nil || answer.Response.StatusCode != http.StatusGone {
 		return gitHubError(err)
 	}
-	if strings.Contains(answer.Message, "deleted") {
-		return &Error{Kind: NotFound, Text: "the issue was deleted at the host", cause: err}
+	if strings.Contains(answer.Message, "disabled") {
+		return issuesDisabled(err)
 	}
-	return issuesDisabled(err)
+	return &Error{Kind: NotFound, Text: "the issue was deleted at the host", cause: err}
 }

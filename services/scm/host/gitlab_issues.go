@@ -76,9 +76,13 @@ func (h *gitLab) Issue(ctx context.Context, repository string, number int64) (Is
 	return convertGitLabIssue(repository, issue)
 }
 
-// CommentOnIssue adds a note to an issue. Whoever may see the issue may see it.
+// CommentOnIssue adds a note. It first reads the issue: GitLab redirects only reads from the old path of a project.
 func (h *gitLab) CommentOnIssue(ctx context.Context, repository string, number int64, text string) error {
-	note, _, err := h.client.Notes.CreateIssueNote(repository, number, &gitlab.CreateIssueNoteOptions{Body: &text}, gitlab.WithContext(ctx))
+	issue, err := h.Issue(ctx, repository, number)
+	if err != nil {
+		return err
+	}
+	note, _, err := h.client.Notes.CreateIssueNote(issue.Repository, issue.Number, &gitlab.CreateIssueNoteOptions{Body: &text}, gitlab.WithContext(ctx))
 	if err != nil {
 		return gitLabError(err)
 	}
@@ -88,7 +92,7 @@ func (h *gitLab) CommentOnIssue(ctx context.Context, repository string, number i
 	return nil
 }
 
-// SetIssueOpen changes the state of an issue.
+// SetIssueOpen changes the state of an issue where it is now.
 func (h *gitLab) SetIssueOpen(ctx context.Context, repository string, number int64, open bool) error {
 	issue, err := h.Issue(ctx, repository, number)
 	if err != nil || issue.Open == open {
@@ -98,7 +102,7 @@ func (h *gitLab) SetIssueOpen(ctx context.Context, repository string, number int
 	if open {
 		event = "reopen"
 	}
-	changed, _, err := h.client.Issues.UpdateIssue(repository, number, &gitlab.UpdateIssueOptions{StateEvent: &event}, gitlab.WithContext(ctx))
+	changed, _, err := h.client.Issues.UpdateIssue(issue.Repository, number, &gitlab.UpdateIssueOptions{StateEvent: &event}, gitlab.WithContext(ctx))
 	if err != nil {
 		return gitLabError(err)
 	}
@@ -115,7 +119,18 @@ func convertGitLabIssue(repository string, issue *gitlab.Issue) (Issue, error) {
 	if issue.ID == 0 || issue.IID == 0 {
 		return Issue{}, malformed("the host's answer is not an issue of GitLab", nil)
 	}
+	if full, _, ok := strings.Cut(issueReference(issue), "#"); ok {
+		repository = full
+	}
 	return Issue{
 		ID: strconv.FormatInt(issue.ID, 10), Repository: repository, Number: issue.IID, URL: printable(issue.WebURL), Open: issue.State == "opened",
 	}, nil
+}
+
+// issueReference is "acme/platform/api#12", with the present path of the project; empty from old servers.
+func issueReference(issue *gitlab.Issue) string {
+	if issue.References == nil {
+		return ""
+	}
+	return printable(issue.References.Full)
 }

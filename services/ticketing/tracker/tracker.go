@@ -7,8 +7,15 @@ package tracker
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/palisade/palisade/services/scm/host"
 )
 
 // Kind is a kind of tracker, as stored and shown.
@@ -86,4 +93,45 @@ type Ticket struct {
 	// URL is its web page.
 	URL  string
 	Open bool
+}
+
+// Open returns a tracker. It sends no request.
+func Open(c Config) (Tracker, error) {
+	c.BaseURL = strings.TrimRight(c.BaseURL, "/")
+	if u, err := url.Parse(c.BaseURL); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return nil, &host.Error{Kind: host.Malformed, Text: fmt.Sprintf("%q is not the URL of a tracker", c.BaseURL)}
+	}
+	switch c.Kind {
+	case GitHub, GitLab:
+		return openHosted(c)
+	case Jira, JiraDataCenter:
+		return openJira(c), nil
+	}
+	return nil, &host.Error{Kind: host.Unsupported, Text: fmt.Sprintf("trackers of the kind %q are not supported", c.Kind)}
+}
+
+// markers are the labels and comments that Find looks for.
+var markers = regexp.MustCompile(`^[A-Za-z0-9_-]{1,200}$`)
+
+func checkMarker(marker string) error {
+	if !markers.MatchString(marker) {
+		return &host.Error{Kind: host.Refused, Text: fmt.Sprintf("%q is not a marker of a ticket", marker)}
+	}
+	return nil
+}
+
+// labels removes what a tracker does not accept in labels.
+func labels(kind Kind, list []string) (clean []string) {
+	for _, label := range list {
+		switch label = oneLine(label, maxTitle); kind {
+		case GitLab:
+			label = strings.ReplaceAll(label, ",", " ") // divides labels
+		case Jira, JiraDataCenter:
+			label = strings.ReplaceAll(label, " ", "-")
+		}
+		if label != "" && !slices.Contains(clean, label) {
+			clean = append(clean, label)
+		}
+	}
+	return clean
 }
