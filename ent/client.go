@@ -93,6 +93,9 @@ import (
 	"github.com/palisade/palisade/ent/team"
 	"github.com/palisade/palisade/ent/teammember"
 	"github.com/palisade/palisade/ent/teamproject"
+	"github.com/palisade/palisade/ent/ticket"
+	"github.com/palisade/palisade/ent/ticketinginstance"
+	"github.com/palisade/palisade/ent/ticketlink"
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/ent/tokenrequest"
 	"github.com/palisade/palisade/ent/triagechange"
@@ -275,6 +278,12 @@ type Client struct {
 	TeamMember *TeamMemberClient
 	// TeamProject is the client for interacting with the TeamProject builders.
 	TeamProject *TeamProjectClient
+	// Ticket is the client for interacting with the Ticket builders.
+	Ticket *TicketClient
+	// TicketLink is the client for interacting with the TicketLink builders.
+	TicketLink *TicketLinkClient
+	// TicketingInstance is the client for interacting with the TicketingInstance builders.
+	TicketingInstance *TicketingInstanceClient
 	// Token is the client for interacting with the Token builders.
 	Token *TokenClient
 	// TokenRequest is the client for interacting with the TokenRequest builders.
@@ -395,6 +404,9 @@ func (c *Client) init() {
 	c.Team = NewTeamClient(c.config)
 	c.TeamMember = NewTeamMemberClient(c.config)
 	c.TeamProject = NewTeamProjectClient(c.config)
+	c.Ticket = NewTicketClient(c.config)
+	c.TicketLink = NewTicketLinkClient(c.config)
+	c.TicketingInstance = NewTicketingInstanceClient(c.config)
 	c.Token = NewTokenClient(c.config)
 	c.TokenRequest = NewTokenRequestClient(c.config)
 	c.TriageChange = NewTriageChangeClient(c.config)
@@ -581,6 +593,9 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		Team:                 NewTeamClient(cfg),
 		TeamMember:           NewTeamMemberClient(cfg),
 		TeamProject:          NewTeamProjectClient(cfg),
+		Ticket:               NewTicketClient(cfg),
+		TicketLink:           NewTicketLinkClient(cfg),
+		TicketingInstance:    NewTicketingInstanceClient(cfg),
 		Token:                NewTokenClient(cfg),
 		TokenRequest:         NewTokenRequestClient(cfg),
 		TriageChange:         NewTriageChangeClient(cfg),
@@ -694,6 +709,9 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		Team:                 NewTeamClient(cfg),
 		TeamMember:           NewTeamMemberClient(cfg),
 		TeamProject:          NewTeamProjectClient(cfg),
+		Ticket:               NewTicketClient(cfg),
+		TicketLink:           NewTicketLinkClient(cfg),
+		TicketingInstance:    NewTicketingInstanceClient(cfg),
 		Token:                NewTokenClient(cfg),
 		TokenRequest:         NewTokenRequestClient(cfg),
 		TriageChange:         NewTriageChangeClient(cfg),
@@ -754,11 +772,11 @@ func (c *Client) Use(hooks ...Hook) {
 		c.ReviewCommentContent, c.Rule, c.RuleAlias, c.RuleDocument, c.RuleVersion,
 		c.Ruleboard, c.RuleboardProject, c.RuleboardRule, c.SavedView, c.Scan,
 		c.ScanAnswer, c.ScanCoverage, c.ScanPayload, c.ScmApp, c.ScmConfig, c.Session,
-		c.Setting, c.SigningKey, c.Tag, c.Team, c.TeamMember, c.TeamProject, c.Token,
-		c.TokenRequest, c.TriageChange, c.TriageChangeFinding, c.User, c.WebhookEvent,
-		c.WebhookReceipt, c.Workflow, c.WorkflowArtifact, c.WorkflowAttempt,
-		c.WorkflowFinding, c.WorkflowFork, c.WorkflowRun, c.WorkflowTask,
-		c.WorkflowVersion,
+		c.Setting, c.SigningKey, c.Tag, c.Team, c.TeamMember, c.TeamProject, c.Ticket,
+		c.TicketLink, c.TicketingInstance, c.Token, c.TokenRequest, c.TriageChange,
+		c.TriageChangeFinding, c.User, c.WebhookEvent, c.WebhookReceipt, c.Workflow,
+		c.WorkflowArtifact, c.WorkflowAttempt, c.WorkflowFinding, c.WorkflowFork,
+		c.WorkflowRun, c.WorkflowTask, c.WorkflowVersion,
 	} {
 		n.Use(hooks...)
 	}
@@ -784,11 +802,11 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 		c.ReviewCommentContent, c.Rule, c.RuleAlias, c.RuleDocument, c.RuleVersion,
 		c.Ruleboard, c.RuleboardProject, c.RuleboardRule, c.SavedView, c.Scan,
 		c.ScanAnswer, c.ScanCoverage, c.ScanPayload, c.ScmApp, c.ScmConfig, c.Session,
-		c.Setting, c.SigningKey, c.Tag, c.Team, c.TeamMember, c.TeamProject, c.Token,
-		c.TokenRequest, c.TriageChange, c.TriageChangeFinding, c.User, c.WebhookEvent,
-		c.WebhookReceipt, c.Workflow, c.WorkflowArtifact, c.WorkflowAttempt,
-		c.WorkflowFinding, c.WorkflowFork, c.WorkflowRun, c.WorkflowTask,
-		c.WorkflowVersion,
+		c.Setting, c.SigningKey, c.Tag, c.Team, c.TeamMember, c.TeamProject, c.Ticket,
+		c.TicketLink, c.TicketingInstance, c.Token, c.TokenRequest, c.TriageChange,
+		c.TriageChangeFinding, c.User, c.WebhookEvent, c.WebhookReceipt, c.Workflow,
+		c.WorkflowArtifact, c.WorkflowAttempt, c.WorkflowFinding, c.WorkflowFork,
+		c.WorkflowRun, c.WorkflowTask, c.WorkflowVersion,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -955,6 +973,12 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.TeamMember.mutate(ctx, m)
 	case *TeamProjectMutation:
 		return c.TeamProject.mutate(ctx, m)
+	case *TicketMutation:
+		return c.Ticket.mutate(ctx, m)
+	case *TicketLinkMutation:
+		return c.TicketLink.mutate(ctx, m)
+	case *TicketingInstanceMutation:
+		return c.TicketingInstance.mutate(ctx, m)
 	case *TokenMutation:
 		return c.Token.mutate(ctx, m)
 	case *TokenRequestMutation:
@@ -11576,6 +11600,408 @@ func (c *TeamProjectClient) mutate(ctx context.Context, m *TeamProjectMutation) 
 	}
 }
 
+// TicketClient is a client for the Ticket schema.
+type TicketClient struct {
+	config
+}
+
+// NewTicketClient returns a client for the Ticket from the given config.
+func NewTicketClient(c config) *TicketClient {
+	return &TicketClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `ticket.Hooks(f(g(h())))`.
+func (c *TicketClient) Use(hooks ...Hook) {
+	c.hooks.Ticket = append(c.hooks.Ticket, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `ticket.Intercept(f(g(h())))`.
+func (c *TicketClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Ticket = append(c.inters.Ticket, interceptors...)
+}
+
+// Create returns a builder for creating a Ticket entity.
+func (c *TicketClient) Create() *TicketCreate {
+	mutation := newTicketMutation(c.config, OpCreate)
+	return &TicketCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Ticket entities.
+func (c *TicketClient) CreateBulk(builders ...*TicketCreate) *TicketCreateBulk {
+	return &TicketCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *TicketClient) MapCreateBulk(slice any, setFunc func(*TicketCreate, int)) *TicketCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &TicketCreateBulk{err: fmt.Errorf("calling to TicketClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*TicketCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &TicketCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Ticket.
+func (c *TicketClient) Update() *TicketUpdate {
+	mutation := newTicketMutation(c.config, OpUpdate)
+	return &TicketUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *TicketClient) UpdateOne(_m *Ticket) *TicketUpdateOne {
+	mutation := newTicketMutation(c.config, OpUpdateOne, withTicket(_m))
+	return &TicketUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *TicketClient) UpdateOneID(id int64) *TicketUpdateOne {
+	mutation := newTicketMutation(c.config, OpUpdateOne, withTicketID(id))
+	return &TicketUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Ticket.
+func (c *TicketClient) Delete() *TicketDelete {
+	mutation := newTicketMutation(c.config, OpDelete)
+	return &TicketDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *TicketClient) DeleteOne(_m *Ticket) *TicketDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *TicketClient) DeleteOneID(id int64) *TicketDeleteOne {
+	builder := c.Delete().Where(ticket.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &TicketDeleteOne{builder}
+}
+
+// Query returns a query builder for Ticket.
+func (c *TicketClient) Query() *TicketQuery {
+	return &TicketQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeTicket},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Ticket entity by its id.
+func (c *TicketClient) Get(ctx context.Context, id int64) (*Ticket, error) {
+	return c.Query().Where(ticket.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *TicketClient) GetX(ctx context.Context, id int64) *Ticket {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *TicketClient) Hooks() []Hook {
+	hooks := c.hooks.Ticket
+	return append(hooks[:len(hooks):len(hooks)], ticket.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *TicketClient) Interceptors() []Interceptor {
+	return c.inters.Ticket
+}
+
+func (c *TicketClient) mutate(ctx context.Context, m *TicketMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&TicketCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&TicketUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&TicketUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&TicketDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Ticket mutation op: %q", m.Op())
+	}
+}
+
+// TicketLinkClient is a client for the TicketLink schema.
+type TicketLinkClient struct {
+	config
+}
+
+// NewTicketLinkClient returns a client for the TicketLink from the given config.
+func NewTicketLinkClient(c config) *TicketLinkClient {
+	return &TicketLinkClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `ticketlink.Hooks(f(g(h())))`.
+func (c *TicketLinkClient) Use(hooks ...Hook) {
+	c.hooks.TicketLink = append(c.hooks.TicketLink, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `ticketlink.Intercept(f(g(h())))`.
+func (c *TicketLinkClient) Intercept(interceptors ...Interceptor) {
+	c.inters.TicketLink = append(c.inters.TicketLink, interceptors...)
+}
+
+// Create returns a builder for creating a TicketLink entity.
+func (c *TicketLinkClient) Create() *TicketLinkCreate {
+	mutation := newTicketLinkMutation(c.config, OpCreate)
+	return &TicketLinkCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of TicketLink entities.
+func (c *TicketLinkClient) CreateBulk(builders ...*TicketLinkCreate) *TicketLinkCreateBulk {
+	return &TicketLinkCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *TicketLinkClient) MapCreateBulk(slice any, setFunc func(*TicketLinkCreate, int)) *TicketLinkCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &TicketLinkCreateBulk{err: fmt.Errorf("calling to TicketLinkClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*TicketLinkCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &TicketLinkCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for TicketLink.
+func (c *TicketLinkClient) Update() *TicketLinkUpdate {
+	mutation := newTicketLinkMutation(c.config, OpUpdate)
+	return &TicketLinkUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *TicketLinkClient) UpdateOne(_m *TicketLink) *TicketLinkUpdateOne {
+	mutation := newTicketLinkMutation(c.config, OpUpdateOne, withTicketLink(_m))
+	return &TicketLinkUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *TicketLinkClient) UpdateOneID(id int64) *TicketLinkUpdateOne {
+	mutation := newTicketLinkMutation(c.config, OpUpdateOne, withTicketLinkID(id))
+	return &TicketLinkUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for TicketLink.
+func (c *TicketLinkClient) Delete() *TicketLinkDelete {
+	mutation := newTicketLinkMutation(c.config, OpDelete)
+	return &TicketLinkDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *TicketLinkClient) DeleteOne(_m *TicketLink) *TicketLinkDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *TicketLinkClient) DeleteOneID(id int64) *TicketLinkDeleteOne {
+	builder := c.Delete().Where(ticketlink.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &TicketLinkDeleteOne{builder}
+}
+
+// Query returns a query builder for TicketLink.
+func (c *TicketLinkClient) Query() *TicketLinkQuery {
+	return &TicketLinkQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeTicketLink},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a TicketLink entity by its id.
+func (c *TicketLinkClient) Get(ctx context.Context, id int64) (*TicketLink, error) {
+	return c.Query().Where(ticketlink.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *TicketLinkClient) GetX(ctx context.Context, id int64) *TicketLink {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *TicketLinkClient) Hooks() []Hook {
+	hooks := c.hooks.TicketLink
+	return append(hooks[:len(hooks):len(hooks)], ticketlink.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *TicketLinkClient) Interceptors() []Interceptor {
+	return c.inters.TicketLink
+}
+
+func (c *TicketLinkClient) mutate(ctx context.Context, m *TicketLinkMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&TicketLinkCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&TicketLinkUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&TicketLinkUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&TicketLinkDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown TicketLink mutation op: %q", m.Op())
+	}
+}
+
+// TicketingInstanceClient is a client for the TicketingInstance schema.
+type TicketingInstanceClient struct {
+	config
+}
+
+// NewTicketingInstanceClient returns a client for the TicketingInstance from the given config.
+func NewTicketingInstanceClient(c config) *TicketingInstanceClient {
+	return &TicketingInstanceClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `ticketinginstance.Hooks(f(g(h())))`.
+func (c *TicketingInstanceClient) Use(hooks ...Hook) {
+	c.hooks.TicketingInstance = append(c.hooks.TicketingInstance, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `ticketinginstance.Intercept(f(g(h())))`.
+func (c *TicketingInstanceClient) Intercept(interceptors ...Interceptor) {
+	c.inters.TicketingInstance = append(c.inters.TicketingInstance, interceptors...)
+}
+
+// Create returns a builder for creating a TicketingInstance entity.
+func (c *TicketingInstanceClient) Create() *TicketingInstanceCreate {
+	mutation := newTicketingInstanceMutation(c.config, OpCreate)
+	return &TicketingInstanceCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of TicketingInstance entities.
+func (c *TicketingInstanceClient) CreateBulk(builders ...*TicketingInstanceCreate) *TicketingInstanceCreateBulk {
+	return &TicketingInstanceCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *TicketingInstanceClient) MapCreateBulk(slice any, setFunc func(*TicketingInstanceCreate, int)) *TicketingInstanceCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &TicketingInstanceCreateBulk{err: fmt.Errorf("calling to TicketingInstanceClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*TicketingInstanceCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &TicketingInstanceCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for TicketingInstance.
+func (c *TicketingInstanceClient) Update() *TicketingInstanceUpdate {
+	mutation := newTicketingInstanceMutation(c.config, OpUpdate)
+	return &TicketingInstanceUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *TicketingInstanceClient) UpdateOne(_m *TicketingInstance) *TicketingInstanceUpdateOne {
+	mutation := newTicketingInstanceMutation(c.config, OpUpdateOne, withTicketingInstance(_m))
+	return &TicketingInstanceUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *TicketingInstanceClient) UpdateOneID(id int64) *TicketingInstanceUpdateOne {
+	mutation := newTicketingInstanceMutation(c.config, OpUpdateOne, withTicketingInstanceID(id))
+	return &TicketingInstanceUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for TicketingInstance.
+func (c *TicketingInstanceClient) Delete() *TicketingInstanceDelete {
+	mutation := newTicketingInstanceMutation(c.config, OpDelete)
+	return &TicketingInstanceDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *TicketingInstanceClient) DeleteOne(_m *TicketingInstance) *TicketingInstanceDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *TicketingInstanceClient) DeleteOneID(id int64) *TicketingInstanceDeleteOne {
+	builder := c.Delete().Where(ticketinginstance.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &TicketingInstanceDeleteOne{builder}
+}
+
+// Query returns a query builder for TicketingInstance.
+func (c *TicketingInstanceClient) Query() *TicketingInstanceQuery {
+	return &TicketingInstanceQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeTicketingInstance},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a TicketingInstance entity by its id.
+func (c *TicketingInstanceClient) Get(ctx context.Context, id int64) (*TicketingInstance, error) {
+	return c.Query().Where(ticketinginstance.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *TicketingInstanceClient) GetX(ctx context.Context, id int64) *TicketingInstance {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *TicketingInstanceClient) Hooks() []Hook {
+	hooks := c.hooks.TicketingInstance
+	return append(hooks[:len(hooks):len(hooks)], ticketinginstance.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *TicketingInstanceClient) Interceptors() []Interceptor {
+	return c.inters.TicketingInstance
+}
+
+func (c *TicketingInstanceClient) mutate(ctx context.Context, m *TicketingInstanceMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&TicketingInstanceCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&TicketingInstanceUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&TicketingInstanceUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&TicketingInstanceDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown TicketingInstance mutation op: %q", m.Op())
+	}
+}
+
 // TokenClient is a client for the Token schema.
 type TokenClient struct {
 	config
@@ -13603,10 +14029,10 @@ type (
 		ReviewCommentContent, Rule, RuleAlias, RuleDocument, RuleVersion, Ruleboard,
 		RuleboardProject, RuleboardRule, SavedView, Scan, ScanAnswer, ScanCoverage,
 		ScanPayload, ScmApp, ScmConfig, Session, Setting, SigningKey, Tag, Team,
-		TeamMember, TeamProject, Token, TokenRequest, TriageChange,
-		TriageChangeFinding, User, WebhookEvent, WebhookReceipt, Workflow,
-		WorkflowArtifact, WorkflowAttempt, WorkflowFinding, WorkflowFork, WorkflowRun,
-		WorkflowTask, WorkflowVersion []ent.Hook
+		TeamMember, TeamProject, Ticket, TicketLink, TicketingInstance, Token,
+		TokenRequest, TriageChange, TriageChangeFinding, User, WebhookEvent,
+		WebhookReceipt, Workflow, WorkflowArtifact, WorkflowAttempt, WorkflowFinding,
+		WorkflowFork, WorkflowRun, WorkflowTask, WorkflowVersion []ent.Hook
 	}
 	inters struct {
 		Advisory, AdvisoryPackage, AgenticIssue, AgenticIssueCoverage,
@@ -13623,10 +14049,10 @@ type (
 		ReviewCommentContent, Rule, RuleAlias, RuleDocument, RuleVersion, Ruleboard,
 		RuleboardProject, RuleboardRule, SavedView, Scan, ScanAnswer, ScanCoverage,
 		ScanPayload, ScmApp, ScmConfig, Session, Setting, SigningKey, Tag, Team,
-		TeamMember, TeamProject, Token, TokenRequest, TriageChange,
-		TriageChangeFinding, User, WebhookEvent, WebhookReceipt, Workflow,
-		WorkflowArtifact, WorkflowAttempt, WorkflowFinding, WorkflowFork, WorkflowRun,
-		WorkflowTask, WorkflowVersion []ent.Interceptor
+		TeamMember, TeamProject, Ticket, TicketLink, TicketingInstance, Token,
+		TokenRequest, TriageChange, TriageChangeFinding, User, WebhookEvent,
+		WebhookReceipt, Workflow, WorkflowArtifact, WorkflowAttempt, WorkflowFinding,
+		WorkflowFork, WorkflowRun, WorkflowTask, WorkflowVersion []ent.Interceptor
 	}
 )
 

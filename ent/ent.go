@@ -91,6 +91,9 @@ import (
 	"github.com/palisade/palisade/ent/team"
 	"github.com/palisade/palisade/ent/teammember"
 	"github.com/palisade/palisade/ent/teamproject"
+	"github.com/palisade/palisade/ent/ticket"
+	"github.com/palisade/palisade/ent/ticketinginstance"
+	"github.com/palisade/palisade/ent/ticketlink"
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/ent/tokenrequest"
 	"github.com/palisade/palisade/ent/triagechange"
@@ -245,6 +248,9 @@ func checkColumn(t, c string) error {
 			team.Table:                 team.ValidColumn,
 			teammember.Table:           teammember.ValidColumn,
 			teamproject.Table:          teamproject.ValidColumn,
+			ticket.Table:               ticket.ValidColumn,
+			ticketlink.Table:           ticketlink.ValidColumn,
+			ticketinginstance.Table:    ticketinginstance.ValidColumn,
 			token.Table:                token.ValidColumn,
 			tokenrequest.Table:         tokenrequest.ValidColumn,
 			triagechange.Table:         triagechange.ValidColumn,

@@ -82,6 +82,9 @@ import (
 	"github.com/palisade/palisade/ent/team"
 	"github.com/palisade/palisade/ent/teammember"
 	"github.com/palisade/palisade/ent/teamproject"
+	"github.com/palisade/palisade/ent/ticket"
+	"github.com/palisade/palisade/ent/ticketinginstance"
+	"github.com/palisade/palisade/ent/ticketlink"
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/ent/tokenrequest"
 	"github.com/palisade/palisade/ent/triagechange"
@@ -106,7 +109,7 @@ import (
 
 // schemaGraph holds a representation of ent/schema at runtime.
 var schemaGraph = func() *sqlgraph.Schema {
-	graph := &sqlgraph.Schema{Nodes: make([]*sqlgraph.Node, 94)}
+	graph := &sqlgraph.Schema{Nodes: make([]*sqlgraph.Node, 97)}
 	graph.Nodes[0] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   advisory.Table,
@@ -1879,6 +1882,70 @@ var schemaGraph = func() *sqlgraph.Schema {
 	}
 	graph.Nodes[79] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
+			Table:   ticket.Table,
+			Columns: ticket.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: ticket.FieldID,
+			},
+		},
+		Type: "Ticket",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			ticket.FieldDeploymentID: {Type: field.TypeInt64, Column: ticket.FieldDeploymentID},
+			ticket.FieldInstanceID:   {Type: field.TypeInt64, Column: ticket.FieldInstanceID},
+			ticket.FieldProject:      {Type: field.TypeString, Column: ticket.FieldProject},
+			ticket.FieldMarker:       {Type: field.TypeString, Column: ticket.FieldMarker},
+			ticket.FieldKey:          {Type: field.TypeString, Column: ticket.FieldKey},
+			ticket.FieldURL:          {Type: field.TypeString, Column: ticket.FieldURL},
+			ticket.FieldClaimedUntil: {Type: field.TypeInt64, Column: ticket.FieldClaimedUntil},
+			ticket.FieldCreatedAt:    {Type: field.TypeInt64, Column: ticket.FieldCreatedAt},
+		},
+	}
+	graph.Nodes[80] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   ticketlink.Table,
+			Columns: ticketlink.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: ticketlink.FieldID,
+			},
+		},
+		Type: "TicketLink",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			ticketlink.FieldDeploymentID: {Type: field.TypeInt64, Column: ticketlink.FieldDeploymentID},
+			ticketlink.FieldTicketID:     {Type: field.TypeInt64, Column: ticketlink.FieldTicketID},
+			ticketlink.FieldProjectID:    {Type: field.TypeInt64, Column: ticketlink.FieldProjectID},
+			ticketlink.FieldFindingID:    {Type: field.TypeInt64, Column: ticketlink.FieldFindingID},
+		},
+	}
+	graph.Nodes[81] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   ticketinginstance.Table,
+			Columns: ticketinginstance.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: ticketinginstance.FieldID,
+			},
+		},
+		Type: "TicketingInstance",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			ticketinginstance.FieldDeploymentID: {Type: field.TypeInt64, Column: ticketinginstance.FieldDeploymentID},
+			ticketinginstance.FieldKind:         {Type: field.TypeString, Column: ticketinginstance.FieldKind},
+			ticketinginstance.FieldBaseURL:      {Type: field.TypeString, Column: ticketinginstance.FieldBaseURL},
+			ticketinginstance.FieldAccount:      {Type: field.TypeString, Column: ticketinginstance.FieldAccount},
+			ticketinginstance.FieldToken:        {Type: field.TypeBytes, Column: ticketinginstance.FieldToken},
+			ticketinginstance.FieldRefused:      {Type: field.TypeBool, Column: ticketinginstance.FieldRefused},
+			ticketinginstance.FieldProject:      {Type: field.TypeString, Column: ticketinginstance.FieldProject},
+			ticketinginstance.FieldIssueType:    {Type: field.TypeString, Column: ticketinginstance.FieldIssueType},
+			ticketinginstance.FieldFields:       {Type: field.TypeBytes, Column: ticketinginstance.FieldFields},
+			ticketinginstance.FieldLabels:       {Type: field.TypeJSON, Column: ticketinginstance.FieldLabels},
+			ticketinginstance.FieldMappings:     {Type: field.TypeJSON, Column: ticketinginstance.FieldMappings},
+			ticketinginstance.FieldCreatedAt:    {Type: field.TypeInt64, Column: ticketinginstance.FieldCreatedAt},
+			ticketinginstance.FieldUpdatedAt:    {Type: field.TypeInt64, Column: ticketinginstance.FieldUpdatedAt},
+		},
+	}
+	graph.Nodes[82] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
 			Table:   token.Table,
 			Columns: token.Columns,
 			ID: &sqlgraph.FieldSpec{
@@ -1905,7 +1972,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			token.FieldHandedOverAt:  {Type: field.TypeInt64, Column: token.FieldHandedOverAt},
 		},
 	}
-	graph.Nodes[80] = &sqlgraph.Node{
+	graph.Nodes[83] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   tokenrequest.Table,
 			Columns: tokenrequest.Columns,
@@ -1924,7 +1991,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			tokenrequest.FieldExpiresAt:    {Type: field.TypeInt64, Column: tokenrequest.FieldExpiresAt},
 		},
 	}
-	graph.Nodes[81] = &sqlgraph.Node{
+	graph.Nodes[84] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   triagechange.Table,
 			Columns: triagechange.Columns,
@@ -1951,7 +2018,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			triagechange.FieldUndoneBy:     {Type: field.TypeInt64, Column: triagechange.FieldUndoneBy},
 		},
 	}
-	graph.Nodes[82] = &sqlgraph.Node{
+	graph.Nodes[85] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   triagechangefinding.Table,
 			Columns: triagechangefinding.Columns,
@@ -1972,7 +2039,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			triagechangefinding.FieldTriagedAt:     {Type: field.TypeInt64, Column: triagechangefinding.FieldTriagedAt},
 		},
 	}
-	graph.Nodes[83] = &sqlgraph.Node{
+	graph.Nodes[86] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   user.Table,
 			Columns: user.Columns,
@@ -1992,7 +2059,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			user.FieldCreatedAt: {Type: field.TypeInt64, Column: user.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[84] = &sqlgraph.Node{
+	graph.Nodes[87] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   webhookevent.Table,
 			Columns: webhookevent.Columns,
@@ -2015,7 +2082,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			webhookevent.FieldEvent:        {Type: field.TypeBytes, Column: webhookevent.FieldEvent},
 		},
 	}
-	graph.Nodes[85] = &sqlgraph.Node{
+	graph.Nodes[88] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   webhookreceipt.Table,
 			Columns: webhookreceipt.Columns,
@@ -2032,7 +2099,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			webhookreceipt.FieldReceivedAt:   {Type: field.TypeInt64, Column: webhookreceipt.FieldReceivedAt},
 		},
 	}
-	graph.Nodes[86] = &sqlgraph.Node{
+	graph.Nodes[89] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflow.Table,
 			Columns: workflow.Columns,
@@ -2051,7 +2118,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflow.FieldUpdatedAt:    {Type: field.TypeInt64, Column: workflow.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[87] = &sqlgraph.Node{
+	graph.Nodes[90] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowartifact.Table,
 			Columns: workflowartifact.Columns,
@@ -2071,7 +2138,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowartifact.FieldCreatedAt:    {Type: field.TypeInt64, Column: workflowartifact.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[88] = &sqlgraph.Node{
+	graph.Nodes[91] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowattempt.Table,
 			Columns: workflowattempt.Columns,
@@ -2102,7 +2169,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowattempt.FieldFinishedAt:   {Type: field.TypeInt64, Column: workflowattempt.FieldFinishedAt},
 		},
 	}
-	graph.Nodes[89] = &sqlgraph.Node{
+	graph.Nodes[92] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowfinding.Table,
 			Columns: workflowfinding.Columns,
@@ -2125,7 +2192,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowfinding.FieldReasoning:    {Type: field.TypeString, Column: workflowfinding.FieldReasoning},
 		},
 	}
-	graph.Nodes[90] = &sqlgraph.Node{
+	graph.Nodes[93] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowfork.Table,
 			Columns: workflowfork.Columns,
@@ -2147,7 +2214,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowfork.FieldArrived:      {Type: field.TypeInt32, Column: workflowfork.FieldArrived},
 		},
 	}
-	graph.Nodes[91] = &sqlgraph.Node{
+	graph.Nodes[94] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowrun.Table,
 			Columns: workflowrun.Columns,
@@ -2191,7 +2258,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowrun.FieldFinishedAt:     {Type: field.TypeInt64, Column: workflowrun.FieldFinishedAt},
 		},
 	}
-	graph.Nodes[92] = &sqlgraph.Node{
+	graph.Nodes[95] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowtask.Table,
 			Columns: workflowtask.Columns,
@@ -2221,7 +2288,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowtask.FieldFinishedAt:   {Type: field.TypeInt64, Column: workflowtask.FieldFinishedAt},
 		},
 	}
-	graph.Nodes[93] = &sqlgraph.Node{
+	graph.Nodes[96] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowversion.Table,
 			Columns: workflowversion.Columns,
@@ -9129,6 +9196,251 @@ func (f *TeamProjectFilter) WhereCreatedAt(p entql.Int64P) {
 }
 
 // addPredicate implements the predicateAdder interface.
+func (_q *TicketQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the TicketQuery builder.
+func (_q *TicketQuery) Filter() *TicketFilter {
+	return &TicketFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *TicketMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the TicketMutation builder.
+func (m *TicketMutation) Filter() *TicketFilter {
+	return &TicketFilter{config: m.config, predicateAdder: m}
+}
+
+// TicketFilter provides a generic filtering capability at runtime for TicketQuery.
+type TicketFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *TicketFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[79].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *TicketFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(ticket.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *TicketFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(ticket.FieldDeploymentID))
+}
+
+// WhereInstanceID applies the entql int64 predicate on the instance_id field.
+func (f *TicketFilter) WhereInstanceID(p entql.Int64P) {
+	f.Where(p.Field(ticket.FieldInstanceID))
+}
+
+// WhereProject applies the entql string predicate on the project field.
+func (f *TicketFilter) WhereProject(p entql.StringP) {
+	f.Where(p.Field(ticket.FieldProject))
+}
+
+// WhereMarker applies the entql string predicate on the marker field.
+func (f *TicketFilter) WhereMarker(p entql.StringP) {
+	f.Where(p.Field(ticket.FieldMarker))
+}
+
+// WhereKey applies the entql string predicate on the key field.
+func (f *TicketFilter) WhereKey(p entql.StringP) {
+	f.Where(p.Field(ticket.FieldKey))
+}
+
+// WhereURL applies the entql string predicate on the url field.
+func (f *TicketFilter) WhereURL(p entql.StringP) {
+	f.Where(p.Field(ticket.FieldURL))
+}
+
+// WhereClaimedUntil applies the entql int64 predicate on the claimed_until field.
+func (f *TicketFilter) WhereClaimedUntil(p entql.Int64P) {
+	f.Where(p.Field(ticket.FieldClaimedUntil))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *TicketFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(ticket.FieldCreatedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *TicketLinkQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the TicketLinkQuery builder.
+func (_q *TicketLinkQuery) Filter() *TicketLinkFilter {
+	return &TicketLinkFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *TicketLinkMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the TicketLinkMutation builder.
+func (m *TicketLinkMutation) Filter() *TicketLinkFilter {
+	return &TicketLinkFilter{config: m.config, predicateAdder: m}
+}
+
+// TicketLinkFilter provides a generic filtering capability at runtime for TicketLinkQuery.
+type TicketLinkFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *TicketLinkFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[80].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *TicketLinkFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(ticketlink.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *TicketLinkFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(ticketlink.FieldDeploymentID))
+}
+
+// WhereTicketID applies the entql int64 predicate on the ticket_id field.
+func (f *TicketLinkFilter) WhereTicketID(p entql.Int64P) {
+	f.Where(p.Field(ticketlink.FieldTicketID))
+}
+
+// WhereProjectID applies the entql int64 predicate on the project_id field.
+func (f *TicketLinkFilter) WhereProjectID(p entql.Int64P) {
+	f.Where(p.Field(ticketlink.FieldProjectID))
+}
+
+// WhereFindingID applies the entql int64 predicate on the finding_id field.
+func (f *TicketLinkFilter) WhereFindingID(p entql.Int64P) {
+	f.Where(p.Field(ticketlink.FieldFindingID))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *TicketingInstanceQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the TicketingInstanceQuery builder.
+func (_q *TicketingInstanceQuery) Filter() *TicketingInstanceFilter {
+	return &TicketingInstanceFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *TicketingInstanceMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the TicketingInstanceMutation builder.
+func (m *TicketingInstanceMutation) Filter() *TicketingInstanceFilter {
+	return &TicketingInstanceFilter{config: m.config, predicateAdder: m}
+}
+
+// TicketingInstanceFilter provides a generic filtering capability at runtime for TicketingInstanceQuery.
+type TicketingInstanceFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *TicketingInstanceFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[81].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *TicketingInstanceFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(ticketinginstance.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *TicketingInstanceFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(ticketinginstance.FieldDeploymentID))
+}
+
+// WhereKind applies the entql string predicate on the kind field.
+func (f *TicketingInstanceFilter) WhereKind(p entql.StringP) {
+	f.Where(p.Field(ticketinginstance.FieldKind))
+}
+
+// WhereBaseURL applies the entql string predicate on the base_url field.
+func (f *TicketingInstanceFilter) WhereBaseURL(p entql.StringP) {
+	f.Where(p.Field(ticketinginstance.FieldBaseURL))
+}
+
+// WhereAccount applies the entql string predicate on the account field.
+func (f *TicketingInstanceFilter) WhereAccount(p entql.StringP) {
+	f.Where(p.Field(ticketinginstance.FieldAccount))
+}
+
+// WhereToken applies the entql []byte predicate on the token field.
+func (f *TicketingInstanceFilter) WhereToken(p entql.BytesP) {
+	f.Where(p.Field(ticketinginstance.FieldToken))
+}
+
+// WhereRefused applies the entql bool predicate on the refused field.
+func (f *TicketingInstanceFilter) WhereRefused(p entql.BoolP) {
+	f.Where(p.Field(ticketinginstance.FieldRefused))
+}
+
+// WhereProject applies the entql string predicate on the project field.
+func (f *TicketingInstanceFilter) WhereProject(p entql.StringP) {
+	f.Where(p.Field(ticketinginstance.FieldProject))
+}
+
+// WhereIssueType applies the entql string predicate on the issue_type field.
+func (f *TicketingInstanceFilter) WhereIssueType(p entql.StringP) {
+	f.Where(p.Field(ticketinginstance.FieldIssueType))
+}
+
+// WhereFields applies the entql []byte predicate on the fields field.
+func (f *TicketingInstanceFilter) WhereFields(p entql.BytesP) {
+	f.Where(p.Field(ticketinginstance.FieldFields))
+}
+
+// WhereLabels applies the entql json.RawMessage predicate on the labels field.
+func (f *TicketingInstanceFilter) WhereLabels(p entql.BytesP) {
+	f.Where(p.Field(ticketinginstance.FieldLabels))
+}
+
+// WhereMappings applies the entql json.RawMessage predicate on the mappings field.
+func (f *TicketingInstanceFilter) WhereMappings(p entql.BytesP) {
+	f.Where(p.Field(ticketinginstance.FieldMappings))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *TicketingInstanceFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(ticketinginstance.FieldCreatedAt))
+}
+
+// WhereUpdatedAt applies the entql int64 predicate on the updated_at field.
+func (f *TicketingInstanceFilter) WhereUpdatedAt(p entql.Int64P) {
+	f.Where(p.Field(ticketinginstance.FieldUpdatedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
 func (_q *TokenQuery) addPredicate(pred func(s *sql.Selector)) {
 	_q.predicates = append(_q.predicates, pred)
 }
@@ -9157,7 +9469,7 @@ type TokenFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TokenFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[79].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[82].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9272,7 +9584,7 @@ type TokenRequestFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TokenRequestFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[80].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[83].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9342,7 +9654,7 @@ type TriageChangeFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TriageChangeFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[81].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[84].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9452,7 +9764,7 @@ type TriageChangeFindingFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TriageChangeFindingFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[82].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[85].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9532,7 +9844,7 @@ type UserFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *UserFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[83].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[86].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9607,7 +9919,7 @@ type WebhookEventFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WebhookEventFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[84].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[87].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9697,7 +10009,7 @@ type WebhookReceiptFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WebhookReceiptFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[85].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[88].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9757,7 +10069,7 @@ type WorkflowFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[86].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[89].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9827,7 +10139,7 @@ type WorkflowArtifactFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowArtifactFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[87].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[90].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9902,7 +10214,7 @@ type WorkflowAttemptFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowAttemptFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[88].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[91].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10032,7 +10344,7 @@ type WorkflowFindingFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowFindingFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[89].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[92].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10122,7 +10434,7 @@ type WorkflowForkFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowForkFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[90].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[93].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10207,7 +10519,7 @@ type WorkflowRunFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowRunFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[91].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[94].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10402,7 +10714,7 @@ type WorkflowTaskFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowTaskFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[92].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[95].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10527,7 +10839,7 @@ type WorkflowVersionFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowVersionFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[93].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[96].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})

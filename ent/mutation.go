@@ -91,6 +91,9 @@ import (
 	"github.com/palisade/palisade/ent/team"
 	"github.com/palisade/palisade/ent/teammember"
 	"github.com/palisade/palisade/ent/teamproject"
+	"github.com/palisade/palisade/ent/ticket"
+	"github.com/palisade/palisade/ent/ticketinginstance"
+	"github.com/palisade/palisade/ent/ticketlink"
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/ent/tokenrequest"
 	"github.com/palisade/palisade/ent/triagechange"
@@ -196,6 +199,9 @@ const (
 	TypeTeam                 = "Team"
 	TypeTeamMember           = "TeamMember"
 	TypeTeamProject          = "TeamProject"
+	TypeTicket               = "Ticket"
+	TypeTicketLink           = "TicketLink"
+	TypeTicketingInstance    = "TicketingInstance"
 	TypeToken                = "Token"
 	TypeTokenRequest         = "TokenRequest"
 	TypeTriageChange         = "TriageChange"
@@ -77108,6 +77114,2675 @@ func (m *TeamProjectMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *TeamProjectMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown TeamProject edge %s", name)
+}
+
+// TicketMutation represents an operation that mutates the Ticket nodes in the graph.
+type TicketMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	instance_id      *int64
+	addinstance_id   *int64
+	project          *string
+	marker           *string
+	key              *string
+	url              *string
+	claimed_until    *int64
+	addclaimed_until *int64
+	created_at       *int64
+	addcreated_at    *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*Ticket, error)
+	predicates       []predicate.Ticket
+}
+
+var _ ent.Mutation = (*TicketMutation)(nil)
+
+// ticketOption allows management of the mutation configuration using functional options.
+type ticketOption func(*TicketMutation)
+
+// newTicketMutation creates new mutation for the Ticket entity.
+func newTicketMutation(c config, op Op, opts ...ticketOption) *TicketMutation {
+	m := &TicketMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeTicket,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withTicketID sets the ID field of the mutation.
+func withTicketID(id int64) ticketOption {
+	return func(m *TicketMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *Ticket
+		)
+		m.oldValue = func(ctx context.Context) (*Ticket, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().Ticket.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withTicket sets the old Ticket of the mutation.
+func withTicket(node *Ticket) ticketOption {
+	return func(m *TicketMutation) {
+		m.oldValue = func(context.Context) (*Ticket, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m TicketMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m TicketMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of Ticket entities.
+func (m *TicketMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *TicketMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *TicketMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().Ticket.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *TicketMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *TicketMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the Ticket entity.
+// If the Ticket object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *TicketMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *TicketMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *TicketMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetInstanceID sets the "instance_id" field.
+func (m *TicketMutation) SetInstanceID(i int64) {
+	m.instance_id = &i
+	m.addinstance_id = nil
+}
+
+// InstanceID returns the value of the "instance_id" field in the mutation.
+func (m *TicketMutation) InstanceID() (r int64, exists bool) {
+	v := m.instance_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldInstanceID returns the old "instance_id" field's value of the Ticket entity.
+// If the Ticket object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketMutation) OldInstanceID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldInstanceID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldInstanceID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldInstanceID: %w", err)
+	}
+	return oldValue.InstanceID, nil
+}
+
+// AddInstanceID adds i to the "instance_id" field.
+func (m *TicketMutation) AddInstanceID(i int64) {
+	if m.addinstance_id != nil {
+		*m.addinstance_id += i
+	} else {
+		m.addinstance_id = &i
+	}
+}
+
+// AddedInstanceID returns the value that was added to the "instance_id" field in this mutation.
+func (m *TicketMutation) AddedInstanceID() (r int64, exists bool) {
+	v := m.addinstance_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetInstanceID resets all changes to the "instance_id" field.
+func (m *TicketMutation) ResetInstanceID() {
+	m.instance_id = nil
+	m.addinstance_id = nil
+}
+
+// SetProject sets the "project" field.
+func (m *TicketMutation) SetProject(s string) {
+	m.project = &s
+}
+
+// Project returns the value of the "project" field in the mutation.
+func (m *TicketMutation) Project() (r string, exists bool) {
+	v := m.project
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProject returns the old "project" field's value of the Ticket entity.
+// If the Ticket object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketMutation) OldProject(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProject is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProject requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProject: %w", err)
+	}
+	return oldValue.Project, nil
+}
+
+// ResetProject resets all changes to the "project" field.
+func (m *TicketMutation) ResetProject() {
+	m.project = nil
+}
+
+// SetMarker sets the "marker" field.
+func (m *TicketMutation) SetMarker(s string) {
+	m.marker = &s
+}
+
+// Marker returns the value of the "marker" field in the mutation.
+func (m *TicketMutation) Marker() (r string, exists bool) {
+	v := m.marker
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMarker returns the old "marker" field's value of the Ticket entity.
+// If the Ticket object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketMutation) OldMarker(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMarker is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMarker requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMarker: %w", err)
+	}
+	return oldValue.Marker, nil
+}
+
+// ResetMarker resets all changes to the "marker" field.
+func (m *TicketMutation) ResetMarker() {
+	m.marker = nil
+}
+
+// SetKey sets the "key" field.
+func (m *TicketMutation) SetKey(s string) {
+	m.key = &s
+}
+
+// Key returns the value of the "key" field in the mutation.
+func (m *TicketMutation) Key() (r string, exists bool) {
+	v := m.key
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldKey returns the old "key" field's value of the Ticket entity.
+// If the Ticket object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketMutation) OldKey(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldKey is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldKey requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldKey: %w", err)
+	}
+	return oldValue.Key, nil
+}
+
+// ResetKey resets all changes to the "key" field.
+func (m *TicketMutation) ResetKey() {
+	m.key = nil
+}
+
+// SetURL sets the "url" field.
+func (m *TicketMutation) SetURL(s string) {
+	m.url = &s
+}
+
+// URL returns the value of the "url" field in the mutation.
+func (m *TicketMutation) URL() (r string, exists bool) {
+	v := m.url
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldURL returns the old "url" field's value of the Ticket entity.
+// If the Ticket object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketMutation) OldURL(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldURL is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldURL requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldURL: %w", err)
+	}
+	return oldValue.URL, nil
+}
+
+// ResetURL resets all changes to the "url" field.
+func (m *TicketMutation) ResetURL() {
+	m.url = nil
+}
+
+// SetClaimedUntil sets the "claimed_until" field.
+func (m *TicketMutation) SetClaimedUntil(i int64) {
+	m.claimed_until = &i
+	m.addclaimed_until = nil
+}
+
+// ClaimedUntil returns the value of the "claimed_until" field in the mutation.
+func (m *TicketMutation) ClaimedUntil() (r int64, exists bool) {
+	v := m.claimed_until
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldClaimedUntil returns the old "claimed_until" field's value of the Ticket entity.
+// If the Ticket object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketMutation) OldClaimedUntil(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldClaimedUntil is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldClaimedUntil requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldClaimedUntil: %w", err)
+	}
+	return oldValue.ClaimedUntil, nil
+}
+
+// AddClaimedUntil adds i to the "claimed_until" field.
+func (m *TicketMutation) AddClaimedUntil(i int64) {
+	if m.addclaimed_until != nil {
+		*m.addclaimed_until += i
+	} else {
+		m.addclaimed_until = &i
+	}
+}
+
+// AddedClaimedUntil returns the value that was added to the "claimed_until" field in this mutation.
+func (m *TicketMutation) AddedClaimedUntil() (r int64, exists bool) {
+	v := m.addclaimed_until
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetClaimedUntil resets all changes to the "claimed_until" field.
+func (m *TicketMutation) ResetClaimedUntil() {
+	m.claimed_until = nil
+	m.addclaimed_until = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *TicketMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *TicketMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the Ticket entity.
+// If the Ticket object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *TicketMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *TicketMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *TicketMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// Where appends a list predicates to the TicketMutation builder.
+func (m *TicketMutation) Where(ps ...predicate.Ticket) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the TicketMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *TicketMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.Ticket, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *TicketMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *TicketMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (Ticket).
+func (m *TicketMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *TicketMutation) Fields() []string {
+	fields := make([]string, 0, 8)
+	if m.deployment_id != nil {
+		fields = append(fields, ticket.FieldDeploymentID)
+	}
+	if m.instance_id != nil {
+		fields = append(fields, ticket.FieldInstanceID)
+	}
+	if m.project != nil {
+		fields = append(fields, ticket.FieldProject)
+	}
+	if m.marker != nil {
+		fields = append(fields, ticket.FieldMarker)
+	}
+	if m.key != nil {
+		fields = append(fields, ticket.FieldKey)
+	}
+	if m.url != nil {
+		fields = append(fields, ticket.FieldURL)
+	}
+	if m.claimed_until != nil {
+		fields = append(fields, ticket.FieldClaimedUntil)
+	}
+	if m.created_at != nil {
+		fields = append(fields, ticket.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *TicketMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case ticket.FieldDeploymentID:
+		return m.DeploymentID()
+	case ticket.FieldInstanceID:
+		return m.InstanceID()
+	case ticket.FieldProject:
+		return m.Project()
+	case ticket.FieldMarker:
+		return m.Marker()
+	case ticket.FieldKey:
+		return m.Key()
+	case ticket.FieldURL:
+		return m.URL()
+	case ticket.FieldClaimedUntil:
+		return m.ClaimedUntil()
+	case ticket.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *TicketMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case ticket.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case ticket.FieldInstanceID:
+		return m.OldInstanceID(ctx)
+	case ticket.FieldProject:
+		return m.OldProject(ctx)
+	case ticket.FieldMarker:
+		return m.OldMarker(ctx)
+	case ticket.FieldKey:
+		return m.OldKey(ctx)
+	case ticket.FieldURL:
+		return m.OldURL(ctx)
+	case ticket.FieldClaimedUntil:
+		return m.OldClaimedUntil(ctx)
+	case ticket.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown Ticket field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *TicketMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case ticket.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case ticket.FieldInstanceID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetInstanceID(v)
+		return nil
+	case ticket.FieldProject:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProject(v)
+		return nil
+	case ticket.FieldMarker:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMarker(v)
+		return nil
+	case ticket.FieldKey:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetKey(v)
+		return nil
+	case ticket.FieldURL:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetURL(v)
+		return nil
+	case ticket.FieldClaimedUntil:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetClaimedUntil(v)
+		return nil
+	case ticket.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Ticket field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *TicketMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, ticket.FieldDeploymentID)
+	}
+	if m.addinstance_id != nil {
+		fields = append(fields, ticket.FieldInstanceID)
+	}
+	if m.addclaimed_until != nil {
+		fields = append(fields, ticket.FieldClaimedUntil)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, ticket.FieldCreatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *TicketMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case ticket.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case ticket.FieldInstanceID:
+		return m.AddedInstanceID()
+	case ticket.FieldClaimedUntil:
+		return m.AddedClaimedUntil()
+	case ticket.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *TicketMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case ticket.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case ticket.FieldInstanceID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddInstanceID(v)
+		return nil
+	case ticket.FieldClaimedUntil:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddClaimedUntil(v)
+		return nil
+	case ticket.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Ticket numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *TicketMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *TicketMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *TicketMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown Ticket nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *TicketMutation) ResetField(name string) error {
+	switch name {
+	case ticket.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case ticket.FieldInstanceID:
+		m.ResetInstanceID()
+		return nil
+	case ticket.FieldProject:
+		m.ResetProject()
+		return nil
+	case ticket.FieldMarker:
+		m.ResetMarker()
+		return nil
+	case ticket.FieldKey:
+		m.ResetKey()
+		return nil
+	case ticket.FieldURL:
+		m.ResetURL()
+		return nil
+	case ticket.FieldClaimedUntil:
+		m.ResetClaimedUntil()
+		return nil
+	case ticket.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown Ticket field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *TicketMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *TicketMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *TicketMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *TicketMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *TicketMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *TicketMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *TicketMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown Ticket unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *TicketMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown Ticket edge %s", name)
+}
+
+// TicketLinkMutation represents an operation that mutates the TicketLink nodes in the graph.
+type TicketLinkMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	ticket_id        *int64
+	addticket_id     *int64
+	project_id       *int64
+	addproject_id    *int64
+	finding_id       *int64
+	addfinding_id    *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*TicketLink, error)
+	predicates       []predicate.TicketLink
+}
+
+var _ ent.Mutation = (*TicketLinkMutation)(nil)
+
+// ticketlinkOption allows management of the mutation configuration using functional options.
+type ticketlinkOption func(*TicketLinkMutation)
+
+// newTicketLinkMutation creates new mutation for the TicketLink entity.
+func newTicketLinkMutation(c config, op Op, opts ...ticketlinkOption) *TicketLinkMutation {
+	m := &TicketLinkMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeTicketLink,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withTicketLinkID sets the ID field of the mutation.
+func withTicketLinkID(id int64) ticketlinkOption {
+	return func(m *TicketLinkMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *TicketLink
+		)
+		m.oldValue = func(ctx context.Context) (*TicketLink, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().TicketLink.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withTicketLink sets the old TicketLink of the mutation.
+func withTicketLink(node *TicketLink) ticketlinkOption {
+	return func(m *TicketLinkMutation) {
+		m.oldValue = func(context.Context) (*TicketLink, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m TicketLinkMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m TicketLinkMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of TicketLink entities.
+func (m *TicketLinkMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *TicketLinkMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *TicketLinkMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().TicketLink.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *TicketLinkMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *TicketLinkMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the TicketLink entity.
+// If the TicketLink object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketLinkMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *TicketLinkMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *TicketLinkMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *TicketLinkMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetTicketID sets the "ticket_id" field.
+func (m *TicketLinkMutation) SetTicketID(i int64) {
+	m.ticket_id = &i
+	m.addticket_id = nil
+}
+
+// TicketID returns the value of the "ticket_id" field in the mutation.
+func (m *TicketLinkMutation) TicketID() (r int64, exists bool) {
+	v := m.ticket_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTicketID returns the old "ticket_id" field's value of the TicketLink entity.
+// If the TicketLink object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketLinkMutation) OldTicketID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTicketID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTicketID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTicketID: %w", err)
+	}
+	return oldValue.TicketID, nil
+}
+
+// AddTicketID adds i to the "ticket_id" field.
+func (m *TicketLinkMutation) AddTicketID(i int64) {
+	if m.addticket_id != nil {
+		*m.addticket_id += i
+	} else {
+		m.addticket_id = &i
+	}
+}
+
+// AddedTicketID returns the value that was added to the "ticket_id" field in this mutation.
+func (m *TicketLinkMutation) AddedTicketID() (r int64, exists bool) {
+	v := m.addticket_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetTicketID resets all changes to the "ticket_id" field.
+func (m *TicketLinkMutation) ResetTicketID() {
+	m.ticket_id = nil
+	m.addticket_id = nil
+}
+
+// SetProjectID sets the "project_id" field.
+func (m *TicketLinkMutation) SetProjectID(i int64) {
+	m.project_id = &i
+	m.addproject_id = nil
+}
+
+// ProjectID returns the value of the "project_id" field in the mutation.
+func (m *TicketLinkMutation) ProjectID() (r int64, exists bool) {
+	v := m.project_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProjectID returns the old "project_id" field's value of the TicketLink entity.
+// If the TicketLink object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketLinkMutation) OldProjectID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProjectID: %w", err)
+	}
+	return oldValue.ProjectID, nil
+}
+
+// AddProjectID adds i to the "project_id" field.
+func (m *TicketLinkMutation) AddProjectID(i int64) {
+	if m.addproject_id != nil {
+		*m.addproject_id += i
+	} else {
+		m.addproject_id = &i
+	}
+}
+
+// AddedProjectID returns the value that was added to the "project_id" field in this mutation.
+func (m *TicketLinkMutation) AddedProjectID() (r int64, exists bool) {
+	v := m.addproject_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetProjectID resets all changes to the "project_id" field.
+func (m *TicketLinkMutation) ResetProjectID() {
+	m.project_id = nil
+	m.addproject_id = nil
+}
+
+// SetFindingID sets the "finding_id" field.
+func (m *TicketLinkMutation) SetFindingID(i int64) {
+	m.finding_id = &i
+	m.addfinding_id = nil
+}
+
+// FindingID returns the value of the "finding_id" field in the mutation.
+func (m *TicketLinkMutation) FindingID() (r int64, exists bool) {
+	v := m.finding_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFindingID returns the old "finding_id" field's value of the TicketLink entity.
+// If the TicketLink object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketLinkMutation) OldFindingID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFindingID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFindingID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFindingID: %w", err)
+	}
+	return oldValue.FindingID, nil
+}
+
+// AddFindingID adds i to the "finding_id" field.
+func (m *TicketLinkMutation) AddFindingID(i int64) {
+	if m.addfinding_id != nil {
+		*m.addfinding_id += i
+	} else {
+		m.addfinding_id = &i
+	}
+}
+
+// AddedFindingID returns the value that was added to the "finding_id" field in this mutation.
+func (m *TicketLinkMutation) AddedFindingID() (r int64, exists bool) {
+	v := m.addfinding_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetFindingID resets all changes to the "finding_id" field.
+func (m *TicketLinkMutation) ResetFindingID() {
+	m.finding_id = nil
+	m.addfinding_id = nil
+}
+
+// Where appends a list predicates to the TicketLinkMutation builder.
+func (m *TicketLinkMutation) Where(ps ...predicate.TicketLink) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the TicketLinkMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *TicketLinkMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.TicketLink, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *TicketLinkMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *TicketLinkMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (TicketLink).
+func (m *TicketLinkMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *TicketLinkMutation) Fields() []string {
+	fields := make([]string, 0, 4)
+	if m.deployment_id != nil {
+		fields = append(fields, ticketlink.FieldDeploymentID)
+	}
+	if m.ticket_id != nil {
+		fields = append(fields, ticketlink.FieldTicketID)
+	}
+	if m.project_id != nil {
+		fields = append(fields, ticketlink.FieldProjectID)
+	}
+	if m.finding_id != nil {
+		fields = append(fields, ticketlink.FieldFindingID)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *TicketLinkMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case ticketlink.FieldDeploymentID:
+		return m.DeploymentID()
+	case ticketlink.FieldTicketID:
+		return m.TicketID()
+	case ticketlink.FieldProjectID:
+		return m.ProjectID()
+	case ticketlink.FieldFindingID:
+		return m.FindingID()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *TicketLinkMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case ticketlink.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case ticketlink.FieldTicketID:
+		return m.OldTicketID(ctx)
+	case ticketlink.FieldProjectID:
+		return m.OldProjectID(ctx)
+	case ticketlink.FieldFindingID:
+		return m.OldFindingID(ctx)
+	}
+	return nil, fmt.Errorf("unknown TicketLink field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *TicketLinkMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case ticketlink.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case ticketlink.FieldTicketID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTicketID(v)
+		return nil
+	case ticketlink.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProjectID(v)
+		return nil
+	case ticketlink.FieldFindingID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFindingID(v)
+		return nil
+	}
+	return fmt.Errorf("unknown TicketLink field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *TicketLinkMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, ticketlink.FieldDeploymentID)
+	}
+	if m.addticket_id != nil {
+		fields = append(fields, ticketlink.FieldTicketID)
+	}
+	if m.addproject_id != nil {
+		fields = append(fields, ticketlink.FieldProjectID)
+	}
+	if m.addfinding_id != nil {
+		fields = append(fields, ticketlink.FieldFindingID)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *TicketLinkMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case ticketlink.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case ticketlink.FieldTicketID:
+		return m.AddedTicketID()
+	case ticketlink.FieldProjectID:
+		return m.AddedProjectID()
+	case ticketlink.FieldFindingID:
+		return m.AddedFindingID()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *TicketLinkMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case ticketlink.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case ticketlink.FieldTicketID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddTicketID(v)
+		return nil
+	case ticketlink.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddProjectID(v)
+		return nil
+	case ticketlink.FieldFindingID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddFindingID(v)
+		return nil
+	}
+	return fmt.Errorf("unknown TicketLink numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *TicketLinkMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *TicketLinkMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *TicketLinkMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown TicketLink nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *TicketLinkMutation) ResetField(name string) error {
+	switch name {
+	case ticketlink.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case ticketlink.FieldTicketID:
+		m.ResetTicketID()
+		return nil
+	case ticketlink.FieldProjectID:
+		m.ResetProjectID()
+		return nil
+	case ticketlink.FieldFindingID:
+		m.ResetFindingID()
+		return nil
+	}
+	return fmt.Errorf("unknown TicketLink field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *TicketLinkMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *TicketLinkMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *TicketLinkMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *TicketLinkMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *TicketLinkMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *TicketLinkMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *TicketLinkMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown TicketLink unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *TicketLinkMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown TicketLink edge %s", name)
+}
+
+// TicketingInstanceMutation represents an operation that mutates the TicketingInstance nodes in the graph.
+type TicketingInstanceMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	kind             *string
+	base_url         *string
+	account          *string
+	token            *[]byte
+	refused          *bool
+	project          *string
+	issue_type       *string
+	fields           *[]byte
+	labels           *[]string
+	appendlabels     []string
+	mappings         *[]column.TicketProject
+	appendmappings   []column.TicketProject
+	created_at       *int64
+	addcreated_at    *int64
+	updated_at       *int64
+	addupdated_at    *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*TicketingInstance, error)
+	predicates       []predicate.TicketingInstance
+}
+
+var _ ent.Mutation = (*TicketingInstanceMutation)(nil)
+
+// ticketinginstanceOption allows management of the mutation configuration using functional options.
+type ticketinginstanceOption func(*TicketingInstanceMutation)
+
+// newTicketingInstanceMutation creates new mutation for the TicketingInstance entity.
+func newTicketingInstanceMutation(c config, op Op, opts ...ticketinginstanceOption) *TicketingInstanceMutation {
+	m := &TicketingInstanceMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeTicketingInstance,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withTicketingInstanceID sets the ID field of the mutation.
+func withTicketingInstanceID(id int64) ticketinginstanceOption {
+	return func(m *TicketingInstanceMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *TicketingInstance
+		)
+		m.oldValue = func(ctx context.Context) (*TicketingInstance, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().TicketingInstance.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withTicketingInstance sets the old TicketingInstance of the mutation.
+func withTicketingInstance(node *TicketingInstance) ticketinginstanceOption {
+	return func(m *TicketingInstanceMutation) {
+		m.oldValue = func(context.Context) (*TicketingInstance, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m TicketingInstanceMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m TicketingInstanceMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of TicketingInstance entities.
+func (m *TicketingInstanceMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *TicketingInstanceMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *TicketingInstanceMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().TicketingInstance.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *TicketingInstanceMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *TicketingInstanceMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the TicketingInstance entity.
+// If the TicketingInstance object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketingInstanceMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *TicketingInstanceMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *TicketingInstanceMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *TicketingInstanceMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetKind sets the "kind" field.
+func (m *TicketingInstanceMutation) SetKind(s string) {
+	m.kind = &s
+}
+
+// Kind returns the value of the "kind" field in the mutation.
+func (m *TicketingInstanceMutation) Kind() (r string, exists bool) {
+	v := m.kind
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldKind returns the old "kind" field's value of the TicketingInstance entity.
+// If the TicketingInstance object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketingInstanceMutation) OldKind(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldKind is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldKind requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldKind: %w", err)
+	}
+	return oldValue.Kind, nil
+}
+
+// ResetKind resets all changes to the "kind" field.
+func (m *TicketingInstanceMutation) ResetKind() {
+	m.kind = nil
+}
+
+// SetBaseURL sets the "base_url" field.
+func (m *TicketingInstanceMutation) SetBaseURL(s string) {
+	m.base_url = &s
+}
+
+// BaseURL returns the value of the "base_url" field in the mutation.
+func (m *TicketingInstanceMutation) BaseURL() (r string, exists bool) {
+	v := m.base_url
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldBaseURL returns the old "base_url" field's value of the TicketingInstance entity.
+// If the TicketingInstance object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketingInstanceMutation) OldBaseURL(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldBaseURL is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldBaseURL requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldBaseURL: %w", err)
+	}
+	return oldValue.BaseURL, nil
+}
+
+// ResetBaseURL resets all changes to the "base_url" field.
+func (m *TicketingInstanceMutation) ResetBaseURL() {
+	m.base_url = nil
+}
+
+// SetAccount sets the "account" field.
+func (m *TicketingInstanceMutation) SetAccount(s string) {
+	m.account = &s
+}
+
+// Account returns the value of the "account" field in the mutation.
+func (m *TicketingInstanceMutation) Account() (r string, exists bool) {
+	v := m.account
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAccount returns the old "account" field's value of the TicketingInstance entity.
+// If the TicketingInstance object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketingInstanceMutation) OldAccount(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAccount is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAccount requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAccount: %w", err)
+	}
+	return oldValue.Account, nil
+}
+
+// ResetAccount resets all changes to the "account" field.
+func (m *TicketingInstanceMutation) ResetAccount() {
+	m.account = nil
+}
+
+// SetToken sets the "token" field.
+func (m *TicketingInstanceMutation) SetToken(b []byte) {
+	m.token = &b
+}
+
+// Token returns the value of the "token" field in the mutation.
+func (m *TicketingInstanceMutation) Token() (r []byte, exists bool) {
+	v := m.token
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldToken returns the old "token" field's value of the TicketingInstance entity.
+// If the TicketingInstance object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketingInstanceMutation) OldToken(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldToken is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldToken requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldToken: %w", err)
+	}
+	return oldValue.Token, nil
+}
+
+// ClearToken clears the value of the "token" field.
+func (m *TicketingInstanceMutation) ClearToken() {
+	m.token = nil
+	m.clearedFields[ticketinginstance.FieldToken] = struct{}{}
+}
+
+// TokenCleared returns if the "token" field was cleared in this mutation.
+func (m *TicketingInstanceMutation) TokenCleared() bool {
+	_, ok := m.clearedFields[ticketinginstance.FieldToken]
+	return ok
+}
+
+// ResetToken resets all changes to the "token" field.
+func (m *TicketingInstanceMutation) ResetToken() {
+	m.token = nil
+	delete(m.clearedFields, ticketinginstance.FieldToken)
+}
+
+// SetRefused sets the "refused" field.
+func (m *TicketingInstanceMutation) SetRefused(b bool) {
+	m.refused = &b
+}
+
+// Refused returns the value of the "refused" field in the mutation.
+func (m *TicketingInstanceMutation) Refused() (r bool, exists bool) {
+	v := m.refused
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRefused returns the old "refused" field's value of the TicketingInstance entity.
+// If the TicketingInstance object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketingInstanceMutation) OldRefused(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRefused is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRefused requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRefused: %w", err)
+	}
+	return oldValue.Refused, nil
+}
+
+// ResetRefused resets all changes to the "refused" field.
+func (m *TicketingInstanceMutation) ResetRefused() {
+	m.refused = nil
+}
+
+// SetProject sets the "project" field.
+func (m *TicketingInstanceMutation) SetProject(s string) {
+	m.project = &s
+}
+
+// Project returns the value of the "project" field in the mutation.
+func (m *TicketingInstanceMutation) Project() (r string, exists bool) {
+	v := m.project
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProject returns the old "project" field's value of the TicketingInstance entity.
+// If the TicketingInstance object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketingInstanceMutation) OldProject(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProject is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProject requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProject: %w", err)
+	}
+	return oldValue.Project, nil
+}
+
+// ResetProject resets all changes to the "project" field.
+func (m *TicketingInstanceMutation) ResetProject() {
+	m.project = nil
+}
+
+// SetIssueType sets the "issue_type" field.
+func (m *TicketingInstanceMutation) SetIssueType(s string) {
+	m.issue_type = &s
+}
+
+// IssueType returns the value of the "issue_type" field in the mutation.
+func (m *TicketingInstanceMutation) IssueType() (r string, exists bool) {
+	v := m.issue_type
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldIssueType returns the old "issue_type" field's value of the TicketingInstance entity.
+// If the TicketingInstance object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketingInstanceMutation) OldIssueType(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldIssueType is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldIssueType requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldIssueType: %w", err)
+	}
+	return oldValue.IssueType, nil
+}
+
+// ResetIssueType resets all changes to the "issue_type" field.
+func (m *TicketingInstanceMutation) ResetIssueType() {
+	m.issue_type = nil
+}
+
+// SetFields sets the "fields" field.
+func (m *TicketingInstanceMutation) SetFields(b []byte) {
+	m.fields = &b
+}
+
+// GetFields returns the value of the "fields" field in the mutation.
+func (m *TicketingInstanceMutation) GetFields() (r []byte, exists bool) {
+	v := m.fields
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFields returns the old "fields" field's value of the TicketingInstance entity.
+// If the TicketingInstance object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketingInstanceMutation) OldFields(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFields is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFields requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFields: %w", err)
+	}
+	return oldValue.Fields, nil
+}
+
+// ClearFields clears the value of the "fields" field.
+func (m *TicketingInstanceMutation) ClearFields() {
+	m.fields = nil
+	m.clearedFields[ticketinginstance.FieldFields] = struct{}{}
+}
+
+// FieldsCleared returns if the "fields" field was cleared in this mutation.
+func (m *TicketingInstanceMutation) FieldsCleared() bool {
+	_, ok := m.clearedFields[ticketinginstance.FieldFields]
+	return ok
+}
+
+// ResetFields resets all changes to the "fields" field.
+func (m *TicketingInstanceMutation) ResetFields() {
+	m.fields = nil
+	delete(m.clearedFields, ticketinginstance.FieldFields)
+}
+
+// SetLabels sets the "labels" field.
+func (m *TicketingInstanceMutation) SetLabels(s []string) {
+	m.labels = &s
+	m.appendlabels = nil
+}
+
+// Labels returns the value of the "labels" field in the mutation.
+func (m *TicketingInstanceMutation) Labels() (r []string, exists bool) {
+	v := m.labels
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLabels returns the old "labels" field's value of the TicketingInstance entity.
+// If the TicketingInstance object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketingInstanceMutation) OldLabels(ctx context.Context) (v []string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLabels is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLabels requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLabels: %w", err)
+	}
+	return oldValue.Labels, nil
+}
+
+// AppendLabels adds s to the "labels" field.
+func (m *TicketingInstanceMutation) AppendLabels(s []string) {
+	m.appendlabels = append(m.appendlabels, s...)
+}
+
+// AppendedLabels returns the list of values that were appended to the "labels" field in this mutation.
+func (m *TicketingInstanceMutation) AppendedLabels() ([]string, bool) {
+	if len(m.appendlabels) == 0 {
+		return nil, false
+	}
+	return m.appendlabels, true
+}
+
+// ClearLabels clears the value of the "labels" field.
+func (m *TicketingInstanceMutation) ClearLabels() {
+	m.labels = nil
+	m.appendlabels = nil
+	m.clearedFields[ticketinginstance.FieldLabels] = struct{}{}
+}
+
+// LabelsCleared returns if the "labels" field was cleared in this mutation.
+func (m *TicketingInstanceMutation) LabelsCleared() bool {
+	_, ok := m.clearedFields[ticketinginstance.FieldLabels]
+	return ok
+}
+
+// ResetLabels resets all changes to the "labels" field.
+func (m *TicketingInstanceMutation) ResetLabels() {
+	m.labels = nil
+	m.appendlabels = nil
+	delete(m.clearedFields, ticketinginstance.FieldLabels)
+}
+
+// SetMappings sets the "mappings" field.
+func (m *TicketingInstanceMutation) SetMappings(cp []column.TicketProject) {
+	m.mappings = &cp
+	m.appendmappings = nil
+}
+
+// Mappings returns the value of the "mappings" field in the mutation.
+func (m *TicketingInstanceMutation) Mappings() (r []column.TicketProject, exists bool) {
+	v := m.mappings
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMappings returns the old "mappings" field's value of the TicketingInstance entity.
+// If the TicketingInstance object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketingInstanceMutation) OldMappings(ctx context.Context) (v []column.TicketProject, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMappings is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMappings requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMappings: %w", err)
+	}
+	return oldValue.Mappings, nil
+}
+
+// AppendMappings adds cp to the "mappings" field.
+func (m *TicketingInstanceMutation) AppendMappings(cp []column.TicketProject) {
+	m.appendmappings = append(m.appendmappings, cp...)
+}
+
+// AppendedMappings returns the list of values that were appended to the "mappings" field in this mutation.
+func (m *TicketingInstanceMutation) AppendedMappings() ([]column.TicketProject, bool) {
+	if len(m.appendmappings) == 0 {
+		return nil, false
+	}
+	return m.appendmappings, true
+}
+
+// ClearMappings clears the value of the "mappings" field.
+func (m *TicketingInstanceMutation) ClearMappings() {
+	m.mappings = nil
+	m.appendmappings = nil
+	m.clearedFields[ticketinginstance.FieldMappings] = struct{}{}
+}
+
+// MappingsCleared returns if the "mappings" field was cleared in this mutation.
+func (m *TicketingInstanceMutation) MappingsCleared() bool {
+	_, ok := m.clearedFields[ticketinginstance.FieldMappings]
+	return ok
+}
+
+// ResetMappings resets all changes to the "mappings" field.
+func (m *TicketingInstanceMutation) ResetMappings() {
+	m.mappings = nil
+	m.appendmappings = nil
+	delete(m.clearedFields, ticketinginstance.FieldMappings)
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *TicketingInstanceMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *TicketingInstanceMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the TicketingInstance entity.
+// If the TicketingInstance object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketingInstanceMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *TicketingInstanceMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *TicketingInstanceMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *TicketingInstanceMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *TicketingInstanceMutation) SetUpdatedAt(i int64) {
+	m.updated_at = &i
+	m.addupdated_at = nil
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *TicketingInstanceMutation) UpdatedAt() (r int64, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the TicketingInstance entity.
+// If the TicketingInstance object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketingInstanceMutation) OldUpdatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// AddUpdatedAt adds i to the "updated_at" field.
+func (m *TicketingInstanceMutation) AddUpdatedAt(i int64) {
+	if m.addupdated_at != nil {
+		*m.addupdated_at += i
+	} else {
+		m.addupdated_at = &i
+	}
+}
+
+// AddedUpdatedAt returns the value that was added to the "updated_at" field in this mutation.
+func (m *TicketingInstanceMutation) AddedUpdatedAt() (r int64, exists bool) {
+	v := m.addupdated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *TicketingInstanceMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+	m.addupdated_at = nil
+}
+
+// Where appends a list predicates to the TicketingInstanceMutation builder.
+func (m *TicketingInstanceMutation) Where(ps ...predicate.TicketingInstance) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the TicketingInstanceMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *TicketingInstanceMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.TicketingInstance, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *TicketingInstanceMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *TicketingInstanceMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (TicketingInstance).
+func (m *TicketingInstanceMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *TicketingInstanceMutation) Fields() []string {
+	fields := make([]string, 0, 13)
+	if m.deployment_id != nil {
+		fields = append(fields, ticketinginstance.FieldDeploymentID)
+	}
+	if m.kind != nil {
+		fields = append(fields, ticketinginstance.FieldKind)
+	}
+	if m.base_url != nil {
+		fields = append(fields, ticketinginstance.FieldBaseURL)
+	}
+	if m.account != nil {
+		fields = append(fields, ticketinginstance.FieldAccount)
+	}
+	if m.token != nil {
+		fields = append(fields, ticketinginstance.FieldToken)
+	}
+	if m.refused != nil {
+		fields = append(fields, ticketinginstance.FieldRefused)
+	}
+	if m.project != nil {
+		fields = append(fields, ticketinginstance.FieldProject)
+	}
+	if m.issue_type != nil {
+		fields = append(fields, ticketinginstance.FieldIssueType)
+	}
+	if m.fields != nil {
+		fields = append(fields, ticketinginstance.FieldFields)
+	}
+	if m.labels != nil {
+		fields = append(fields, ticketinginstance.FieldLabels)
+	}
+	if m.mappings != nil {
+		fields = append(fields, ticketinginstance.FieldMappings)
+	}
+	if m.created_at != nil {
+		fields = append(fields, ticketinginstance.FieldCreatedAt)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, ticketinginstance.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *TicketingInstanceMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case ticketinginstance.FieldDeploymentID:
+		return m.DeploymentID()
+	case ticketinginstance.FieldKind:
+		return m.Kind()
+	case ticketinginstance.FieldBaseURL:
+		return m.BaseURL()
+	case ticketinginstance.FieldAccount:
+		return m.Account()
+	case ticketinginstance.FieldToken:
+		return m.Token()
+	case ticketinginstance.FieldRefused:
+		return m.Refused()
+	case ticketinginstance.FieldProject:
+		return m.Project()
+	case ticketinginstance.FieldIssueType:
+		return m.IssueType()
+	case ticketinginstance.FieldFields:
+		return m.GetFields()
+	case ticketinginstance.FieldLabels:
+		return m.Labels()
+	case ticketinginstance.FieldMappings:
+		return m.Mappings()
+	case ticketinginstance.FieldCreatedAt:
+		return m.CreatedAt()
+	case ticketinginstance.FieldUpdatedAt:
+		return m.UpdatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *TicketingInstanceMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case ticketinginstance.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case ticketinginstance.FieldKind:
+		return m.OldKind(ctx)
+	case ticketinginstance.FieldBaseURL:
+		return m.OldBaseURL(ctx)
+	case ticketinginstance.FieldAccount:
+		return m.OldAccount(ctx)
+	case ticketinginstance.FieldToken:
+		return m.OldToken(ctx)
+	case ticketinginstance.FieldRefused:
+		return m.OldRefused(ctx)
+	case ticketinginstance.FieldProject:
+		return m.OldProject(ctx)
+	case ticketinginstance.FieldIssueType:
+		return m.OldIssueType(ctx)
+	case ticketinginstance.FieldFields:
+		return m.OldFields(ctx)
+	case ticketinginstance.FieldLabels:
+		return m.OldLabels(ctx)
+	case ticketinginstance.FieldMappings:
+		return m.OldMappings(ctx)
+	case ticketinginstance.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case ticketinginstance.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown TicketingInstance field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *TicketingInstanceMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case ticketinginstance.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case ticketinginstance.FieldKind:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetKind(v)
+		return nil
+	case ticketinginstance.FieldBaseURL:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetBaseURL(v)
+		return nil
+	case ticketinginstance.FieldAccount:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAccount(v)
+		return nil
+	case ticketinginstance.FieldToken:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetToken(v)
+		return nil
+	case ticketinginstance.FieldRefused:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRefused(v)
+		return nil
+	case ticketinginstance.FieldProject:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProject(v)
+		return nil
+	case ticketinginstance.FieldIssueType:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetIssueType(v)
+		return nil
+	case ticketinginstance.FieldFields:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFields(v)
+		return nil
+	case ticketinginstance.FieldLabels:
+		v, ok := value.([]string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLabels(v)
+		return nil
+	case ticketinginstance.FieldMappings:
+		v, ok := value.([]column.TicketProject)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMappings(v)
+		return nil
+	case ticketinginstance.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case ticketinginstance.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown TicketingInstance field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *TicketingInstanceMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, ticketinginstance.FieldDeploymentID)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, ticketinginstance.FieldCreatedAt)
+	}
+	if m.addupdated_at != nil {
+		fields = append(fields, ticketinginstance.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *TicketingInstanceMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case ticketinginstance.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case ticketinginstance.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	case ticketinginstance.FieldUpdatedAt:
+		return m.AddedUpdatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *TicketingInstanceMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case ticketinginstance.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case ticketinginstance.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	case ticketinginstance.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown TicketingInstance numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *TicketingInstanceMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(ticketinginstance.FieldToken) {
+		fields = append(fields, ticketinginstance.FieldToken)
+	}
+	if m.FieldCleared(ticketinginstance.FieldFields) {
+		fields = append(fields, ticketinginstance.FieldFields)
+	}
+	if m.FieldCleared(ticketinginstance.FieldLabels) {
+		fields = append(fields, ticketinginstance.FieldLabels)
+	}
+	if m.FieldCleared(ticketinginstance.FieldMappings) {
+		fields = append(fields, ticketinginstance.FieldMappings)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *TicketingInstanceMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *TicketingInstanceMutation) ClearField(name string) error {
+	switch name {
+	case ticketinginstance.FieldToken:
+		m.ClearToken()
+		return nil
+	case ticketinginstance.FieldFields:
+		m.ClearFields()
+		return nil
+	case ticketinginstance.FieldLabels:
+		m.ClearLabels()
+		return nil
+	case ticketinginstance.FieldMappings:
+		m.ClearMappings()
+		return nil
+	}
+	return fmt.Errorf("unknown TicketingInstance nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *TicketingInstanceMutation) ResetField(name string) error {
+	switch name {
+	case ticketinginstance.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case ticketinginstance.FieldKind:
+		m.ResetKind()
+		return nil
+	case ticketinginstance.FieldBaseURL:
+		m.ResetBaseURL()
+		return nil
+	case ticketinginstance.FieldAccount:
+		m.ResetAccount()
+		return nil
+	case ticketinginstance.FieldToken:
+		m.ResetToken()
+		return nil
+	case ticketinginstance.FieldRefused:
+		m.ResetRefused()
+		return nil
+	case ticketinginstance.FieldProject:
+		m.ResetProject()
+		return nil
+	case ticketinginstance.FieldIssueType:
+		m.ResetIssueType()
+		return nil
+	case ticketinginstance.FieldFields:
+		m.ResetFields()
+		return nil
+	case ticketinginstance.FieldLabels:
+		m.ResetLabels()
+		return nil
+	case ticketinginstance.FieldMappings:
+		m.ResetMappings()
+		return nil
+	case ticketinginstance.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case ticketinginstance.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown TicketingInstance field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *TicketingInstanceMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *TicketingInstanceMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *TicketingInstanceMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *TicketingInstanceMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *TicketingInstanceMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *TicketingInstanceMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *TicketingInstanceMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown TicketingInstance unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *TicketingInstanceMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown TicketingInstance edge %s", name)
 }
 
 // TokenMutation represents an operation that mutates the Token nodes in the graph.

@@ -172,6 +172,12 @@ type Tx struct {
 	TeamMember *TeamMemberClient
 	// TeamProject is the client for interacting with the TeamProject builders.
 	TeamProject *TeamProjectClient
+	// Ticket is the client for interacting with the Ticket builders.
+	Ticket *TicketClient
+	// TicketLink is the client for interacting with the TicketLink builders.
+	TicketLink *TicketLinkClient
+	// TicketingInstance is the client for interacting with the TicketingInstance builders.
+	TicketingInstance *TicketingInstanceClient
 	// Token is the client for interacting with the Token builders.
 	Token *TokenClient
 	// TokenRequest is the client for interacting with the TokenRequest builders.
@@ -412,6 +418,9 @@ func (tx *Tx) init() {
 	tx.Team = NewTeamClient(tx.config)
 	tx.TeamMember = NewTeamMemberClient(tx.config)
 	tx.TeamProject = NewTeamProjectClient(tx.config)
+	tx.Ticket = NewTicketClient(tx.config)
+	tx.TicketLink = NewTicketLinkClient(tx.config)
+	tx.TicketingInstance = NewTicketingInstanceClient(tx.config)
 	tx.Token = NewTokenClient(tx.config)
 	tx.TokenRequest = NewTokenRequestClient(tx.config)
 	tx.TriageChange = NewTriageChangeClient(tx.config)

@@ -20,6 +20,7 @@ import (
 	"github.com/palisade/palisade/services/scans"
 	"github.com/palisade/palisade/services/scm"
 	"github.com/palisade/palisade/services/supplychain"
+	"github.com/palisade/palisade/services/ticketing"
 	"github.com/palisade/palisade/services/workflows"
 )
 
@@ -38,6 +39,7 @@ var Domains = []server.Domain{
 	identity.Register,
 	notifications.Register,
 	scm.Register,
+	ticketing.Register,
 	workflows.Register,
 	console.Register,
 	exportAnchors,

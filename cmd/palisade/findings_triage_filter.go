@@ -13,17 +13,22 @@ import (
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 )
 
-// triageSelection has the flags that select findings, and the ones that say what to set.
-type triageSelection struct {
+// findingSelection has the flags that select findings.
+type findingSelection struct {
 	issueTypes, severities, confidences []string
 	repos, refs, rules, packages, files []string
 	ids                                 []int64
 	status, since, filter               string
 	primary                             bool
-	state, reason, note                 string
 }
 
-func (s *triageSelection) add(cmd *cobra.Command) {
+// triageSelection adds the flags that say what to set.
+type triageSelection struct {
+	findingSelection
+	state, reason, note string
+}
+
+func (s *findingSelection) add(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringSliceVar(&s.issueTypes, "issue-type", nil, "sast, sca, ai_sast, secrets (default: all)")
 	fs.Int64SliceVar(&s.ids, "ids", nil, "ids of findings")
@@ -38,6 +43,11 @@ func (s *triageSelection) add(cmd *cobra.Command) {
 	fs.StringArrayVar(&s.files, "file", nil, "part of the path")
 	fs.StringVar(&s.since, "since", "", "only findings relevant since this time: 7d, 2026-05-04, 2026-05-04T10:20:30Z or epoch seconds")
 	fs.StringVar(&s.filter, "filter", "", "filter of the API (IssuesFilter) as `JSON`, or @file; the other flags narrow it further")
+}
+
+func (s *triageSelection) add(cmd *cobra.Command) {
+	s.findingSelection.add(cmd)
+	fs := cmd.Flags()
 	fs.StringVar(&s.state, "state", "", "new state: ignored, reviewing, fixing, reopened or provisionally_ignored")
 	fs.StringVar(&s.reason, "reason", "", "with --state ignored: acceptable_risk, false_positive, no_time, no_triage_reason or duplicate")
 	fs.StringVar(&s.note, "note", "", "new note, up to 3000 characters")
@@ -48,36 +58,13 @@ func (s *triageSelection) request(now time.Time) (*findingsv1.PreviewBulkUpdateR
 	if s.state == "" && s.note == "" {
 		return nil, usagef("say what to set: --state, --note or both")
 	}
-	filter, err := s.read()
+	filter, types, err := s.selected(now)
 	if err != nil {
 		return nil, err
 	}
-	filter.Ids, filter.Rules, filter.Dependencies = append(filter.Ids, s.ids...), append(filter.Rules, s.rules...), append(filter.Dependencies, s.packages...)
-	filter.RepositoryNames, filter.Refs, filter.FilePaths = append(filter.RepositoryNames, s.repos...), append(filter.Refs, s.refs...), append(filter.FilePaths, s.files...)
-	filter.OnPrimaryBranch = filter.GetOnPrimaryBranch() || s.primary
-	request := &findingsv1.PreviewBulkUpdateRequest{Filter: filter, Params: &findingsv1.UpdateFindingParams{}}
+	request := &findingsv1.PreviewBulkUpdateRequest{Filter: filter, IssueTypes: types, Params: &findingsv1.UpdateFindingParams{}}
 	if s.note != "" {
 		request.Params.Note = &s.note
-	}
-	if s.since != "" {
-		seconds, err := parseMoment(s.since, now)
-		if err != nil {
-			return nil, err
-		}
-		at, _ := strconv.ParseFloat(seconds, 64)
-		filter.Since = timestamppb.New(time.UnixMicro(int64(at * 1e6)))
-	}
-	if filter.Severities, err = enums[findingsv1.Severity](filter.Severities, "severities", s.severities, findingsv1.Severity_value, "SEVERITY_"); err != nil {
-		return nil, err
-	}
-	if filter.Confidences, err = enums[findingsv1.Confidence](filter.Confidences, "confidence", s.confidences, findingsv1.Confidence_value, "CONFIDENCE_"); err != nil {
-		return nil, err
-	}
-	if request.IssueTypes, err = enums[findingsv1.IssueType](nil, "issue-type", s.issueTypes, findingsv1.IssueType_value, "ISSUE_TYPE_"); err != nil {
-		return nil, err
-	}
-	if err := oneEnum(&filter.Tab, "status", s.status, findingsv1.IssueTab_value, "ISSUE_TAB_"); err != nil {
-		return nil, err
 	}
 	if err := oneEnum(&request.Params.TriageState, "state", s.state, findingsv1.FindingTriageState_value, "FINDING_TRIAGE_STATE_"); err != nil {
 		return nil, err
@@ -85,8 +72,38 @@ func (s *triageSelection) request(now time.Time) (*findingsv1.PreviewBulkUpdateR
 	return request, oneEnum(&request.Params.TriageReason, "reason", s.reason, findingsv1.FindingTriageReason_value, "FINDING_TRIAGE_REASON_")
 }
 
+// selected returns the filter and the products of the flags.
+func (s *findingSelection) selected(now time.Time) (*findingsv1.IssuesFilter, []findingsv1.IssueType, error) {
+	filter, err := s.read()
+	if err != nil {
+		return nil, nil, err
+	}
+	filter.Ids, filter.Rules, filter.Dependencies = append(filter.Ids, s.ids...), append(filter.Rules, s.rules...), append(filter.Dependencies, s.packages...)
+	filter.RepositoryNames, filter.Refs, filter.FilePaths = append(filter.RepositoryNames, s.repos...), append(filter.Refs, s.refs...), append(filter.FilePaths, s.files...)
+	filter.OnPrimaryBranch = filter.GetOnPrimaryBranch() || s.primary
+	if s.since != "" {
+		seconds, err := parseMoment(s.since, now)
+		if err != nil {
+			return nil, nil, err
+		}
+		at, _ := strconv.ParseFloat(seconds, 64)
+		filter.Since = timestamppb.New(time.UnixMicro(int64(at * 1e6)))
+	}
+	if filter.Severities, err = enums[findingsv1.Severity](filter.Severities, "severities", s.severities, findingsv1.Severity_value, "SEVERITY_"); err != nil {
+		return nil, nil, err
+	}
+	if filter.Confidences, err = enums[findingsv1.Confidence](filter.Confidences, "confidence", s.confidences, findingsv1.Confidence_value, "CONFIDENCE_"); err != nil {
+		return nil, nil, err
+	}
+	types, err := enums[findingsv1.IssueType](nil, "issue-type", s.issueTypes, findingsv1.IssueType_value, "ISSUE_TYPE_")
+	if err != nil {
+		return nil, nil, err
+	}
+	return filter, types, oneEnum(&filter.Tab, "status", s.status, findingsv1.IssueTab_value, "ISSUE_TAB_")
+}
+
 // read returns the filter of --filter.
-func (s *triageSelection) read() (*findingsv1.IssuesFilter, error) {
+func (s *findingSelection) read() (*findingsv1.IssuesFilter, error) {
 	filter := &findingsv1.IssuesFilter{}
 	if s.filter == "" {
 		return filter, nil

@@ -22,3 +22,11 @@ type ScmSubscription struct {
 	// Events are the host's words.
 	Events []string `json:"events"`
 }
+
+// TicketProject maps projects to a project of an issue tracker.
+type TicketProject struct {
+	// Repository is the name of a project, or a pattern.
+	Repository string `json:"repository"`
+	// Project is the tracker's.
+	Project string `json:"project"`
+}

@@ -957,6 +957,42 @@ func (f TeamProjectFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value,
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.TeamProjectMutation", m)
 }
 
+// The TicketFunc type is an adapter to allow the use of ordinary
+// function as Ticket mutator.
+type TicketFunc func(context.Context, *ent.TicketMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f TicketFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.TicketMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.TicketMutation", m)
+}
+
+// The TicketLinkFunc type is an adapter to allow the use of ordinary
+// function as TicketLink mutator.
+type TicketLinkFunc func(context.Context, *ent.TicketLinkMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f TicketLinkFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.TicketLinkMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.TicketLinkMutation", m)
+}
+
+// The TicketingInstanceFunc type is an adapter to allow the use of ordinary
+// function as TicketingInstance mutator.
+type TicketingInstanceFunc func(context.Context, *ent.TicketingInstanceMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f TicketingInstanceFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.TicketingInstanceMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.TicketingInstanceMutation", m)
+}
+
 // The TokenFunc type is an adapter to allow the use of ordinary
 // function as Token mutator.
 type TokenFunc func(context.Context, *ent.TokenMutation) (ent.Value, error)

@@ -2921,6 +2921,95 @@ var (
 			},
 		},
 	}
+	// TicketsColumns holds the columns for the "tickets" table.
+	TicketsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "instance_id", Type: field.TypeInt64},
+		{Name: "project", Type: field.TypeString},
+		{Name: "marker", Type: field.TypeString},
+		{Name: "key", Type: field.TypeString, Default: ""},
+		{Name: "url", Type: field.TypeString, Default: ""},
+		{Name: "claimed_until", Type: field.TypeInt64, Default: 0},
+		{Name: "created_at", Type: field.TypeInt64},
+	}
+	// TicketsTable holds the schema information for the "tickets" table.
+	TicketsTable = &schema.Table{
+		Name:       "tickets",
+		Columns:    TicketsColumns,
+		PrimaryKey: []*schema.Column{TicketsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "tickets_by_key",
+				Unique:  true,
+				Columns: []*schema.Column{TicketsColumns[1], TicketsColumns[2], TicketsColumns[5]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "key <> ''",
+				},
+			},
+		},
+	}
+	// TicketLinksColumns holds the columns for the "ticket_links" table.
+	TicketLinksColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "ticket_id", Type: field.TypeInt64},
+		{Name: "project_id", Type: field.TypeInt64},
+		{Name: "finding_id", Type: field.TypeInt64},
+	}
+	// TicketLinksTable holds the schema information for the "ticket_links" table.
+	TicketLinksTable = &schema.Table{
+		Name:       "ticket_links",
+		Columns:    TicketLinksColumns,
+		PrimaryKey: []*schema.Column{TicketLinksColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "ticket_links_of_finding",
+				Unique:  true,
+				Columns: []*schema.Column{TicketLinksColumns[1], TicketLinksColumns[4]},
+			},
+			{
+				Name:    "ticket_links_of_ticket",
+				Unique:  false,
+				Columns: []*schema.Column{TicketLinksColumns[1], TicketLinksColumns[2], TicketLinksColumns[4]},
+			},
+			{
+				Name:    "ticket_links_of_project",
+				Unique:  false,
+				Columns: []*schema.Column{TicketLinksColumns[1], TicketLinksColumns[3], TicketLinksColumns[0]},
+			},
+		},
+	}
+	// TicketingInstancesColumns holds the columns for the "ticketing_instances" table.
+	TicketingInstancesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "kind", Type: field.TypeString},
+		{Name: "base_url", Type: field.TypeString},
+		{Name: "account", Type: field.TypeString, Default: ""},
+		{Name: "token", Type: field.TypeBytes, Nullable: true},
+		{Name: "refused", Type: field.TypeBool, Default: false},
+		{Name: "project", Type: field.TypeString, Default: ""},
+		{Name: "issue_type", Type: field.TypeString, Default: ""},
+		{Name: "fields", Type: field.TypeBytes, Nullable: true},
+		{Name: "labels", Type: field.TypeJSON, Nullable: true},
+		{Name: "mappings", Type: field.TypeJSON, Nullable: true},
+		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "updated_at", Type: field.TypeInt64},
+	}
+	// TicketingInstancesTable holds the schema information for the "ticketing_instances" table.
+	TicketingInstancesTable = &schema.Table{
+		Name:       "ticketing_instances",
+		Columns:    TicketingInstancesColumns,
+		PrimaryKey: []*schema.Column{TicketingInstancesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "ticketing_instances_of_deployment",
+				Unique:  false,
+				Columns: []*schema.Column{TicketingInstancesColumns[1], TicketingInstancesColumns[0]},
+			},
+		},
+	}
 	// TokensColumns holds the columns for the "tokens" table.
 	TokensColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt64, Increment: true},
@@ -3588,6 +3677,9 @@ var (
 		TeamsTable,
 		TeamMembersTable,
 		TeamProjectsTable,
+		TicketsTable,
+		TicketLinksTable,
+		TicketingInstancesTable,
 		TokensTable,
 		TokenRequestsTable,
 		TriageChangesTable,

@@ -243,6 +243,15 @@ type TeamMember func(*sql.Selector)
 // TeamProject is the predicate function for teamproject builders.
 type TeamProject func(*sql.Selector)
 
+// Ticket is the predicate function for ticket builders.
+type Ticket func(*sql.Selector)
+
+// TicketLink is the predicate function for ticketlink builders.
+type TicketLink func(*sql.Selector)
+
+// TicketingInstance is the predicate function for ticketinginstance builders.
+type TicketingInstance func(*sql.Selector)
+
 // Token is the predicate function for token builders.
 type Token func(*sql.Selector)
 

@@ -2007,6 +2007,78 @@ func (f TeamProjectMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mut
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.TeamProjectMutation", m)
 }
 
+// The TicketQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type TicketQueryRuleFunc func(context.Context, *ent.TicketQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f TicketQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.TicketQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.TicketQuery", q)
+}
+
+// The TicketMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type TicketMutationRuleFunc func(context.Context, *ent.TicketMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f TicketMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.TicketMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.TicketMutation", m)
+}
+
+// The TicketLinkQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type TicketLinkQueryRuleFunc func(context.Context, *ent.TicketLinkQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f TicketLinkQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.TicketLinkQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.TicketLinkQuery", q)
+}
+
+// The TicketLinkMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type TicketLinkMutationRuleFunc func(context.Context, *ent.TicketLinkMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f TicketLinkMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.TicketLinkMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.TicketLinkMutation", m)
+}
+
+// The TicketingInstanceQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type TicketingInstanceQueryRuleFunc func(context.Context, *ent.TicketingInstanceQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f TicketingInstanceQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.TicketingInstanceQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.TicketingInstanceQuery", q)
+}
+
+// The TicketingInstanceMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type TicketingInstanceMutationRuleFunc func(context.Context, *ent.TicketingInstanceMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f TicketingInstanceMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.TicketingInstanceMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.TicketingInstanceMutation", m)
+}
+
 // The TokenQueryRuleFunc type is an adapter to allow the use of ordinary
 // functions as a query rule.
 type TokenQueryRuleFunc func(context.Context, *ent.TokenQuery) error
@@ -2560,6 +2632,12 @@ func queryFilter(q ent.Query) (Filter, error) {
 		return q.Filter(), nil
 	case *ent.TeamProjectQuery:
 		return q.Filter(), nil
+	case *ent.TicketQuery:
+		return q.Filter(), nil
+	case *ent.TicketLinkQuery:
+		return q.Filter(), nil
+	case *ent.TicketingInstanceQuery:
+		return q.Filter(), nil
 	case *ent.TokenQuery:
 		return q.Filter(), nil
 	case *ent.TokenRequestQuery:
@@ -2754,6 +2832,12 @@ func mutationFilter(m ent.Mutation) (Filter, error) {
 	case *ent.TeamMemberMutation:
 		return m.Filter(), nil
 	case *ent.TeamProjectMutation:
+		return m.Filter(), nil
+	case *ent.TicketMutation:
+		return m.Filter(), nil
+	case *ent.TicketLinkMutation:
+		return m.Filter(), nil
+	case *ent.TicketingInstanceMutation:
 		return m.Filter(), nil
 	case *ent.TokenMutation:
 		return m.Filter(), nil

@@ -86,6 +86,9 @@ import (
 	"github.com/palisade/palisade/ent/team"
 	"github.com/palisade/palisade/ent/teammember"
 	"github.com/palisade/palisade/ent/teamproject"
+	"github.com/palisade/palisade/ent/ticket"
+	"github.com/palisade/palisade/ent/ticketinginstance"
+	"github.com/palisade/palisade/ent/ticketlink"
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/ent/tokenrequest"
 	"github.com/palisade/palisade/ent/triagechange"
@@ -590,6 +593,26 @@ func init() {
 	teamproject.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
 	teamproject.Hooks[0] = enforcePolicy(teamproject.Policy)
 	teamproject.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	ticket.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	ticket.Hooks[0] = enforcePolicy(ticket.Policy)
+	ticket.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	ticket.DefaultKey = ""
+	ticket.DefaultURL = ""
+	ticket.DefaultClaimedUntil = 0
+
+	ticketlink.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.TicketLink{}.Policy()}
+	ticketlink.Hooks[0] = enforcePolicy(ticketlink.Policy)
+	ticketlink.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	ticketlink.Hooks[2] = schema.TicketLink{}.Hooks()[0]
+
+	ticketinginstance.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	ticketinginstance.Hooks[0] = enforcePolicy(ticketinginstance.Policy)
+	ticketinginstance.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	ticketinginstance.DefaultAccount = ""
+	ticketinginstance.DefaultRefused = false
+	ticketinginstance.DefaultProject = ""
+	ticketinginstance.DefaultIssueType = ""
 
 	token.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
 	token.Hooks[0] = enforcePolicy(token.Policy)

@@ -19,7 +19,7 @@ func (FindingEvent) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int64("id"),
 		field.Int64("finding_id").Immutable(),
-		field.String("kind").Immutable().Comment("created, updated, reopened, fixed, removed, muted, unmuted, triaged, triage_spread, triage_inherited, noted, matched, split, merged, identity_undone, close_rejected, triage_undone, exception_requested, exception_approved, exception_rejected"),
+		field.String("kind").Immutable().Comment("created, updated, reopened, fixed, removed, muted, unmuted, triaged, triage_spread, triage_inherited, noted, matched, split, merged, identity_undone, close_rejected, triage_undone, exception_requested, exception_approved, exception_rejected, ticket_created, ticket_attempted, ticket_linked, ticket_unlinked"),
 		field.String("from_status").Immutable().Comment("empty for created"),
 		field.String("to_status").Immutable(),
 		field.String("reason").Immutable().Default("").Comment("triage reason, or the reason of the change by a scan"),

@@ -34,6 +34,7 @@ import (
 	"github.com/palisade/palisade/ent/scancoverage"
 	"github.com/palisade/palisade/ent/tag"
 	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/ent/ticketlink"
 	"github.com/palisade/palisade/ent/workflowrun"
 )
 
@@ -96,6 +97,11 @@ func (HeldClose) Policy() ent.Policy {
 // Policy of feedback on pull requests: visible with the project.
 func (PullRequestFeedback) Policy() ent.Policy {
 	return ofVisibleProjects[predicate.PullRequestFeedback, *gen.PullRequestFeedbackQuery](byProject(pullrequestfeedback.FieldProjectID))
+}
+
+// Policy of links to tickets: visible with the project.
+func (TicketLink) Policy() ent.Policy {
+	return ofVisibleProjects[predicate.TicketLink, *gen.TicketLinkQuery](byProject(ticketlink.FieldProjectID))
 }
 
 // Policy of acts of policies: visible with the project.
@@ -209,6 +215,11 @@ func (HeldClose) Hooks() []ent.Hook {
 // Hooks of feedback on pull requests.
 func (PullRequestFeedback) Hooks() []ent.Hook {
 	return []ent.Hook{createsIn(pullrequestfeedback.FieldProjectID, projectExists)}
+}
+
+// Hooks of links to tickets.
+func (TicketLink) Hooks() []ent.Hook {
+	return []ent.Hook{createsIn(ticketlink.FieldProjectID, projectExists)}
 }
 
 // Hooks of acts of policies.

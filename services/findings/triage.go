@@ -37,7 +37,7 @@ func (s *Triage) BulkTriage(ctx context.Context, r *findingsv1.BulkTriageRequest
 		return nil, apierr.InvalidArgument("new_note", "one of new_triage_state and new_note is required, and new_note must not be blank")
 	}
 	deploymentID, _ := tenant.FromContext(ctx)
-	f := triageFilter(deploymentID, r) // without the ids of the request: choose adds them
+	f := list.FilterOf(deploymentID, r) // without the ids of the request: choose adds them
 	where, err := f.Predicates(ctx, s.store.Reader)
 	if err != nil {
 		return nil, err
@@ -115,41 +115,4 @@ func (s *Triage) choose(ctx context.Context, tx *ent.Tx, named []int64, where []
 		return nil, err
 	}
 	return query.IDs(ctx)
-}
-
-func triageFilter(deploymentID int64, r *findingsv1.BulkTriageRequest) *list.Filter {
-	return &list.Filter{
-		DeploymentID:      deploymentID,
-		IssueType:         r.GetIssueType(),
-		Strict:            true,
-		Since:             r.GetSince(),
-		Repos:             r.GetRepos(),
-		ProjectTags:       r.GetProjectTags(),
-		Visibilities:      r.GetRepositoryVisibility(),
-		Refs:              given(r.GetRef()),
-		Statuses:          given(r.GetStatus()),
-		TriageReasons:     r.GetTriageReasons(),
-		Severities:        r.GetSeverities(),
-		ComponentTags:     r.GetComponentTags(),
-		Policies:          slices.Concat(r.GetPolicies(), r.GetPolicyMode()),
-		Rules:             r.GetRules(),
-		Categories:        r.GetCategories(),
-		Confidences:       given(r.GetConfidence()),
-		Verdicts:          given(r.GetAutotriageVerdict()),
-		Exposures:         r.GetExposures(),
-		Transitivities:    r.GetTransitivities(),
-		Dependencies:      r.GetDependencies(),
-		EPSS:              r.GetEpssProbability(),
-		SecretTypes:       r.GetSecretTypes(),
-		ValidationStates:  r.GetValidationState(),
-		IncludeHistorical: r.GetIncludeHistorical() || len(r.GetIssueIds()) > 0,
-	}
-}
-
-// given returns the value of an optional filter as a list.
-func given(word string) []string {
-	if word == "" {
-		return nil
-	}
-	return []string{word}
 }

@@ -37,6 +37,8 @@ import (
 	"github.com/palisade/palisade/ent/scanpayload"
 	"github.com/palisade/palisade/ent/tag"
 	"github.com/palisade/palisade/ent/teamproject"
+	"github.com/palisade/palisade/ent/ticket"
+	"github.com/palisade/palisade/ent/ticketlink"
 	"github.com/palisade/palisade/ent/token"
 	"github.com/palisade/palisade/ent/triagechangefinding"
 	projectsv1 "github.com/palisade/palisade/gen/palisade/projects/v1"
@@ -209,6 +211,13 @@ func (s *Projects) deleteContents(ctx context.Context, tx *ent.Tx, deploymentID,
 			return err
 		}
 	}
+	err = s.store.Exec(ctx, tx, `DELETE FROM `+ticket.Table+` WHERE deployment_id = ? AND id IN
+		(SELECT ticket_id FROM ticket_links WHERE deployment_id = ? AND project_id = ?) AND NOT EXISTS
+		(SELECT 1 FROM ticket_links o WHERE o.deployment_id = ? AND o.ticket_id = tickets.id AND o.project_id <> ?)`,
+		deploymentID, deploymentID, projectID, deploymentID, projectID)
+	if err != nil {
+		return err
+	}
 	for _, table := range contents {
 		err := s.store.Exec(ctx, tx, `DELETE FROM `+table+` WHERE deployment_id = ? AND project_id = ?`, deploymentID, projectID)
 		if err != nil {
@@ -222,7 +231,7 @@ func (s *Projects) deleteContents(ctx context.Context, tx *ent.Tx, deploymentID,
 // deployment's log: they stay until their time is over.
 var contents = []string{
 	finding.Table, scan.Table, scananswer.Table, scancoverage.Table, freshness.Table, heldclose.Table, identitychange.Table, branchchange.Table,
-	exceptionrequest.Table, dependency.Table, policyact.Table, pullrequestfeedback.Table, agenticissue.Table, aimemory.Table,
+	exceptionrequest.Table, dependency.Table, policyact.Table, pullrequestfeedback.Table, ticketlink.Table, agenticissue.Table, aimemory.Table,
 	projecttag.Table, teamproject.Table, ruleboardproject.Table, detectionexception.Table,
 }
 

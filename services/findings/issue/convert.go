@@ -41,6 +41,7 @@ type relatedRows struct {
 	analyses   map[int64]*analysis                  // by finding
 	exploits   exploit.Known
 	history    map[int64][]*findingsv1.IssueActivityHistoryEvent // by finding; nil where it was not requested
+	attempts   map[int64][]*findingsv1.TicketAttempt             // by finding, from the history
 	canTriage  findingsv1.TriagePermission
 	// developer has the limits of developers if the caller is one.
 	developer *triage.Permissions

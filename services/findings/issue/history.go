@@ -41,6 +41,7 @@ type histories struct {
 // readHistory reads the newest entries of each row's history, newest first. It sends a fixed number of queries.
 func (a *relatedRows) readHistory(ctx context.Context, db *ent.Client, limit int) error {
 	h := &histories{a, map[int64][]historyEntry{}, limit}
+	a.attempts = map[int64][]*findingsv1.TicketAttempt{}
 	h.addRatings()
 	for _, part := range []func(context.Context, *ent.Client) error{h.readEvents, h.readAnalyses, h.readFixes} {
 		if err := part(ctx, db); err != nil {
@@ -96,6 +97,9 @@ func (h *histories) readEvents(ctx context.Context, db *ent.Client) error {
 	events, err := db.FindingEvent.Query().Where(h.newest(ctx, findingevent.Table)).All(ctx)
 	for _, e := range events {
 		h.add(e.FindingID, e.At, actor{e.ActorKind, e.ActorID, e.ActorName}, h.describe(e))
+		if e.Kind == ticketAttempted {
+			h.attempts[e.FindingID] = append(h.attempts[e.FindingID], &findingsv1.TicketAttempt{AttemptedAt: timestamp(e.At), ResponseMessage: e.Note})
+		}
 	}
 	return err
 }

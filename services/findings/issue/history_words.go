@@ -45,10 +45,17 @@ var eventWords = map[string]struct {
 	"triage_undone":          {findingsv1.HistoryType_HISTORY_TYPE_TRIAGE, "Triage undone: "},
 	"noted":                  {findingsv1.HistoryType_HISTORY_TYPE_TRIAGE, "Note changed"},
 	verdict.EventKind:        {findingsv1.HistoryType_HISTORY_TYPE_AUTOTRIAGE, "Verdict: "},
+	"ticket_created":         {findingsv1.HistoryType_HISTORY_TYPE_TICKET_CREATED, "Ticket created"},
+	"ticket_linked":          {findingsv1.HistoryType_HISTORY_TYPE_TICKET_CREATED, "Ticket linked"},
+	"ticket_unlinked":        {findingsv1.HistoryType_HISTORY_TYPE_STATUS, "Ticket unlinked"},
+	ticketAttempted:          {findingsv1.HistoryType_HISTORY_TYPE_TICKET_ATTEMPTED, "Ticket not created"},
 	exceptionRequested:       {findingsv1.HistoryType_HISTORY_TYPE_EXCEPTION_REQUEST_CREATED, "Exception requested"},
 	"exception_approved":     {findingsv1.HistoryType_HISTORY_TYPE_EXCEPTION_REQUEST_APPROVED, "Exception approved"},
 	"exception_rejected":     {findingsv1.HistoryType_HISTORY_TYPE_EXCEPTION_REQUEST_REJECTED, "Exception rejected"},
 }
+
+// ticketAttempted is the kind of event of a ticket that the tracker did not create. Its note says why.
+const ticketAttempted = "ticket_attempted"
 
 // EventKinds are the kinds of finding events, in alphabetical order.
 func EventKinds() []string { return slices.Sorted(maps.Keys(eventWords)) }

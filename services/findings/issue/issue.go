@@ -45,6 +45,7 @@ func (a *relatedRows) issue(row *ent.Finding) (*findingsv1.Issue, error) {
 		Repository:       repository(owner),
 		FirstSeenScan:    &findingsv1.IssueScan{Id: row.FirstSeenScanID, Meta: a.scans[row.FirstSeenScanID]},
 		ActivityHistory:  a.history[row.ID],
+		TicketAttempts:   a.attempts[row.ID],
 		PolicySlug:       monitored,
 		LineOfCodeUrl:    codehost.LineURL(owner.ScmType, owner.URL, content.GetCommit(), at.GetFilePath(), at.GetLine()),
 		CommitUrl:        codehost.CommitURL(owner.ScmType, owner.URL, content.GetCommit()),
