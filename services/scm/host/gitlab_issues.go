@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,22 +38,22 @@ func (h *gitLab) CreateIssue(ctx context.Context, repository string, draft Issue
 	if len(draft.Labels) > 0 {
 		options.Labels = gitlab.Ptr(gitlab.LabelOptions(draft.Labels))
 	}
-	issue, _, err := h.client.Issues.CreateIssue(repository, options, gitlab.WithContext(ctx))
-	if err != nil {
-		return Issue{}, gitLabError(err)
+	var issue gitLabIssue
+	if _, err := h.issueCall(ctx, http.MethodPost, repository, "", options, &issue); err != nil {
+		return Issue{}, err
 	}
-	return convertGitLabIssue(repository, issue)
+	return issue.convert(repository)
 }
 
 // FindIssue reads the issues that were created since a time, the newest first.
 func (h *gitLab) FindIssue(ctx context.Context, repository, text string, since time.Time) (Issue, error) {
-	pages := paged(func(page int) ([]*gitlab.Issue, int, error) {
-		list, response, err := h.client.Issues.ListProjectIssues(repository, &gitlab.ListProjectIssuesOptions{
+	pages := paged(func(page int) (list []gitLabIssue, next int, err error) {
+		response, err := h.issueCall(ctx, http.MethodGet, repository, "", &gitlab.ListProjectIssuesOptions{
 			ListOptions: gitlab.ListOptions{Page: int64(page), PerPage: pageSize}, CreatedAfter: gitlab.Ptr(since.Truncate(time.Second)),
 			OrderBy: gitlab.Ptr("created_at"), Sort: gitlab.Ptr("desc"),
-		}, gitlab.WithContext(ctx))
+		}, &list)
 		if err != nil {
-			return nil, 0, gitLabError(err)
+			return nil, 0, err
 		}
 		return list, nextComments(page, int(response.NextPage)), nil
 	})
@@ -61,7 +62,7 @@ func (h *gitLab) FindIssue(ctx context.Context, repository, text string, since t
 			return Issue{}, err
 		}
 		if strings.Contains(issue.Description, text) {
-			return convertGitLabIssue(repository, issue)
+			return issue.convert(repository)
 		}
 	}
 	return Issue{}, nil
@@ -69,11 +70,11 @@ func (h *gitLab) FindIssue(ctx context.Context, repository, text string, since t
 
 // Issue reads an issue.
 func (h *gitLab) Issue(ctx context.Context, repository string, number int64) (Issue, error) {
-	issue, _, err := h.client.Issues.GetIssue(repository, number, nil, gitlab.WithContext(ctx))
-	if err != nil {
-		return Issue{}, gitLabError(err)
+	var issue gitLabIssue
+	if _, err := h.issueCall(ctx, http.MethodGet, repository, issueNumber(number), nil, &issue); err != nil {
+		return Issue{}, err
 	}
-	return convertGitLabIssue(repository, issue)
+	return issue.convert(repository)
 }
 
 // CommentOnIssue adds a note. It first reads the issue: GitLab redirects only reads from the old path of a project.
@@ -102,11 +103,12 @@ func (h *gitLab) SetIssueOpen(ctx context.Context, repository string, number int
 	if open {
 		event = "reopen"
 	}
-	changed, _, err := h.client.Issues.UpdateIssue(issue.Repository, number, &gitlab.UpdateIssueOptions{StateEvent: &event}, gitlab.WithContext(ctx))
-	if err != nil {
-		return gitLabError(err)
+	var changed gitLabIssue
+	options := &gitlab.UpdateIssueOptions{StateEvent: &event}
+	if _, err := h.issueCall(ctx, http.MethodPut, issue.Repository, issueNumber(number), options, &changed); err != nil {
+		return err
 	}
-	if issue, err = convertGitLabIssue(repository, changed); err != nil {
+	if issue, err = changed.convert(repository); err != nil {
 		return err
 	}
 	if issue.Open != open {
@@ -115,22 +117,34 @@ func (h *gitLab) SetIssueOpen(ctx context.Context, repository string, number int
 	return nil
 }
 
-func convertGitLabIssue(repository string, issue *gitlab.Issue) (Issue, error) {
-	if issue.ID == 0 || issue.IID == 0 {
-		return Issue{}, malformed("the host's answer is not an issue of GitLab", nil)
-	}
-	if full, _, ok := strings.Cut(issueReference(issue), "#"); ok {
-		repository = full
-	}
-	return Issue{
-		ID: strconv.FormatInt(issue.ID, 10), Repository: repository, Number: issue.IID, URL: printable(issue.WebURL), Open: issue.State == "opened",
-	}, nil
+// gitLabIssue is an issue in an answer. The client's own type panics if an answer has no id.
+type gitLabIssue struct {
+	ID, IID            int64
+	State, Description string
+	WebURL             string `json:"web_url"`
+	// References has the present path of the project: "acme/platform/api#12". Old servers have none.
+	References struct{ Full string }
 }
 
-// issueReference is "acme/platform/api#12", with the present path of the project; empty from old servers.
-func issueReference(issue *gitlab.Issue) string {
-	if issue.References == nil {
-		return ""
+func issueNumber(number int64) string { return "/" + strconv.FormatInt(number, 10) }
+
+// issueCall calls the issues of a project. path is below them.
+func (h *gitLab) issueCall(ctx context.Context, method, repository, path string, options, into any) (*gitlab.Response, error) {
+	path = "projects/" + gitlab.PathEscape(repository) + "/issues" + path
+	request, err := h.client.NewRequest(method, path, options, []gitlab.RequestOptionFunc{gitlab.WithContext(ctx)})
+	if err != nil {
+		return nil, gitLabError(err)
 	}
-	return printable(issue.References.Full)
+	response, err := h.client.Do(request, into)
+	return response, gitLabError(err)
+}
+
+func (i gitLabIssue) convert(repository string) (Issue, error) {
+	if i.ID == 0 || i.IID == 0 {
+		return Issue{}, malformed("the host's answer is not an issue of GitLab", nil)
+	}
+	if full, _, ok := strings.Cut(printable(i.References.Full), "#"); ok {
+		repository = full
+	}
+	return Issue{ID: strconv.FormatInt(i.ID, 10), Repository: repository, Number: i.IID, URL: printable(i.WebURL), Open: i.State == "opened"}, nil
 }

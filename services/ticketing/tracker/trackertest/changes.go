@@ -75,8 +75,9 @@ func (j *Jira) create(w http.ResponseWriter, r *http.Request) {
 func (j *Jira) newIssue(request createRequest) (*Issue, map[string]string) {
 	problems := map[string]string{}
 	project := projectKey(request.named("project"))
+	j.created++
 	issue := &Issue{
-		ID: strconv.Itoa(20_001 + len(j.issues)), Key: fmt.Sprintf("%s-%d", project, len(j.issues)+1), Status: "To Do", Fields: map[string]any{},
+		ID: strconv.Itoa(20_000 + j.created), Key: fmt.Sprintf("%s-%d", project, j.created), Status: "To Do", Fields: map[string]any{},
 	}
 	if project == "" {
 		problems["project"] = "valid project is required"

@@ -30,6 +30,7 @@ type Jira struct {
 	answers  map[string]http.HandlerFunc // by prefix of the request
 	requests []string
 	issues   []*Issue
+	created  int
 	required []string // more fields for new issues
 	lose     bool
 	// resolve says that the transition to Done requires a resolution.
@@ -97,6 +98,11 @@ func start(t testing.TB, cloud bool) *Jira {
 		w.WriteHeader(http.StatusNotFound)
 		_, _ = w.Write([]byte("<html><head><title>Oops, you've found a dead link.</title></head></html>"))
 	})
+	if cloud {
+		mux.HandleFunc("POST /rest/api/3/search", func(w http.ResponseWriter, _ *http.Request) {
+			refuse(w, http.StatusGone, nil, "The requested API has been removed. Please migrate to the /rest/api/3/search/jql API.")
+		})
+	}
 	server := httptest.NewServer(j.guard(mux))
 	t.Cleanup(server.Close)
 	j.URL = server.URL
@@ -113,12 +119,7 @@ func (j *Jira) guard(next http.Handler) http.Handler {
 		line := r.Method + " " + r.URL.RequestURI()
 		j.mu.Lock()
 		j.requests = append(j.requests, line)
-		var answer http.HandlerFunc
-		for prefix, one := range j.answers {
-			if strings.HasPrefix(line, prefix) {
-				answer = one
-			}
-		}
+		answer := j.answer(line)
 		j.mu.Unlock()
 		switch {
 		case answer != nil:
@@ -131,6 +132,17 @@ func (j *Jira) guard(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 		}
 	})
+}
+
+// answer is the one with the longest prefix; nil if there is none.
+func (j *Jira) answer(request string) (answer http.HandlerFunc) {
+	longest := -1
+	for prefix, one := range j.answers {
+		if strings.HasPrefix(request, prefix) && len(prefix) > longest {
+			answer, longest = one, len(prefix)
+		}
+	}
+	return answer
 }
 
 // Answer replaces the responses to requests with a prefix ("POST /rest/api/3/issue", "" for all); nil restores them.
