@@ -13,9 +13,14 @@ import (
 
 // CheckIssues reads the project and the token's scopes. Tokens that cannot read their scopes pass.
 func (h *gitLab) CheckIssues(ctx context.Context, repository string) error {
-	project, _, err := h.client.Projects.GetProject(repository, nil, gitlab.WithContext(ctx))
-	if err != nil {
-		return gitLabError(err)
+	var project struct {
+		ID                int64
+		Archived          bool
+		PathWithNamespace string                    `json:"path_with_namespace"`
+		IssuesAccessLevel gitlab.AccessControlValue `json:"issues_access_level"`
+	}
+	if _, err := h.read(ctx, http.MethodGet, gitLabProject(repository), nil, &project); err != nil {
+		return err
 	}
 	switch {
 	case project.ID == 0 || project.PathWithNamespace == "":
@@ -25,7 +30,8 @@ func (h *gitLab) CheckIssues(ctx context.Context, repository string) error {
 	case project.IssuesAccessLevel == gitlab.DisabledAccessControl:
 		return issuesDisabled(nil)
 	}
-	token, _, err := h.client.PersonalAccessTokens.GetSinglePersonalAccessToken(gitlab.WithContext(ctx))
+	var token struct{ Scopes []string }
+	_, err := h.read(ctx, http.MethodGet, "personal_access_tokens/self", nil, &token)
 	if err == nil && slices.Contains(token.Scopes, "read_api") && !slices.Contains(token.Scopes, "api") {
 		return &Error{Kind: Forbidden, Text: "the access token may only read: give it the scope \"api\" at the host"}
 	}
@@ -39,7 +45,7 @@ func (h *gitLab) CreateIssue(ctx context.Context, repository string, draft Issue
 		options.Labels = gitlab.Ptr(gitlab.LabelOptions(draft.Labels))
 	}
 	var issue gitLabIssue
-	if _, err := h.issueCall(ctx, http.MethodPost, repository, "", options, &issue); err != nil {
+	if _, err := h.read(ctx, http.MethodPost, gitLabIssues(repository), options, &issue); err != nil {
 		return Issue{}, err
 	}
 	return issue.convert(repository)
@@ -48,7 +54,7 @@ func (h *gitLab) CreateIssue(ctx context.Context, repository string, draft Issue
 // FindIssue reads the issues that were created since a time, the newest first.
 func (h *gitLab) FindIssue(ctx context.Context, repository, text string, since time.Time) (Issue, error) {
 	pages := paged(func(page int) (list []gitLabIssue, next int, err error) {
-		response, err := h.issueCall(ctx, http.MethodGet, repository, "", &gitlab.ListProjectIssuesOptions{
+		response, err := h.read(ctx, http.MethodGet, gitLabIssues(repository), &gitlab.ListProjectIssuesOptions{
 			ListOptions: gitlab.ListOptions{Page: int64(page), PerPage: pageSize}, CreatedAfter: gitlab.Ptr(since.Truncate(time.Second)),
 			OrderBy: gitlab.Ptr("created_at"), Sort: gitlab.Ptr("desc"),
 		}, &list)
@@ -71,7 +77,7 @@ func (h *gitLab) FindIssue(ctx context.Context, repository, text string, since t
 // Issue reads an issue.
 func (h *gitLab) Issue(ctx context.Context, repository string, number int64) (Issue, error) {
 	var issue gitLabIssue
-	if _, err := h.issueCall(ctx, http.MethodGet, repository, issueNumber(number), nil, &issue); err != nil {
+	if _, err := h.read(ctx, http.MethodGet, gitLabIssues(repository)+issueNumber(number), nil, &issue); err != nil {
 		return Issue{}, err
 	}
 	return issue.convert(repository)
@@ -83,9 +89,10 @@ func (h *gitLab) CommentOnIssue(ctx context.Context, repository string, number i
 	if err != nil {
 		return err
 	}
-	note, _, err := h.client.Notes.CreateIssueNote(issue.Repository, issue.Number, &gitlab.CreateIssueNoteOptions{Body: &text}, gitlab.WithContext(ctx))
-	if err != nil {
-		return gitLabError(err)
+	var note struct{ ID int64 }
+	path := gitLabIssues(issue.Repository) + issueNumber(number) + "/notes"
+	if _, err := h.read(ctx, http.MethodPost, path, &gitlab.CreateIssueNoteOptions{Body: &text}, &note); err != nil {
+		return err
 	}
 	if note.ID == 0 {
 		return malformed("the host's answer is not a note of GitLab", nil)
@@ -105,7 +112,7 @@ func (h *gitLab) SetIssueOpen(ctx context.Context, repository string, number int
 	}
 	var changed gitLabIssue
 	options := &gitlab.UpdateIssueOptions{StateEvent: &event}
-	if _, err := h.issueCall(ctx, http.MethodPut, issue.Repository, issueNumber(number), options, &changed); err != nil {
+	if _, err := h.read(ctx, http.MethodPut, gitLabIssues(issue.Repository)+issueNumber(number), options, &changed); err != nil {
 		return err
 	}
 	if issue, err = changed.convert(repository); err != nil {
@@ -126,11 +133,15 @@ type gitLabIssue struct {
 	References struct{ Full string }
 }
 
+func gitLabProject(repository string) string { return "projects/" + gitlab.PathEscape(repository) }
+
+func gitLabIssues(repository string) string { return gitLabProject(repository) + "/issues" }
+
 func issueNumber(number int64) string { return "/" + strconv.FormatInt(number, 10) }
 
-// issueCall calls the issues of a project. path is below them.
-func (h *gitLab) issueCall(ctx context.Context, method, repository, path string, options, into any) (*gitlab.Response, error) {
-	path = "projects/" + gitlab.PathEscape(repository) + "/issues" + path
+// read sends a request and reads the answer into a value, which stays as it is if the answer is null. The client's own
+// methods return nil then.
+func (h *gitLab) read(ctx context.Context, method, path string, options, into any) (*gitlab.Response, error) {
 	request, err := h.client.NewRequest(method, path, options, []gitlab.RequestOptionFunc{gitlab.WithContext(ctx)})
 	if err != nil {
 		return nil, gitLabError(err)
