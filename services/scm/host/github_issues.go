@@ -82,7 +82,7 @@ func (h *gitHub) FindIssue(ctx context.Context, repository, text string, since t
 		if issue.GetCreatedAt().Before(since.Truncate(time.Second)) {
 			break
 		}
-		if !issue.IsPullRequest() && strings.Contains(issue.GetBody(), text) {
+		if issue.GetPullRequestLinks() == nil && strings.Contains(issue.GetBody(), text) {
 			return convertGitHubIssue(repository, issue)
 		}
 	}
@@ -140,7 +140,7 @@ func convertGitHubIssue(repository string, issue *github.Issue) (Issue, error) {
 	if issue.GetID() == 0 || issue.GetNumber() == 0 {
 		return Issue{}, malformed("the host's answer is not an issue of GitHub", nil)
 	}
-	if issue.IsPullRequest() {
+	if issue.GetPullRequestLinks() != nil {
 		return Issue{}, &Error{Kind: NotFound, Text: "GitHub has no issue of this number, but a pull request"}
 	}
 	if parts := strings.Split(issue.GetRepositoryURL(), "/"); len(parts) > 2 {

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,9 +13,14 @@ import (
 
 // CheckIssues reads the project and the token's scopes. Tokens that cannot read their scopes pass.
 func (h *gitLab) CheckIssues(ctx context.Context, repository string) error {
-	project, _, err := h.client.Projects.GetProject(repository, nil, gitlab.WithContext(ctx))
-	if err != nil {
-		return gitLabError(err)
+	var project struct {
+		ID                int64
+		Archived          bool
+		PathWithNamespace string                    `json:"path_with_namespace"`
+		IssuesAccessLevel gitlab.AccessControlValue `json:"issues_access_level"`
+	}
+	if _, err := h.read(ctx, http.MethodGet, gitLabProject(repository), nil, &project); err != nil {
+		return err
 	}
 	switch {
 	case project.ID == 0 || project.PathWithNamespace == "":
@@ -24,7 +30,8 @@ func (h *gitLab) CheckIssues(ctx context.Context, repository string) error {
 	case project.IssuesAccessLevel == gitlab.DisabledAccessControl:
 		return issuesDisabled(nil)
 	}
-	token, _, err := h.client.PersonalAccessTokens.GetSinglePersonalAccessToken(gitlab.WithContext(ctx))
+	var token struct{ Scopes []string }
+	_, err := h.read(ctx, http.MethodGet, "personal_access_tokens/self", nil, &token)
 	if err == nil && slices.Contains(token.Scopes, "read_api") && !slices.Contains(token.Scopes, "api") {
 		return &Error{Kind: Forbidden, Text: "the access token may only read: give it the scope \"api\" at the host"}
 	}
@@ -37,22 +44,22 @@ func (h *gitLab) CreateIssue(ctx context.Context, repository string, draft Issue
 	if len(draft.Labels) > 0 {
 		options.Labels = gitlab.Ptr(gitlab.LabelOptions(draft.Labels))
 	}
-	issue, _, err := h.client.Issues.CreateIssue(repository, options, gitlab.WithContext(ctx))
-	if err != nil {
-		return Issue{}, gitLabError(err)
+	var issue gitLabIssue
+	if _, err := h.read(ctx, http.MethodPost, gitLabIssues(repository), options, &issue); err != nil {
+		return Issue{}, err
 	}
-	return convertGitLabIssue(repository, issue)
+	return issue.convert(repository)
 }
 
 // FindIssue reads the issues that were created since a time, the newest first.
 func (h *gitLab) FindIssue(ctx context.Context, repository, text string, since time.Time) (Issue, error) {
-	pages := paged(func(page int) ([]*gitlab.Issue, int, error) {
-		list, response, err := h.client.Issues.ListProjectIssues(repository, &gitlab.ListProjectIssuesOptions{
+	pages := paged(func(page int) (list []gitLabIssue, next int, err error) {
+		response, err := h.read(ctx, http.MethodGet, gitLabIssues(repository), &gitlab.ListProjectIssuesOptions{
 			ListOptions: gitlab.ListOptions{Page: int64(page), PerPage: pageSize}, CreatedAfter: gitlab.Ptr(since.Truncate(time.Second)),
 			OrderBy: gitlab.Ptr("created_at"), Sort: gitlab.Ptr("desc"),
-		}, gitlab.WithContext(ctx))
+		}, &list)
 		if err != nil {
-			return nil, 0, gitLabError(err)
+			return nil, 0, err
 		}
 		return list, nextComments(page, int(response.NextPage)), nil
 	})
@@ -61,7 +68,7 @@ func (h *gitLab) FindIssue(ctx context.Context, repository, text string, since t
 			return Issue{}, err
 		}
 		if strings.Contains(issue.Description, text) {
-			return convertGitLabIssue(repository, issue)
+			return issue.convert(repository)
 		}
 	}
 	return Issue{}, nil
@@ -69,11 +76,11 @@ func (h *gitLab) FindIssue(ctx context.Context, repository, text string, since t
 
 // Issue reads an issue.
 func (h *gitLab) Issue(ctx context.Context, repository string, number int64) (Issue, error) {
-	issue, _, err := h.client.Issues.GetIssue(repository, number, nil, gitlab.WithContext(ctx))
-	if err != nil {
-		return Issue{}, gitLabError(err)
+	var issue gitLabIssue
+	if _, err := h.read(ctx, http.MethodGet, gitLabIssues(repository)+issueNumber(number), nil, &issue); err != nil {
+		return Issue{}, err
 	}
-	return convertGitLabIssue(repository, issue)
+	return issue.convert(repository)
 }
 
 // CommentOnIssue adds a note. It first reads the issue: GitLab redirects only reads from the old path of a project.
@@ -82,9 +89,10 @@ func (h *gitLab) CommentOnIssue(ctx context.Context, repository string, number i
 	if err != nil {
 		return err
 	}
-	note, _, err := h.client.Notes.CreateIssueNote(issue.Repository, issue.Number, &gitlab.CreateIssueNoteOptions{Body: &text}, gitlab.WithContext(ctx))
-	if err != nil {
-		return gitLabError(err)
+	var note struct{ ID int64 }
+	path := gitLabIssues(issue.Repository) + issueNumber(number) + "/notes"
+	if _, err := h.read(ctx, http.MethodPost, path, &gitlab.CreateIssueNoteOptions{Body: &text}, &note); err != nil {
+		return err
 	}
 	if note.ID == 0 {
 		return malformed("the host's answer is not a note of GitLab", nil)
@@ -102,11 +110,12 @@ func (h *gitLab) SetIssueOpen(ctx context.Context, repository string, number int
 	if open {
 		event = "reopen"
 	}
-	changed, _, err := h.client.Issues.UpdateIssue(issue.Repository, number, &gitlab.UpdateIssueOptions{StateEvent: &event}, gitlab.WithContext(ctx))
-	if err != nil {
-		return gitLabError(err)
+	var changed gitLabIssue
+	options := &gitlab.UpdateIssueOptions{StateEvent: &event}
+	if _, err := h.read(ctx, http.MethodPut, gitLabIssues(issue.Repository)+issueNumber(number), options, &changed); err != nil {
+		return err
 	}
-	if issue, err = convertGitLabIssue(repository, changed); err != nil {
+	if issue, err = changed.convert(repository); err != nil {
 		return err
 	}
 	if issue.Open != open {
@@ -115,22 +124,38 @@ func (h *gitLab) SetIssueOpen(ctx context.Context, repository string, number int
 	return nil
 }
 
-func convertGitLabIssue(repository string, issue *gitlab.Issue) (Issue, error) {
-	if issue.ID == 0 || issue.IID == 0 {
-		return Issue{}, malformed("the host's answer is not an issue of GitLab", nil)
-	}
-	if full, _, ok := strings.Cut(issueReference(issue), "#"); ok {
-		repository = full
-	}
-	return Issue{
-		ID: strconv.FormatInt(issue.ID, 10), Repository: repository, Number: issue.IID, URL: printable(issue.WebURL), Open: issue.State == "opened",
-	}, nil
+// gitLabIssue is an issue in an answer. The client's own type panics if an answer has no id.
+type gitLabIssue struct {
+	ID, IID            int64
+	State, Description string
+	WebURL             string `json:"web_url"`
+	// References has the present path of the project: "acme/platform/api#12". Old servers have none.
+	References struct{ Full string }
 }
 
-// issueReference is "acme/platform/api#12", with the present path of the project; empty from old servers.
-func issueReference(issue *gitlab.Issue) string {
-	if issue.References == nil {
-		return ""
+func gitLabProject(repository string) string { return "projects/" + gitlab.PathEscape(repository) }
+
+func gitLabIssues(repository string) string { return gitLabProject(repository) + "/issues" }
+
+func issueNumber(number int64) string { return "/" + strconv.FormatInt(number, 10) }
+
+// read sends a request and reads the answer into a value, which stays as it is if the answer is null. The client's own
+// methods return nil then.
+func (h *gitLab) read(ctx context.Context, method, path string, options, into any) (*gitlab.Response, error) {
+	request, err := h.client.NewRequest(method, path, options, []gitlab.RequestOptionFunc{gitlab.WithContext(ctx)})
+	if err != nil {
+		return nil, gitLabError(err)
 	}
-	return printable(issue.References.Full)
+	response, err := h.client.Do(request, into)
+	return response, gitLabError(err)
+}
+
+func (i gitLabIssue) convert(repository string) (Issue, error) {
+	if i.ID == 0 || i.IID == 0 {
+		return Issue{}, malformed("the host's answer is not an issue of GitLab", nil)
+	}
+	if full, _, ok := strings.Cut(printable(i.References.Full), "#"); ok {
+		repository = full
+	}
+	return Issue{ID: strconv.FormatInt(i.ID, 10), Repository: repository, Number: i.IID, URL: printable(i.WebURL), Open: i.State == "opened"}, nil
 }

@@ -39,8 +39,10 @@ func (j *jira) SetOpen(ctx context.Context, key string, open bool, transitionID 
 		return err
 	}
 	body := map[string]any{"transition": map[string]string{"id": step.ID}}
-	if field, ok := step.Fields["resolution"]; ok {
-		body["fields"] = map[string]any{"resolution": resolution(field, open)}
+	if field, ok := step.Fields["resolution"]; ok && open {
+		body["fields"] = map[string]any{"resolution": nil}
+	} else if id := resolution(field); ok && id != "" {
+		body["fields"] = map[string]any{"resolution": map[string]string{"id": id}}
 	}
 	return j.call(ctx, http.MethodPost, path, body, nil)
 }
@@ -89,19 +91,19 @@ func (t transition) simple() bool {
 	return true
 }
 
-// resolution is the value for a field of a transition's screen: null when the issue is opened, otherwise one that says
-// that the work was done, or else the first one.
-func resolution(field transitionField, open bool) any {
+// resolution is the id of a value for the field of a transition's screen: one that says that the work was done, or else
+// the first one; empty if there is none.
+func resolution(field transitionField) string {
 	var allowed []struct{ ID, Name string }
-	if json.Unmarshal(field.AllowedValues, &allowed) != nil || len(allowed) == 0 || open {
-		return nil
+	if json.Unmarshal(field.AllowedValues, &allowed) != nil || len(allowed) == 0 {
+		return ""
 	}
 	for _, name := range []string{"Done", "Fixed"} {
 		for _, one := range allowed {
 			if strings.EqualFold(one.Name, name) {
-				return map[string]string{"id": one.ID}
+				return one.ID
 			}
 		}
 	}
-	return map[string]string{"id": allowed[0].ID}
+	return allowed[0].ID
 }

@@ -127,17 +127,12 @@ func title(kind Kind, text string) string {
 	return oneLine(text, maxTitle)
 }
 
+// reference matches the sign of a mention or reference before its name, and the middle of a URL.
+var reference = regexp.MustCompile(`([@#!&])([\pL\pN_])|:(//)`)
+
 // divide breaks mentions, references and URLs of a title.
 func divide(text string) string {
-	var b strings.Builder
-	runes := []rune(text)
-	for i, r := range runes {
-		b.WriteRune(r)
-		if i+1 < len(runes) && strings.ContainsRune("@#!$%&~:", r) && !unicode.IsSpace(runes[i+1]) {
-			b.WriteString(joiner)
-		}
-	}
-	return b.String()
+	return reference.ReplaceAllStringFunc(text, func(match string) string { return match[:1] + joiner + match[1:] })
 }
 
 // wikiBlock matches the beginning of a heading or quote.
@@ -149,12 +144,10 @@ func escapeWiki(text string) string {
 	if wikiBlock.MatchString(text) {
 		b.WriteString(joiner)
 	}
-	for _, r := range text {
+	for _, r := range strings.ReplaceAll(text, "://", ":"+joiner+"//") {
 		switch {
 		case r == '\\': // two are a line break
 			b.WriteString("&#92;")
-		case r == ':': // of a URL
-			b.WriteString(":" + joiner)
 		case strings.ContainsRune("{}[]()*_?~^+-#!|@%", r):
 			b.WriteString(`\` + string(r))
 		default:

@@ -80,7 +80,11 @@ func NewGitHub(t testing.TB) *GitHub {
 		"GET /api/v3/repos/{owner}/{repo}/pulls/{number}/{files}":         h.pullFiles,
 		"POST /api/v3/repos/{owner}/{repo}/statuses/{sha}":                h.postStatus,
 		"GET /api/v3/repos/{owner}/{repo}/issues/{number}/comments":       h.listNotes,
-		"POST /api/v3/repos/{owner}/{repo}/issues/{number}/comments":      h.postNote,
+		"POST /api/v3/repos/{owner}/{repo}/issues/{number}/comments":      h.postIssueComment,
+		"GET /api/v3/repos/{owner}/{repo}/issues":                         h.getIssues,
+		"POST /api/v3/repos/{owner}/{repo}/issues":                        h.postIssue,
+		"GET /api/v3/repos/{owner}/{repo}/issues/{number}":                h.getIssue,
+		"PATCH /api/v3/repos/{owner}/{repo}/issues/{number}":              h.patchIssue,
 		"PATCH /api/v3/repos/{owner}/{repo}/issues/comments/{id}":         h.patchNote,
 	} {
 		mux.HandleFunc(pattern, handler)
@@ -170,16 +174,16 @@ func (h *GitHub) repo(w http.ResponseWriter, r *http.Request) {
 	at := slices.IndexFunc(h.Repositories, func(one Repository) bool {
 		return strings.EqualFold(one.Name, r.PathValue("owner")+"/"+r.PathValue("repo"))
 	})
-	var found Repository
+	var found object
 	if at >= 0 {
-		found = h.Repositories[at]
+		found = h.repository(h.Repositories[at])
 	}
 	h.mu.Unlock()
 	if at < 0 {
 		h.notFound(w)
 		return
 	}
-	write(w, http.StatusOK, h.repository(found))
+	write(w, http.StatusOK, found)
 }
 
 func (h *GitHub) repository(r Repository) object {
@@ -187,7 +191,7 @@ func (h *GitHub) repository(r Repository) object {
 	out := object{
 		"id": r.ID, "node_id": "R_kgDO", "name": name, "full_name": r.Name, "private": r.Visibility != "public", "owner": h.user(owner, 7001, "Organization"),
 		"html_url": h.URL + "/" + r.Name, "description": nil, "fork": false, "url": h.URL + "/api/v3/repos/" + r.Name,
-		"default_branch": r.DefaultBranch, "archived": r.Archived, "disabled": false, "visibility": r.Visibility,
+		"default_branch": r.DefaultBranch, "archived": r.Archived, "disabled": false, "has_issues": !h.issues.disabled, "visibility": r.Visibility,
 		"pushed_at": "2026-04-30T12:00:00Z", "permissions": object{"admin": false, "maintain": false, "push": true, "triage": true, "pull": true},
 	}
 	return out

@@ -66,6 +66,11 @@ func NewGitLab(t testing.TB) *GitLab {
 		"GET /api/v4/projects/{p}/merge_requests/{i}/notes":                     h.listNotes,
 		"POST /api/v4/projects/{p}/merge_requests/{i}/notes":                    h.postNote,
 		"PUT /api/v4/projects/{p}/merge_requests/{i}/notes/{id}":                h.putNote,
+		"GET /api/v4/projects/{project}/issues":                                 h.getIssues,
+		"POST /api/v4/projects/{project}/issues":                                h.postIssue,
+		"GET /api/v4/projects/{project}/issues/{iid}":                           h.getIssue,
+		"PUT /api/v4/projects/{project}/issues/{iid}":                           h.putIssue,
+		"POST /api/v4/projects/{project}/issues/{iid}/notes":                    h.postIssueNote,
 		"POST /api/v4/projects/{p}/statuses/{sha}":                              h.postStatus,
 		"GET /api/v4/projects/{p}/merge_requests/{i}/discussions":               h.listDiscussions,
 		"POST /api/v4/projects/{p}/merge_requests/{i}/discussions":              h.beginDiscussion,
@@ -157,8 +162,13 @@ func (h *GitLab) project(w http.ResponseWriter, r *http.Request) {
 
 func (h *GitLab) repository(p Repository) object {
 	parts := strings.Split(p.Name, "/")
+	issues := "enabled"
+	if h.issues.disabled {
+		issues = "disabled"
+	}
 	return object{
-		"id": p.ID, "name": parts[len(parts)-1], "path": parts[len(parts)-1], "path_with_namespace": p.Name, "web_url": h.URL + "/" + p.Name,
+		"issues_access_level": issues,
+		"id":                  p.ID, "name": parts[len(parts)-1], "path": parts[len(parts)-1], "path_with_namespace": p.Name, "web_url": h.URL + "/" + p.Name,
 		"default_branch": p.DefaultBranch, "visibility": p.Visibility, "archived": p.Archived, "empty_repo": p.DefaultBranch == "", "created_at": "2024-09-30T13:46:02Z",
 	}
 }

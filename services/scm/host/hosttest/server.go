@@ -29,6 +29,7 @@ type Server struct {
 	requests []string
 	agents   []string
 	feedback feedback
+	issues   issues
 }
 
 // start serves api until the test ends. unauthorized answers requests without the token.
