@@ -3,9 +3,11 @@ package ticketing
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"strings"
 
+	"github.com/bmatcuk/doublestar/v4"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/palisade/palisade/ent"
@@ -65,6 +67,10 @@ func (s *ExternalTickets) CreateTicketingInstance(ctx context.Context, r *ticket
 	if err != nil {
 		return nil, err
 	}
+	projects, err := mappings("instance.mappings", in.GetMappings())
+	if err != nil {
+		return nil, err
+	}
 	out := &ticketingv1.CreateTicketingInstanceResponse{}
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		n, err := tx.TicketingInstance.Query().Count(ctx)
@@ -76,7 +82,7 @@ func (s *ExternalTickets) CreateTicketingInstance(ctx context.Context, r *ticket
 		}
 		now := store.Now()
 		row, err := tx.TicketingInstance.Create().SetKind(string(kind)).SetBaseURL(address).SetAccount(in.GetUser()).SetProject(in.GetProjectId()).
-			SetIssueType(in.GetIssueTypeId()).SetFields(fields).SetLabels(in.GetLabels()).SetMappings(mappings(in.GetMappings())).
+			SetIssueType(in.GetIssueTypeId()).SetFields(fields).SetLabels(in.GetLabels()).SetMappings(projects).
 			SetCreatedAt(now).SetUpdatedAt(now).Save(ctx)
 		if err != nil {
 			return err
@@ -118,7 +124,11 @@ func (s *ExternalTickets) UpdateTicketingInstance(ctx context.Context, r *ticket
 			update.SetFields(fields)
 		}
 		if r.GetLists() != nil {
-			update.SetLabels(r.GetLists().GetLabels()).SetMappings(mappings(r.GetLists().GetMappings()))
+			projects, err := mappings("lists.mappings", r.GetLists().GetMappings())
+			if err != nil {
+				return err
+			}
+			update.SetLabels(r.GetLists().GetLabels()).SetMappings(projects)
 		}
 		if r.Token != nil {
 			sealed, err := s.seals.Seal(ticketinginstance.Table, sealedToken, row.DeploymentID, row.ID, r.GetToken())
@@ -247,12 +257,16 @@ func fieldsJSON(name string, fields *structpb.Struct) ([]byte, error) {
 	return encoded, nil
 }
 
-func mappings(list []*ticketingv1.ProjectMapping) []column.TicketProject {
+func mappings(name string, list []*ticketingv1.ProjectMapping) ([]column.TicketProject, error) {
 	out := make([]column.TicketProject, len(list))
 	for i, m := range list {
+		if !doublestar.ValidatePattern(m.GetRepository()) {
+			field := fmt.Sprintf("%s[%d].repository", name, i)
+			return nil, apierr.InvalidArgument(field, "%s must be the name of a project, or a pattern such as acme/*, got %s", field, apierr.Quote(m.GetRepository()))
+		}
 		out[i] = column.TicketProject{Repository: m.GetRepository(), Project: m.GetProjectId()}
 	}
-	return out
+	return out, nil
 }
 
 // convert is the form of the API. It has no credential.

@@ -20,6 +20,7 @@ import (
 	"github.com/palisade/palisade/ent/ticket"
 	"github.com/palisade/palisade/ent/ticketlink"
 	"github.com/palisade/palisade/services/findings/list"
+	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/scm/connect"
 	"github.com/palisade/palisade/services/ticketing/tracker"
@@ -178,12 +179,16 @@ func keys(set map[int64]bool) []int64 {
 	return ids
 }
 
-// batches sorts the findings into tickets. It skips those that have a ticket.
+// severities orders what gets a ticket first.
+var severities = map[string]int{vocabulary.SeverityCritical: 4, vocabulary.SeverityHigh: 3, vocabulary.SeverityMedium: 2, vocabulary.SeverityLow: 1}
+
+// batches sorts the findings into tickets, the severest first. It skips those that have a ticket.
 func (f *filing) batches(ctx context.Context, rows []*ent.Finding) ([]*batch, error) {
 	tickets, err := ticketsOf(ctx, f.store.Reader, idsOf(rows))
 	if err != nil {
 		return nil, err
 	}
+	slices.SortStableFunc(rows, func(a, b *ent.Finding) int { return cmp.Compare(severities[b.Severity], severities[a.Severity]) })
 	var out []*batch
 	groups, skipped, now := map[string]*batch{}, map[string][]int64{}, store.Now()
 	add := func(group string, row *ent.Finding, b batch) {
@@ -237,7 +242,7 @@ func (f *filing) file(ctx context.Context, batches []*batch) error {
 	for _, b := range batches {
 		switch {
 		case ended != nil:
-			f.fail(connect.ErrorText(ended), b.ids()...)
+			f.fail(b.project+": "+connect.ErrorText(ended), b.ids()...)
 			continue
 		case len(f.out.succeeded) >= f.limit:
 			f.fail(fmt.Sprintf("over the limit of %d tickets: repeat the call for the rest", f.limit), b.ids()...)
@@ -251,9 +256,9 @@ func (f *filing) file(ctx context.Context, batches []*batch) error {
 		case err != nil && text == "":
 			return err
 		case err != nil && connect.Temporary(err):
-			f.fail(text+". The ticket may exist: repeat the call, which looks for it and creates no second one", b.ids()...)
+			f.fail(b.project+": "+text+". The ticket may exist: repeat the call, which looks for it and creates no second one", b.ids()...)
 		case err != nil:
-			f.fail(text, b.ids()...)
+			f.fail(b.project+": "+text, b.ids()...)
 		}
 		if endsAll(err) {
 			ended = err

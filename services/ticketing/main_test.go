@@ -1,0 +1,18 @@
+package ticketing_test
+
+import (
+	"testing"
+
+	"github.com/palisade/palisade/services/findings"
+	"github.com/palisade/palisade/services/identity"
+	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/notifications"
+	"github.com/palisade/palisade/services/projects"
+	"github.com/palisade/palisade/services/scans"
+	"github.com/palisade/palisade/services/ticketing"
+)
+
+// TestMain registers the domains that these tests call.
+func TestMain(m *testing.M) {
+	apitest.Main(m, projects.Register, scans.Register, findings.Register, identity.Register, notifications.Register, ticketing.Register)
+}
