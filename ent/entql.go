@@ -1897,6 +1897,9 @@ var schemaGraph = func() *sqlgraph.Schema {
 			ticket.FieldMarker:       {Type: field.TypeString, Column: ticket.FieldMarker},
 			ticket.FieldKey:          {Type: field.TypeString, Column: ticket.FieldKey},
 			ticket.FieldURL:          {Type: field.TypeString, Column: ticket.FieldURL},
+			ticket.FieldOpen:         {Type: field.TypeBool, Column: ticket.FieldOpen},
+			ticket.FieldClosedHere:   {Type: field.TypeBool, Column: ticket.FieldClosedHere},
+			ticket.FieldCheckedAt:    {Type: field.TypeInt64, Column: ticket.FieldCheckedAt},
 			ticket.FieldClaimedUntil: {Type: field.TypeInt64, Column: ticket.FieldClaimedUntil},
 			ticket.FieldCreatedAt:    {Type: field.TypeInt64, Column: ticket.FieldCreatedAt},
 		},
@@ -1929,19 +1932,25 @@ var schemaGraph = func() *sqlgraph.Schema {
 		},
 		Type: "TicketingInstance",
 		Fields: map[string]*sqlgraph.FieldSpec{
-			ticketinginstance.FieldDeploymentID: {Type: field.TypeInt64, Column: ticketinginstance.FieldDeploymentID},
-			ticketinginstance.FieldKind:         {Type: field.TypeString, Column: ticketinginstance.FieldKind},
-			ticketinginstance.FieldBaseURL:      {Type: field.TypeString, Column: ticketinginstance.FieldBaseURL},
-			ticketinginstance.FieldAccount:      {Type: field.TypeString, Column: ticketinginstance.FieldAccount},
-			ticketinginstance.FieldToken:        {Type: field.TypeBytes, Column: ticketinginstance.FieldToken},
-			ticketinginstance.FieldRefused:      {Type: field.TypeBool, Column: ticketinginstance.FieldRefused},
-			ticketinginstance.FieldProject:      {Type: field.TypeString, Column: ticketinginstance.FieldProject},
-			ticketinginstance.FieldIssueType:    {Type: field.TypeString, Column: ticketinginstance.FieldIssueType},
-			ticketinginstance.FieldFields:       {Type: field.TypeBytes, Column: ticketinginstance.FieldFields},
-			ticketinginstance.FieldLabels:       {Type: field.TypeJSON, Column: ticketinginstance.FieldLabels},
-			ticketinginstance.FieldMappings:     {Type: field.TypeJSON, Column: ticketinginstance.FieldMappings},
-			ticketinginstance.FieldCreatedAt:    {Type: field.TypeInt64, Column: ticketinginstance.FieldCreatedAt},
-			ticketinginstance.FieldUpdatedAt:    {Type: field.TypeInt64, Column: ticketinginstance.FieldUpdatedAt},
+			ticketinginstance.FieldDeploymentID:   {Type: field.TypeInt64, Column: ticketinginstance.FieldDeploymentID},
+			ticketinginstance.FieldKind:           {Type: field.TypeString, Column: ticketinginstance.FieldKind},
+			ticketinginstance.FieldBaseURL:        {Type: field.TypeString, Column: ticketinginstance.FieldBaseURL},
+			ticketinginstance.FieldAccount:        {Type: field.TypeString, Column: ticketinginstance.FieldAccount},
+			ticketinginstance.FieldToken:          {Type: field.TypeBytes, Column: ticketinginstance.FieldToken},
+			ticketinginstance.FieldRefused:        {Type: field.TypeBool, Column: ticketinginstance.FieldRefused},
+			ticketinginstance.FieldProject:        {Type: field.TypeString, Column: ticketinginstance.FieldProject},
+			ticketinginstance.FieldIssueType:      {Type: field.TypeString, Column: ticketinginstance.FieldIssueType},
+			ticketinginstance.FieldFields:         {Type: field.TypeBytes, Column: ticketinginstance.FieldFields},
+			ticketinginstance.FieldLabels:         {Type: field.TypeJSON, Column: ticketinginstance.FieldLabels},
+			ticketinginstance.FieldMappings:       {Type: field.TypeJSON, Column: ticketinginstance.FieldMappings},
+			ticketinginstance.FieldCloseAt:        {Type: field.TypeString, Column: ticketinginstance.FieldCloseAt},
+			ticketinginstance.FieldTransition:     {Type: field.TypeString, Column: ticketinginstance.FieldTransition},
+			ticketinginstance.FieldClosedState:    {Type: field.TypeString, Column: ticketinginstance.FieldClosedState},
+			ticketinginstance.FieldClosedReason:   {Type: field.TypeString, Column: ticketinginstance.FieldClosedReason},
+			ticketinginstance.FieldAutomatic:      {Type: field.TypeJSON, Column: ticketinginstance.FieldAutomatic},
+			ticketinginstance.FieldAutomaticAfter: {Type: field.TypeInt64, Column: ticketinginstance.FieldAutomaticAfter},
+			ticketinginstance.FieldCreatedAt:      {Type: field.TypeInt64, Column: ticketinginstance.FieldCreatedAt},
+			ticketinginstance.FieldUpdatedAt:      {Type: field.TypeInt64, Column: ticketinginstance.FieldUpdatedAt},
 		},
 	}
 	graph.Nodes[82] = &sqlgraph.Node{
@@ -9265,6 +9274,21 @@ func (f *TicketFilter) WhereURL(p entql.StringP) {
 	f.Where(p.Field(ticket.FieldURL))
 }
 
+// WhereOpen applies the entql bool predicate on the open field.
+func (f *TicketFilter) WhereOpen(p entql.BoolP) {
+	f.Where(p.Field(ticket.FieldOpen))
+}
+
+// WhereClosedHere applies the entql bool predicate on the closed_here field.
+func (f *TicketFilter) WhereClosedHere(p entql.BoolP) {
+	f.Where(p.Field(ticket.FieldClosedHere))
+}
+
+// WhereCheckedAt applies the entql int64 predicate on the checked_at field.
+func (f *TicketFilter) WhereCheckedAt(p entql.Int64P) {
+	f.Where(p.Field(ticket.FieldCheckedAt))
+}
+
 // WhereClaimedUntil applies the entql int64 predicate on the claimed_until field.
 func (f *TicketFilter) WhereClaimedUntil(p entql.Int64P) {
 	f.Where(p.Field(ticket.FieldClaimedUntil))
@@ -9428,6 +9452,36 @@ func (f *TicketingInstanceFilter) WhereLabels(p entql.BytesP) {
 // WhereMappings applies the entql json.RawMessage predicate on the mappings field.
 func (f *TicketingInstanceFilter) WhereMappings(p entql.BytesP) {
 	f.Where(p.Field(ticketinginstance.FieldMappings))
+}
+
+// WhereCloseAt applies the entql string predicate on the close_at field.
+func (f *TicketingInstanceFilter) WhereCloseAt(p entql.StringP) {
+	f.Where(p.Field(ticketinginstance.FieldCloseAt))
+}
+
+// WhereTransition applies the entql string predicate on the transition field.
+func (f *TicketingInstanceFilter) WhereTransition(p entql.StringP) {
+	f.Where(p.Field(ticketinginstance.FieldTransition))
+}
+
+// WhereClosedState applies the entql string predicate on the closed_state field.
+func (f *TicketingInstanceFilter) WhereClosedState(p entql.StringP) {
+	f.Where(p.Field(ticketinginstance.FieldClosedState))
+}
+
+// WhereClosedReason applies the entql string predicate on the closed_reason field.
+func (f *TicketingInstanceFilter) WhereClosedReason(p entql.StringP) {
+	f.Where(p.Field(ticketinginstance.FieldClosedReason))
+}
+
+// WhereAutomatic applies the entql json.RawMessage predicate on the automatic field.
+func (f *TicketingInstanceFilter) WhereAutomatic(p entql.BytesP) {
+	f.Where(p.Field(ticketinginstance.FieldAutomatic))
+}
+
+// WhereAutomaticAfter applies the entql int64 predicate on the automatic_after field.
+func (f *TicketingInstanceFilter) WhereAutomaticAfter(p entql.Int64P) {
+	f.Where(p.Field(ticketinginstance.FieldAutomaticAfter))
 }
 
 // WhereCreatedAt applies the entql int64 predicate on the created_at field.

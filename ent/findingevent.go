@@ -20,7 +20,7 @@ type FindingEvent struct {
 	DeploymentID int64 `json:"deployment_id,omitempty"`
 	// FindingID holds the value of the "finding_id" field.
 	FindingID int64 `json:"finding_id,omitempty"`
-	// created, updated, reopened, fixed, removed, muted, unmuted, triaged, triage_spread, triage_inherited, noted, matched, split, merged, identity_undone, close_rejected, triage_undone, exception_requested, exception_approved, exception_rejected
+	// created, updated, reopened, fixed, removed, muted, unmuted, triaged, triage_spread, triage_inherited, noted, matched, split, merged, identity_undone, close_rejected, triage_undone, exception_requested, exception_approved, exception_rejected, ticket_created, ticket_attempted, ticket_linked, ticket_unlinked
 	Kind string `json:"kind,omitempty"`
 	// empty for created
 	FromStatus string `json:"from_status,omitempty"`

@@ -77130,6 +77130,10 @@ type TicketMutation struct {
 	marker           *string
 	key              *string
 	url              *string
+	open             *bool
+	closed_here      *bool
+	checked_at       *int64
+	addchecked_at    *int64
 	claimed_until    *int64
 	addclaimed_until *int64
 	created_at       *int64
@@ -77500,6 +77504,134 @@ func (m *TicketMutation) ResetURL() {
 	m.url = nil
 }
 
+// SetOpen sets the "open" field.
+func (m *TicketMutation) SetOpen(b bool) {
+	m.open = &b
+}
+
+// Open returns the value of the "open" field in the mutation.
+func (m *TicketMutation) Open() (r bool, exists bool) {
+	v := m.open
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldOpen returns the old "open" field's value of the Ticket entity.
+// If the Ticket object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketMutation) OldOpen(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldOpen is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldOpen requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldOpen: %w", err)
+	}
+	return oldValue.Open, nil
+}
+
+// ResetOpen resets all changes to the "open" field.
+func (m *TicketMutation) ResetOpen() {
+	m.open = nil
+}
+
+// SetClosedHere sets the "closed_here" field.
+func (m *TicketMutation) SetClosedHere(b bool) {
+	m.closed_here = &b
+}
+
+// ClosedHere returns the value of the "closed_here" field in the mutation.
+func (m *TicketMutation) ClosedHere() (r bool, exists bool) {
+	v := m.closed_here
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldClosedHere returns the old "closed_here" field's value of the Ticket entity.
+// If the Ticket object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketMutation) OldClosedHere(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldClosedHere is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldClosedHere requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldClosedHere: %w", err)
+	}
+	return oldValue.ClosedHere, nil
+}
+
+// ResetClosedHere resets all changes to the "closed_here" field.
+func (m *TicketMutation) ResetClosedHere() {
+	m.closed_here = nil
+}
+
+// SetCheckedAt sets the "checked_at" field.
+func (m *TicketMutation) SetCheckedAt(i int64) {
+	m.checked_at = &i
+	m.addchecked_at = nil
+}
+
+// CheckedAt returns the value of the "checked_at" field in the mutation.
+func (m *TicketMutation) CheckedAt() (r int64, exists bool) {
+	v := m.checked_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCheckedAt returns the old "checked_at" field's value of the Ticket entity.
+// If the Ticket object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketMutation) OldCheckedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCheckedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCheckedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCheckedAt: %w", err)
+	}
+	return oldValue.CheckedAt, nil
+}
+
+// AddCheckedAt adds i to the "checked_at" field.
+func (m *TicketMutation) AddCheckedAt(i int64) {
+	if m.addchecked_at != nil {
+		*m.addchecked_at += i
+	} else {
+		m.addchecked_at = &i
+	}
+}
+
+// AddedCheckedAt returns the value that was added to the "checked_at" field in this mutation.
+func (m *TicketMutation) AddedCheckedAt() (r int64, exists bool) {
+	v := m.addchecked_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCheckedAt resets all changes to the "checked_at" field.
+func (m *TicketMutation) ResetCheckedAt() {
+	m.checked_at = nil
+	m.addchecked_at = nil
+}
+
 // SetClaimedUntil sets the "claimed_until" field.
 func (m *TicketMutation) SetClaimedUntil(i int64) {
 	m.claimed_until = &i
@@ -77646,7 +77778,7 @@ func (m *TicketMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *TicketMutation) Fields() []string {
-	fields := make([]string, 0, 8)
+	fields := make([]string, 0, 11)
 	if m.deployment_id != nil {
 		fields = append(fields, ticket.FieldDeploymentID)
 	}
@@ -77664,6 +77796,15 @@ func (m *TicketMutation) Fields() []string {
 	}
 	if m.url != nil {
 		fields = append(fields, ticket.FieldURL)
+	}
+	if m.open != nil {
+		fields = append(fields, ticket.FieldOpen)
+	}
+	if m.closed_here != nil {
+		fields = append(fields, ticket.FieldClosedHere)
+	}
+	if m.checked_at != nil {
+		fields = append(fields, ticket.FieldCheckedAt)
 	}
 	if m.claimed_until != nil {
 		fields = append(fields, ticket.FieldClaimedUntil)
@@ -77691,6 +77832,12 @@ func (m *TicketMutation) Field(name string) (ent.Value, bool) {
 		return m.Key()
 	case ticket.FieldURL:
 		return m.URL()
+	case ticket.FieldOpen:
+		return m.Open()
+	case ticket.FieldClosedHere:
+		return m.ClosedHere()
+	case ticket.FieldCheckedAt:
+		return m.CheckedAt()
 	case ticket.FieldClaimedUntil:
 		return m.ClaimedUntil()
 	case ticket.FieldCreatedAt:
@@ -77716,6 +77863,12 @@ func (m *TicketMutation) OldField(ctx context.Context, name string) (ent.Value, 
 		return m.OldKey(ctx)
 	case ticket.FieldURL:
 		return m.OldURL(ctx)
+	case ticket.FieldOpen:
+		return m.OldOpen(ctx)
+	case ticket.FieldClosedHere:
+		return m.OldClosedHere(ctx)
+	case ticket.FieldCheckedAt:
+		return m.OldCheckedAt(ctx)
 	case ticket.FieldClaimedUntil:
 		return m.OldClaimedUntil(ctx)
 	case ticket.FieldCreatedAt:
@@ -77771,6 +77924,27 @@ func (m *TicketMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetURL(v)
 		return nil
+	case ticket.FieldOpen:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetOpen(v)
+		return nil
+	case ticket.FieldClosedHere:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetClosedHere(v)
+		return nil
+	case ticket.FieldCheckedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCheckedAt(v)
+		return nil
 	case ticket.FieldClaimedUntil:
 		v, ok := value.(int64)
 		if !ok {
@@ -77799,6 +77973,9 @@ func (m *TicketMutation) AddedFields() []string {
 	if m.addinstance_id != nil {
 		fields = append(fields, ticket.FieldInstanceID)
 	}
+	if m.addchecked_at != nil {
+		fields = append(fields, ticket.FieldCheckedAt)
+	}
 	if m.addclaimed_until != nil {
 		fields = append(fields, ticket.FieldClaimedUntil)
 	}
@@ -77817,6 +77994,8 @@ func (m *TicketMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedDeploymentID()
 	case ticket.FieldInstanceID:
 		return m.AddedInstanceID()
+	case ticket.FieldCheckedAt:
+		return m.AddedCheckedAt()
 	case ticket.FieldClaimedUntil:
 		return m.AddedClaimedUntil()
 	case ticket.FieldCreatedAt:
@@ -77843,6 +78022,13 @@ func (m *TicketMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddInstanceID(v)
+		return nil
+	case ticket.FieldCheckedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCheckedAt(v)
 		return nil
 	case ticket.FieldClaimedUntil:
 		v, ok := value.(int64)
@@ -77902,6 +78088,15 @@ func (m *TicketMutation) ResetField(name string) error {
 		return nil
 	case ticket.FieldURL:
 		m.ResetURL()
+		return nil
+	case ticket.FieldOpen:
+		m.ResetOpen()
+		return nil
+	case ticket.FieldClosedHere:
+		m.ResetClosedHere()
+		return nil
+	case ticket.FieldCheckedAt:
+		m.ResetCheckedAt()
 		return nil
 	case ticket.FieldClaimedUntil:
 		m.ResetClaimedUntil()
@@ -78593,31 +78788,39 @@ func (m *TicketLinkMutation) ResetEdge(name string) error {
 // TicketingInstanceMutation represents an operation that mutates the TicketingInstance nodes in the graph.
 type TicketingInstanceMutation struct {
 	config
-	op               Op
-	typ              string
-	id               *int64
-	deployment_id    *int64
-	adddeployment_id *int64
-	kind             *string
-	base_url         *string
-	account          *string
-	token            *[]byte
-	refused          *bool
-	project          *string
-	issue_type       *string
-	fields           *[]byte
-	labels           *[]string
-	appendlabels     []string
-	mappings         *[]column.TicketProject
-	appendmappings   []column.TicketProject
-	created_at       *int64
-	addcreated_at    *int64
-	updated_at       *int64
-	addupdated_at    *int64
-	clearedFields    map[string]struct{}
-	done             bool
-	oldValue         func(context.Context) (*TicketingInstance, error)
-	predicates       []predicate.TicketingInstance
+	op                 Op
+	typ                string
+	id                 *int64
+	deployment_id      *int64
+	adddeployment_id   *int64
+	kind               *string
+	base_url           *string
+	account            *string
+	token              *[]byte
+	refused            *bool
+	project            *string
+	issue_type         *string
+	fields             *[]byte
+	labels             *[]string
+	appendlabels       []string
+	mappings           *[]column.TicketProject
+	appendmappings     []column.TicketProject
+	close_at           *string
+	transition         *string
+	closed_state       *string
+	closed_reason      *string
+	automatic          *[]string
+	appendautomatic    []string
+	automatic_after    *int64
+	addautomatic_after *int64
+	created_at         *int64
+	addcreated_at      *int64
+	updated_at         *int64
+	addupdated_at      *int64
+	clearedFields      map[string]struct{}
+	done               bool
+	oldValue           func(context.Context) (*TicketingInstance, error)
+	predicates         []predicate.TicketingInstance
 }
 
 var _ ent.Mutation = (*TicketingInstanceMutation)(nil)
@@ -79224,6 +79427,271 @@ func (m *TicketingInstanceMutation) ResetMappings() {
 	delete(m.clearedFields, ticketinginstance.FieldMappings)
 }
 
+// SetCloseAt sets the "close_at" field.
+func (m *TicketingInstanceMutation) SetCloseAt(s string) {
+	m.close_at = &s
+}
+
+// CloseAt returns the value of the "close_at" field in the mutation.
+func (m *TicketingInstanceMutation) CloseAt() (r string, exists bool) {
+	v := m.close_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCloseAt returns the old "close_at" field's value of the TicketingInstance entity.
+// If the TicketingInstance object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketingInstanceMutation) OldCloseAt(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCloseAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCloseAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCloseAt: %w", err)
+	}
+	return oldValue.CloseAt, nil
+}
+
+// ResetCloseAt resets all changes to the "close_at" field.
+func (m *TicketingInstanceMutation) ResetCloseAt() {
+	m.close_at = nil
+}
+
+// SetTransition sets the "transition" field.
+func (m *TicketingInstanceMutation) SetTransition(s string) {
+	m.transition = &s
+}
+
+// Transition returns the value of the "transition" field in the mutation.
+func (m *TicketingInstanceMutation) Transition() (r string, exists bool) {
+	v := m.transition
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTransition returns the old "transition" field's value of the TicketingInstance entity.
+// If the TicketingInstance object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketingInstanceMutation) OldTransition(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTransition is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTransition requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTransition: %w", err)
+	}
+	return oldValue.Transition, nil
+}
+
+// ResetTransition resets all changes to the "transition" field.
+func (m *TicketingInstanceMutation) ResetTransition() {
+	m.transition = nil
+}
+
+// SetClosedState sets the "closed_state" field.
+func (m *TicketingInstanceMutation) SetClosedState(s string) {
+	m.closed_state = &s
+}
+
+// ClosedState returns the value of the "closed_state" field in the mutation.
+func (m *TicketingInstanceMutation) ClosedState() (r string, exists bool) {
+	v := m.closed_state
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldClosedState returns the old "closed_state" field's value of the TicketingInstance entity.
+// If the TicketingInstance object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketingInstanceMutation) OldClosedState(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldClosedState is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldClosedState requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldClosedState: %w", err)
+	}
+	return oldValue.ClosedState, nil
+}
+
+// ResetClosedState resets all changes to the "closed_state" field.
+func (m *TicketingInstanceMutation) ResetClosedState() {
+	m.closed_state = nil
+}
+
+// SetClosedReason sets the "closed_reason" field.
+func (m *TicketingInstanceMutation) SetClosedReason(s string) {
+	m.closed_reason = &s
+}
+
+// ClosedReason returns the value of the "closed_reason" field in the mutation.
+func (m *TicketingInstanceMutation) ClosedReason() (r string, exists bool) {
+	v := m.closed_reason
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldClosedReason returns the old "closed_reason" field's value of the TicketingInstance entity.
+// If the TicketingInstance object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketingInstanceMutation) OldClosedReason(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldClosedReason is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldClosedReason requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldClosedReason: %w", err)
+	}
+	return oldValue.ClosedReason, nil
+}
+
+// ResetClosedReason resets all changes to the "closed_reason" field.
+func (m *TicketingInstanceMutation) ResetClosedReason() {
+	m.closed_reason = nil
+}
+
+// SetAutomatic sets the "automatic" field.
+func (m *TicketingInstanceMutation) SetAutomatic(s []string) {
+	m.automatic = &s
+	m.appendautomatic = nil
+}
+
+// Automatic returns the value of the "automatic" field in the mutation.
+func (m *TicketingInstanceMutation) Automatic() (r []string, exists bool) {
+	v := m.automatic
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAutomatic returns the old "automatic" field's value of the TicketingInstance entity.
+// If the TicketingInstance object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketingInstanceMutation) OldAutomatic(ctx context.Context) (v []string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAutomatic is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAutomatic requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAutomatic: %w", err)
+	}
+	return oldValue.Automatic, nil
+}
+
+// AppendAutomatic adds s to the "automatic" field.
+func (m *TicketingInstanceMutation) AppendAutomatic(s []string) {
+	m.appendautomatic = append(m.appendautomatic, s...)
+}
+
+// AppendedAutomatic returns the list of values that were appended to the "automatic" field in this mutation.
+func (m *TicketingInstanceMutation) AppendedAutomatic() ([]string, bool) {
+	if len(m.appendautomatic) == 0 {
+		return nil, false
+	}
+	return m.appendautomatic, true
+}
+
+// ClearAutomatic clears the value of the "automatic" field.
+func (m *TicketingInstanceMutation) ClearAutomatic() {
+	m.automatic = nil
+	m.appendautomatic = nil
+	m.clearedFields[ticketinginstance.FieldAutomatic] = struct{}{}
+}
+
+// AutomaticCleared returns if the "automatic" field was cleared in this mutation.
+func (m *TicketingInstanceMutation) AutomaticCleared() bool {
+	_, ok := m.clearedFields[ticketinginstance.FieldAutomatic]
+	return ok
+}
+
+// ResetAutomatic resets all changes to the "automatic" field.
+func (m *TicketingInstanceMutation) ResetAutomatic() {
+	m.automatic = nil
+	m.appendautomatic = nil
+	delete(m.clearedFields, ticketinginstance.FieldAutomatic)
+}
+
+// SetAutomaticAfter sets the "automatic_after" field.
+func (m *TicketingInstanceMutation) SetAutomaticAfter(i int64) {
+	m.automatic_after = &i
+	m.addautomatic_after = nil
+}
+
+// AutomaticAfter returns the value of the "automatic_after" field in the mutation.
+func (m *TicketingInstanceMutation) AutomaticAfter() (r int64, exists bool) {
+	v := m.automatic_after
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAutomaticAfter returns the old "automatic_after" field's value of the TicketingInstance entity.
+// If the TicketingInstance object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TicketingInstanceMutation) OldAutomaticAfter(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAutomaticAfter is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAutomaticAfter requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAutomaticAfter: %w", err)
+	}
+	return oldValue.AutomaticAfter, nil
+}
+
+// AddAutomaticAfter adds i to the "automatic_after" field.
+func (m *TicketingInstanceMutation) AddAutomaticAfter(i int64) {
+	if m.addautomatic_after != nil {
+		*m.addautomatic_after += i
+	} else {
+		m.addautomatic_after = &i
+	}
+}
+
+// AddedAutomaticAfter returns the value that was added to the "automatic_after" field in this mutation.
+func (m *TicketingInstanceMutation) AddedAutomaticAfter() (r int64, exists bool) {
+	v := m.addautomatic_after
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAutomaticAfter resets all changes to the "automatic_after" field.
+func (m *TicketingInstanceMutation) ResetAutomaticAfter() {
+	m.automatic_after = nil
+	m.addautomatic_after = nil
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *TicketingInstanceMutation) SetCreatedAt(i int64) {
 	m.created_at = &i
@@ -79370,7 +79838,7 @@ func (m *TicketingInstanceMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *TicketingInstanceMutation) Fields() []string {
-	fields := make([]string, 0, 13)
+	fields := make([]string, 0, 19)
 	if m.deployment_id != nil {
 		fields = append(fields, ticketinginstance.FieldDeploymentID)
 	}
@@ -79403,6 +79871,24 @@ func (m *TicketingInstanceMutation) Fields() []string {
 	}
 	if m.mappings != nil {
 		fields = append(fields, ticketinginstance.FieldMappings)
+	}
+	if m.close_at != nil {
+		fields = append(fields, ticketinginstance.FieldCloseAt)
+	}
+	if m.transition != nil {
+		fields = append(fields, ticketinginstance.FieldTransition)
+	}
+	if m.closed_state != nil {
+		fields = append(fields, ticketinginstance.FieldClosedState)
+	}
+	if m.closed_reason != nil {
+		fields = append(fields, ticketinginstance.FieldClosedReason)
+	}
+	if m.automatic != nil {
+		fields = append(fields, ticketinginstance.FieldAutomatic)
+	}
+	if m.automatic_after != nil {
+		fields = append(fields, ticketinginstance.FieldAutomaticAfter)
 	}
 	if m.created_at != nil {
 		fields = append(fields, ticketinginstance.FieldCreatedAt)
@@ -79440,6 +79926,18 @@ func (m *TicketingInstanceMutation) Field(name string) (ent.Value, bool) {
 		return m.Labels()
 	case ticketinginstance.FieldMappings:
 		return m.Mappings()
+	case ticketinginstance.FieldCloseAt:
+		return m.CloseAt()
+	case ticketinginstance.FieldTransition:
+		return m.Transition()
+	case ticketinginstance.FieldClosedState:
+		return m.ClosedState()
+	case ticketinginstance.FieldClosedReason:
+		return m.ClosedReason()
+	case ticketinginstance.FieldAutomatic:
+		return m.Automatic()
+	case ticketinginstance.FieldAutomaticAfter:
+		return m.AutomaticAfter()
 	case ticketinginstance.FieldCreatedAt:
 		return m.CreatedAt()
 	case ticketinginstance.FieldUpdatedAt:
@@ -79475,6 +79973,18 @@ func (m *TicketingInstanceMutation) OldField(ctx context.Context, name string) (
 		return m.OldLabels(ctx)
 	case ticketinginstance.FieldMappings:
 		return m.OldMappings(ctx)
+	case ticketinginstance.FieldCloseAt:
+		return m.OldCloseAt(ctx)
+	case ticketinginstance.FieldTransition:
+		return m.OldTransition(ctx)
+	case ticketinginstance.FieldClosedState:
+		return m.OldClosedState(ctx)
+	case ticketinginstance.FieldClosedReason:
+		return m.OldClosedReason(ctx)
+	case ticketinginstance.FieldAutomatic:
+		return m.OldAutomatic(ctx)
+	case ticketinginstance.FieldAutomaticAfter:
+		return m.OldAutomaticAfter(ctx)
 	case ticketinginstance.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	case ticketinginstance.FieldUpdatedAt:
@@ -79565,6 +80075,48 @@ func (m *TicketingInstanceMutation) SetField(name string, value ent.Value) error
 		}
 		m.SetMappings(v)
 		return nil
+	case ticketinginstance.FieldCloseAt:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCloseAt(v)
+		return nil
+	case ticketinginstance.FieldTransition:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTransition(v)
+		return nil
+	case ticketinginstance.FieldClosedState:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetClosedState(v)
+		return nil
+	case ticketinginstance.FieldClosedReason:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetClosedReason(v)
+		return nil
+	case ticketinginstance.FieldAutomatic:
+		v, ok := value.([]string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAutomatic(v)
+		return nil
+	case ticketinginstance.FieldAutomaticAfter:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAutomaticAfter(v)
+		return nil
 	case ticketinginstance.FieldCreatedAt:
 		v, ok := value.(int64)
 		if !ok {
@@ -79590,6 +80142,9 @@ func (m *TicketingInstanceMutation) AddedFields() []string {
 	if m.adddeployment_id != nil {
 		fields = append(fields, ticketinginstance.FieldDeploymentID)
 	}
+	if m.addautomatic_after != nil {
+		fields = append(fields, ticketinginstance.FieldAutomaticAfter)
+	}
 	if m.addcreated_at != nil {
 		fields = append(fields, ticketinginstance.FieldCreatedAt)
 	}
@@ -79606,6 +80161,8 @@ func (m *TicketingInstanceMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
 	case ticketinginstance.FieldDeploymentID:
 		return m.AddedDeploymentID()
+	case ticketinginstance.FieldAutomaticAfter:
+		return m.AddedAutomaticAfter()
 	case ticketinginstance.FieldCreatedAt:
 		return m.AddedCreatedAt()
 	case ticketinginstance.FieldUpdatedAt:
@@ -79625,6 +80182,13 @@ func (m *TicketingInstanceMutation) AddField(name string, value ent.Value) error
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddDeploymentID(v)
+		return nil
+	case ticketinginstance.FieldAutomaticAfter:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAutomaticAfter(v)
 		return nil
 	case ticketinginstance.FieldCreatedAt:
 		v, ok := value.(int64)
@@ -79660,6 +80224,9 @@ func (m *TicketingInstanceMutation) ClearedFields() []string {
 	if m.FieldCleared(ticketinginstance.FieldMappings) {
 		fields = append(fields, ticketinginstance.FieldMappings)
 	}
+	if m.FieldCleared(ticketinginstance.FieldAutomatic) {
+		fields = append(fields, ticketinginstance.FieldAutomatic)
+	}
 	return fields
 }
 
@@ -79685,6 +80252,9 @@ func (m *TicketingInstanceMutation) ClearField(name string) error {
 		return nil
 	case ticketinginstance.FieldMappings:
 		m.ClearMappings()
+		return nil
+	case ticketinginstance.FieldAutomatic:
+		m.ClearAutomatic()
 		return nil
 	}
 	return fmt.Errorf("unknown TicketingInstance nullable field %s", name)
@@ -79726,6 +80296,24 @@ func (m *TicketingInstanceMutation) ResetField(name string) error {
 		return nil
 	case ticketinginstance.FieldMappings:
 		m.ResetMappings()
+		return nil
+	case ticketinginstance.FieldCloseAt:
+		m.ResetCloseAt()
+		return nil
+	case ticketinginstance.FieldTransition:
+		m.ResetTransition()
+		return nil
+	case ticketinginstance.FieldClosedState:
+		m.ResetClosedState()
+		return nil
+	case ticketinginstance.FieldClosedReason:
+		m.ResetClosedReason()
+		return nil
+	case ticketinginstance.FieldAutomatic:
+		m.ResetAutomatic()
+		return nil
+	case ticketinginstance.FieldAutomaticAfter:
+		m.ResetAutomaticAfter()
 		return nil
 	case ticketinginstance.FieldCreatedAt:
 		m.ResetCreatedAt()

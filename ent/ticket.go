@@ -28,6 +28,12 @@ type Ticket struct {
 	Key string `json:"key,omitempty"`
 	// URL holds the value of the "url" field.
 	URL string `json:"url,omitempty"`
+	// as the tracker last said, or we told it
+	Open bool `json:"open,omitempty"`
+	// we closed it, and open it again with its findings
+	ClosedHere bool `json:"closed_here,omitempty"`
+	// when the tracker was last asked, or told
+	CheckedAt int64 `json:"checked_at,omitempty"`
 	// until then, a call creates it
 	ClaimedUntil int64 `json:"claimed_until,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
@@ -40,7 +46,9 @@ func (*Ticket) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case ticket.FieldID, ticket.FieldDeploymentID, ticket.FieldInstanceID, ticket.FieldClaimedUntil, ticket.FieldCreatedAt:
+		case ticket.FieldOpen, ticket.FieldClosedHere:
+			values[i] = new(sql.NullBool)
+		case ticket.FieldID, ticket.FieldDeploymentID, ticket.FieldInstanceID, ticket.FieldCheckedAt, ticket.FieldClaimedUntil, ticket.FieldCreatedAt:
 			values[i] = new(sql.NullInt64)
 		case ticket.FieldProject, ticket.FieldMarker, ticket.FieldKey, ticket.FieldURL:
 			values[i] = new(sql.NullString)
@@ -100,6 +108,24 @@ func (_m *Ticket) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field url", values[i])
 			} else if value.Valid {
 				_m.URL = value.String
+			}
+		case ticket.FieldOpen:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field open", values[i])
+			} else if value.Valid {
+				_m.Open = value.Bool
+			}
+		case ticket.FieldClosedHere:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field closed_here", values[i])
+			} else if value.Valid {
+				_m.ClosedHere = value.Bool
+			}
+		case ticket.FieldCheckedAt:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field checked_at", values[i])
+			} else if value.Valid {
+				_m.CheckedAt = value.Int64
 			}
 		case ticket.FieldClaimedUntil:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -166,6 +192,15 @@ func (_m *Ticket) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("url=")
 	builder.WriteString(_m.URL)
+	builder.WriteString(", ")
+	builder.WriteString("open=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Open))
+	builder.WriteString(", ")
+	builder.WriteString("closed_here=")
+	builder.WriteString(fmt.Sprintf("%v", _m.ClosedHere))
+	builder.WriteString(", ")
+	builder.WriteString("checked_at=")
+	builder.WriteString(fmt.Sprintf("%v", _m.CheckedAt))
 	builder.WriteString(", ")
 	builder.WriteString("claimed_until=")
 	builder.WriteString(fmt.Sprintf("%v", _m.ClaimedUntil))

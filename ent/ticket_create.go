@@ -73,6 +73,48 @@ func (_c *TicketCreate) SetNillableURL(v *string) *TicketCreate {
 	return _c
 }
 
+// SetOpen sets the "open" field.
+func (_c *TicketCreate) SetOpen(v bool) *TicketCreate {
+	_c.mutation.SetOpen(v)
+	return _c
+}
+
+// SetNillableOpen sets the "open" field if the given value is not nil.
+func (_c *TicketCreate) SetNillableOpen(v *bool) *TicketCreate {
+	if v != nil {
+		_c.SetOpen(*v)
+	}
+	return _c
+}
+
+// SetClosedHere sets the "closed_here" field.
+func (_c *TicketCreate) SetClosedHere(v bool) *TicketCreate {
+	_c.mutation.SetClosedHere(v)
+	return _c
+}
+
+// SetNillableClosedHere sets the "closed_here" field if the given value is not nil.
+func (_c *TicketCreate) SetNillableClosedHere(v *bool) *TicketCreate {
+	if v != nil {
+		_c.SetClosedHere(*v)
+	}
+	return _c
+}
+
+// SetCheckedAt sets the "checked_at" field.
+func (_c *TicketCreate) SetCheckedAt(v int64) *TicketCreate {
+	_c.mutation.SetCheckedAt(v)
+	return _c
+}
+
+// SetNillableCheckedAt sets the "checked_at" field if the given value is not nil.
+func (_c *TicketCreate) SetNillableCheckedAt(v *int64) *TicketCreate {
+	if v != nil {
+		_c.SetCheckedAt(*v)
+	}
+	return _c
+}
+
 // SetClaimedUntil sets the "claimed_until" field.
 func (_c *TicketCreate) SetClaimedUntil(v int64) *TicketCreate {
 	_c.mutation.SetClaimedUntil(v)
@@ -144,6 +186,18 @@ func (_c *TicketCreate) defaults() error {
 		v := ticket.DefaultURL
 		_c.mutation.SetURL(v)
 	}
+	if _, ok := _c.mutation.Open(); !ok {
+		v := ticket.DefaultOpen
+		_c.mutation.SetOpen(v)
+	}
+	if _, ok := _c.mutation.ClosedHere(); !ok {
+		v := ticket.DefaultClosedHere
+		_c.mutation.SetClosedHere(v)
+	}
+	if _, ok := _c.mutation.CheckedAt(); !ok {
+		v := ticket.DefaultCheckedAt
+		_c.mutation.SetCheckedAt(v)
+	}
 	if _, ok := _c.mutation.ClaimedUntil(); !ok {
 		v := ticket.DefaultClaimedUntil
 		_c.mutation.SetClaimedUntil(v)
@@ -170,6 +224,15 @@ func (_c *TicketCreate) check() error {
 	}
 	if _, ok := _c.mutation.URL(); !ok {
 		return &ValidationError{Name: "url", err: errors.New(`ent: missing required field "Ticket.url"`)}
+	}
+	if _, ok := _c.mutation.Open(); !ok {
+		return &ValidationError{Name: "open", err: errors.New(`ent: missing required field "Ticket.open"`)}
+	}
+	if _, ok := _c.mutation.ClosedHere(); !ok {
+		return &ValidationError{Name: "closed_here", err: errors.New(`ent: missing required field "Ticket.closed_here"`)}
+	}
+	if _, ok := _c.mutation.CheckedAt(); !ok {
+		return &ValidationError{Name: "checked_at", err: errors.New(`ent: missing required field "Ticket.checked_at"`)}
 	}
 	if _, ok := _c.mutation.ClaimedUntil(); !ok {
 		return &ValidationError{Name: "claimed_until", err: errors.New(`ent: missing required field "Ticket.claimed_until"`)}
@@ -233,6 +296,18 @@ func (_c *TicketCreate) createSpec() (*Ticket, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.URL(); ok {
 		_spec.SetField(ticket.FieldURL, field.TypeString, value)
 		_node.URL = value
+	}
+	if value, ok := _c.mutation.Open(); ok {
+		_spec.SetField(ticket.FieldOpen, field.TypeBool, value)
+		_node.Open = value
+	}
+	if value, ok := _c.mutation.ClosedHere(); ok {
+		_spec.SetField(ticket.FieldClosedHere, field.TypeBool, value)
+		_node.ClosedHere = value
+	}
+	if value, ok := _c.mutation.CheckedAt(); ok {
+		_spec.SetField(ticket.FieldCheckedAt, field.TypeInt64, value)
+		_node.CheckedAt = value
 	}
 	if value, ok := _c.mutation.ClaimedUntil(); ok {
 		_spec.SetField(ticket.FieldClaimedUntil, field.TypeInt64, value)
@@ -315,6 +390,48 @@ func (u *TicketUpsert) SetURL(v string) *TicketUpsert {
 // UpdateURL sets the "url" field to the value that was provided on create.
 func (u *TicketUpsert) UpdateURL() *TicketUpsert {
 	u.SetExcluded(ticket.FieldURL)
+	return u
+}
+
+// SetOpen sets the "open" field.
+func (u *TicketUpsert) SetOpen(v bool) *TicketUpsert {
+	u.Set(ticket.FieldOpen, v)
+	return u
+}
+
+// UpdateOpen sets the "open" field to the value that was provided on create.
+func (u *TicketUpsert) UpdateOpen() *TicketUpsert {
+	u.SetExcluded(ticket.FieldOpen)
+	return u
+}
+
+// SetClosedHere sets the "closed_here" field.
+func (u *TicketUpsert) SetClosedHere(v bool) *TicketUpsert {
+	u.Set(ticket.FieldClosedHere, v)
+	return u
+}
+
+// UpdateClosedHere sets the "closed_here" field to the value that was provided on create.
+func (u *TicketUpsert) UpdateClosedHere() *TicketUpsert {
+	u.SetExcluded(ticket.FieldClosedHere)
+	return u
+}
+
+// SetCheckedAt sets the "checked_at" field.
+func (u *TicketUpsert) SetCheckedAt(v int64) *TicketUpsert {
+	u.Set(ticket.FieldCheckedAt, v)
+	return u
+}
+
+// UpdateCheckedAt sets the "checked_at" field to the value that was provided on create.
+func (u *TicketUpsert) UpdateCheckedAt() *TicketUpsert {
+	u.SetExcluded(ticket.FieldCheckedAt)
+	return u
+}
+
+// AddCheckedAt adds v to the "checked_at" field.
+func (u *TicketUpsert) AddCheckedAt(v int64) *TicketUpsert {
+	u.Add(ticket.FieldCheckedAt, v)
 	return u
 }
 
@@ -424,6 +541,55 @@ func (u *TicketUpsertOne) SetURL(v string) *TicketUpsertOne {
 func (u *TicketUpsertOne) UpdateURL() *TicketUpsertOne {
 	return u.Update(func(s *TicketUpsert) {
 		s.UpdateURL()
+	})
+}
+
+// SetOpen sets the "open" field.
+func (u *TicketUpsertOne) SetOpen(v bool) *TicketUpsertOne {
+	return u.Update(func(s *TicketUpsert) {
+		s.SetOpen(v)
+	})
+}
+
+// UpdateOpen sets the "open" field to the value that was provided on create.
+func (u *TicketUpsertOne) UpdateOpen() *TicketUpsertOne {
+	return u.Update(func(s *TicketUpsert) {
+		s.UpdateOpen()
+	})
+}
+
+// SetClosedHere sets the "closed_here" field.
+func (u *TicketUpsertOne) SetClosedHere(v bool) *TicketUpsertOne {
+	return u.Update(func(s *TicketUpsert) {
+		s.SetClosedHere(v)
+	})
+}
+
+// UpdateClosedHere sets the "closed_here" field to the value that was provided on create.
+func (u *TicketUpsertOne) UpdateClosedHere() *TicketUpsertOne {
+	return u.Update(func(s *TicketUpsert) {
+		s.UpdateClosedHere()
+	})
+}
+
+// SetCheckedAt sets the "checked_at" field.
+func (u *TicketUpsertOne) SetCheckedAt(v int64) *TicketUpsertOne {
+	return u.Update(func(s *TicketUpsert) {
+		s.SetCheckedAt(v)
+	})
+}
+
+// AddCheckedAt adds v to the "checked_at" field.
+func (u *TicketUpsertOne) AddCheckedAt(v int64) *TicketUpsertOne {
+	return u.Update(func(s *TicketUpsert) {
+		s.AddCheckedAt(v)
+	})
+}
+
+// UpdateCheckedAt sets the "checked_at" field to the value that was provided on create.
+func (u *TicketUpsertOne) UpdateCheckedAt() *TicketUpsertOne {
+	return u.Update(func(s *TicketUpsert) {
+		s.UpdateCheckedAt()
 	})
 }
 
@@ -702,6 +868,55 @@ func (u *TicketUpsertBulk) SetURL(v string) *TicketUpsertBulk {
 func (u *TicketUpsertBulk) UpdateURL() *TicketUpsertBulk {
 	return u.Update(func(s *TicketUpsert) {
 		s.UpdateURL()
+	})
+}
+
+// SetOpen sets the "open" field.
+func (u *TicketUpsertBulk) SetOpen(v bool) *TicketUpsertBulk {
+	return u.Update(func(s *TicketUpsert) {
+		s.SetOpen(v)
+	})
+}
+
+// UpdateOpen sets the "open" field to the value that was provided on create.
+func (u *TicketUpsertBulk) UpdateOpen() *TicketUpsertBulk {
+	return u.Update(func(s *TicketUpsert) {
+		s.UpdateOpen()
+	})
+}
+
+// SetClosedHere sets the "closed_here" field.
+func (u *TicketUpsertBulk) SetClosedHere(v bool) *TicketUpsertBulk {
+	return u.Update(func(s *TicketUpsert) {
+		s.SetClosedHere(v)
+	})
+}
+
+// UpdateClosedHere sets the "closed_here" field to the value that was provided on create.
+func (u *TicketUpsertBulk) UpdateClosedHere() *TicketUpsertBulk {
+	return u.Update(func(s *TicketUpsert) {
+		s.UpdateClosedHere()
+	})
+}
+
+// SetCheckedAt sets the "checked_at" field.
+func (u *TicketUpsertBulk) SetCheckedAt(v int64) *TicketUpsertBulk {
+	return u.Update(func(s *TicketUpsert) {
+		s.SetCheckedAt(v)
+	})
+}
+
+// AddCheckedAt adds v to the "checked_at" field.
+func (u *TicketUpsertBulk) AddCheckedAt(v int64) *TicketUpsertBulk {
+	return u.Update(func(s *TicketUpsert) {
+		s.AddCheckedAt(v)
+	})
+}
+
+// UpdateCheckedAt sets the "checked_at" field to the value that was provided on create.
+func (u *TicketUpsertBulk) UpdateCheckedAt() *TicketUpsertBulk {
+	return u.Update(func(s *TicketUpsert) {
+		s.UpdateCheckedAt()
 	})
 }
 

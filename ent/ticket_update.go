@@ -56,6 +56,55 @@ func (_u *TicketUpdate) SetNillableURL(v *string) *TicketUpdate {
 	return _u
 }
 
+// SetOpen sets the "open" field.
+func (_u *TicketUpdate) SetOpen(v bool) *TicketUpdate {
+	_u.mutation.SetOpen(v)
+	return _u
+}
+
+// SetNillableOpen sets the "open" field if the given value is not nil.
+func (_u *TicketUpdate) SetNillableOpen(v *bool) *TicketUpdate {
+	if v != nil {
+		_u.SetOpen(*v)
+	}
+	return _u
+}
+
+// SetClosedHere sets the "closed_here" field.
+func (_u *TicketUpdate) SetClosedHere(v bool) *TicketUpdate {
+	_u.mutation.SetClosedHere(v)
+	return _u
+}
+
+// SetNillableClosedHere sets the "closed_here" field if the given value is not nil.
+func (_u *TicketUpdate) SetNillableClosedHere(v *bool) *TicketUpdate {
+	if v != nil {
+		_u.SetClosedHere(*v)
+	}
+	return _u
+}
+
+// SetCheckedAt sets the "checked_at" field.
+func (_u *TicketUpdate) SetCheckedAt(v int64) *TicketUpdate {
+	_u.mutation.ResetCheckedAt()
+	_u.mutation.SetCheckedAt(v)
+	return _u
+}
+
+// SetNillableCheckedAt sets the "checked_at" field if the given value is not nil.
+func (_u *TicketUpdate) SetNillableCheckedAt(v *int64) *TicketUpdate {
+	if v != nil {
+		_u.SetCheckedAt(*v)
+	}
+	return _u
+}
+
+// AddCheckedAt adds value to the "checked_at" field.
+func (_u *TicketUpdate) AddCheckedAt(v int64) *TicketUpdate {
+	_u.mutation.AddCheckedAt(v)
+	return _u
+}
+
 // SetClaimedUntil sets the "claimed_until" field.
 func (_u *TicketUpdate) SetClaimedUntil(v int64) *TicketUpdate {
 	_u.mutation.ResetClaimedUntil()
@@ -130,6 +179,18 @@ func (_u *TicketUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.URL(); ok {
 		_spec.SetField(ticket.FieldURL, field.TypeString, value)
 	}
+	if value, ok := _u.mutation.Open(); ok {
+		_spec.SetField(ticket.FieldOpen, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.ClosedHere(); ok {
+		_spec.SetField(ticket.FieldClosedHere, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.CheckedAt(); ok {
+		_spec.SetField(ticket.FieldCheckedAt, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedCheckedAt(); ok {
+		_spec.AddField(ticket.FieldCheckedAt, field.TypeInt64, value)
+	}
 	if value, ok := _u.mutation.ClaimedUntil(); ok {
 		_spec.SetField(ticket.FieldClaimedUntil, field.TypeInt64, value)
 	}
@@ -183,6 +244,55 @@ func (_u *TicketUpdateOne) SetNillableURL(v *string) *TicketUpdateOne {
 	if v != nil {
 		_u.SetURL(*v)
 	}
+	return _u
+}
+
+// SetOpen sets the "open" field.
+func (_u *TicketUpdateOne) SetOpen(v bool) *TicketUpdateOne {
+	_u.mutation.SetOpen(v)
+	return _u
+}
+
+// SetNillableOpen sets the "open" field if the given value is not nil.
+func (_u *TicketUpdateOne) SetNillableOpen(v *bool) *TicketUpdateOne {
+	if v != nil {
+		_u.SetOpen(*v)
+	}
+	return _u
+}
+
+// SetClosedHere sets the "closed_here" field.
+func (_u *TicketUpdateOne) SetClosedHere(v bool) *TicketUpdateOne {
+	_u.mutation.SetClosedHere(v)
+	return _u
+}
+
+// SetNillableClosedHere sets the "closed_here" field if the given value is not nil.
+func (_u *TicketUpdateOne) SetNillableClosedHere(v *bool) *TicketUpdateOne {
+	if v != nil {
+		_u.SetClosedHere(*v)
+	}
+	return _u
+}
+
+// SetCheckedAt sets the "checked_at" field.
+func (_u *TicketUpdateOne) SetCheckedAt(v int64) *TicketUpdateOne {
+	_u.mutation.ResetCheckedAt()
+	_u.mutation.SetCheckedAt(v)
+	return _u
+}
+
+// SetNillableCheckedAt sets the "checked_at" field if the given value is not nil.
+func (_u *TicketUpdateOne) SetNillableCheckedAt(v *int64) *TicketUpdateOne {
+	if v != nil {
+		_u.SetCheckedAt(*v)
+	}
+	return _u
+}
+
+// AddCheckedAt adds value to the "checked_at" field.
+func (_u *TicketUpdateOne) AddCheckedAt(v int64) *TicketUpdateOne {
+	_u.mutation.AddCheckedAt(v)
 	return _u
 }
 
@@ -289,6 +399,18 @@ func (_u *TicketUpdateOne) sqlSave(ctx context.Context) (_node *Ticket, err erro
 	}
 	if value, ok := _u.mutation.URL(); ok {
 		_spec.SetField(ticket.FieldURL, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Open(); ok {
+		_spec.SetField(ticket.FieldOpen, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.ClosedHere(); ok {
+		_spec.SetField(ticket.FieldClosedHere, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.CheckedAt(); ok {
+		_spec.SetField(ticket.FieldCheckedAt, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedCheckedAt(); ok {
+		_spec.AddField(ticket.FieldCheckedAt, field.TypeInt64, value)
 	}
 	if value, ok := _u.mutation.ClaimedUntil(); ok {
 		_spec.SetField(ticket.FieldClaimedUntil, field.TypeInt64, value)

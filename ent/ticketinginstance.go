@@ -40,6 +40,18 @@ type TicketingInstance struct {
 	Labels []string `json:"labels,omitempty"`
 	// in the order in which they are tried
 	Mappings []column.TicketProject `json:"mappings,omitempty"`
+	// fixed, ignored: the state of all findings that closes a ticket; empty: none does
+	CloseAt string `json:"close_at,omitempty"`
+	// id of Jira's transition that closes; empty: the first that does
+	Transition string `json:"transition,omitempty"`
+	// triage state of open findings whose ticket was closed in the tracker; empty: none
+	ClosedState string `json:"closed_state,omitempty"`
+	// of the state ignored
+	ClosedReason string `json:"closed_reason,omitempty"`
+	// products whose new findings get tickets; malicious: malicious dependencies
+	Automatic []string `json:"automatic,omitempty"`
+	// findings that became relevant until then were looked at
+	AutomaticAfter int64 `json:"automatic_after,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt int64 `json:"created_at,omitempty"`
 	// UpdatedAt holds the value of the "updated_at" field.
@@ -52,13 +64,13 @@ func (*TicketingInstance) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case ticketinginstance.FieldToken, ticketinginstance.FieldFields, ticketinginstance.FieldLabels, ticketinginstance.FieldMappings:
+		case ticketinginstance.FieldToken, ticketinginstance.FieldFields, ticketinginstance.FieldLabels, ticketinginstance.FieldMappings, ticketinginstance.FieldAutomatic:
 			values[i] = new([]byte)
 		case ticketinginstance.FieldRefused:
 			values[i] = new(sql.NullBool)
-		case ticketinginstance.FieldID, ticketinginstance.FieldDeploymentID, ticketinginstance.FieldCreatedAt, ticketinginstance.FieldUpdatedAt:
+		case ticketinginstance.FieldID, ticketinginstance.FieldDeploymentID, ticketinginstance.FieldAutomaticAfter, ticketinginstance.FieldCreatedAt, ticketinginstance.FieldUpdatedAt:
 			values[i] = new(sql.NullInt64)
-		case ticketinginstance.FieldKind, ticketinginstance.FieldBaseURL, ticketinginstance.FieldAccount, ticketinginstance.FieldProject, ticketinginstance.FieldIssueType:
+		case ticketinginstance.FieldKind, ticketinginstance.FieldBaseURL, ticketinginstance.FieldAccount, ticketinginstance.FieldProject, ticketinginstance.FieldIssueType, ticketinginstance.FieldCloseAt, ticketinginstance.FieldTransition, ticketinginstance.FieldClosedState, ticketinginstance.FieldClosedReason:
 			values[i] = new(sql.NullString)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -151,6 +163,44 @@ func (_m *TicketingInstance) assignValues(columns []string, values []any) error 
 					return fmt.Errorf("unmarshal field mappings: %w", err)
 				}
 			}
+		case ticketinginstance.FieldCloseAt:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field close_at", values[i])
+			} else if value.Valid {
+				_m.CloseAt = value.String
+			}
+		case ticketinginstance.FieldTransition:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field transition", values[i])
+			} else if value.Valid {
+				_m.Transition = value.String
+			}
+		case ticketinginstance.FieldClosedState:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field closed_state", values[i])
+			} else if value.Valid {
+				_m.ClosedState = value.String
+			}
+		case ticketinginstance.FieldClosedReason:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field closed_reason", values[i])
+			} else if value.Valid {
+				_m.ClosedReason = value.String
+			}
+		case ticketinginstance.FieldAutomatic:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field automatic", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.Automatic); err != nil {
+					return fmt.Errorf("unmarshal field automatic: %w", err)
+				}
+			}
+		case ticketinginstance.FieldAutomaticAfter:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field automatic_after", values[i])
+			} else if value.Valid {
+				_m.AutomaticAfter = value.Int64
+			}
 		case ticketinginstance.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -230,6 +280,24 @@ func (_m *TicketingInstance) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("mappings=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Mappings))
+	builder.WriteString(", ")
+	builder.WriteString("close_at=")
+	builder.WriteString(_m.CloseAt)
+	builder.WriteString(", ")
+	builder.WriteString("transition=")
+	builder.WriteString(_m.Transition)
+	builder.WriteString(", ")
+	builder.WriteString("closed_state=")
+	builder.WriteString(_m.ClosedState)
+	builder.WriteString(", ")
+	builder.WriteString("closed_reason=")
+	builder.WriteString(_m.ClosedReason)
+	builder.WriteString(", ")
+	builder.WriteString("automatic=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Automatic))
+	builder.WriteString(", ")
+	builder.WriteString("automatic_after=")
+	builder.WriteString(fmt.Sprintf("%v", _m.AutomaticAfter))
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(fmt.Sprintf("%v", _m.CreatedAt))

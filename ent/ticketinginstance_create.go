@@ -120,6 +120,82 @@ func (_c *TicketingInstanceCreate) SetMappings(v []column.TicketProject) *Ticket
 	return _c
 }
 
+// SetCloseAt sets the "close_at" field.
+func (_c *TicketingInstanceCreate) SetCloseAt(v string) *TicketingInstanceCreate {
+	_c.mutation.SetCloseAt(v)
+	return _c
+}
+
+// SetNillableCloseAt sets the "close_at" field if the given value is not nil.
+func (_c *TicketingInstanceCreate) SetNillableCloseAt(v *string) *TicketingInstanceCreate {
+	if v != nil {
+		_c.SetCloseAt(*v)
+	}
+	return _c
+}
+
+// SetTransition sets the "transition" field.
+func (_c *TicketingInstanceCreate) SetTransition(v string) *TicketingInstanceCreate {
+	_c.mutation.SetTransition(v)
+	return _c
+}
+
+// SetNillableTransition sets the "transition" field if the given value is not nil.
+func (_c *TicketingInstanceCreate) SetNillableTransition(v *string) *TicketingInstanceCreate {
+	if v != nil {
+		_c.SetTransition(*v)
+	}
+	return _c
+}
+
+// SetClosedState sets the "closed_state" field.
+func (_c *TicketingInstanceCreate) SetClosedState(v string) *TicketingInstanceCreate {
+	_c.mutation.SetClosedState(v)
+	return _c
+}
+
+// SetNillableClosedState sets the "closed_state" field if the given value is not nil.
+func (_c *TicketingInstanceCreate) SetNillableClosedState(v *string) *TicketingInstanceCreate {
+	if v != nil {
+		_c.SetClosedState(*v)
+	}
+	return _c
+}
+
+// SetClosedReason sets the "closed_reason" field.
+func (_c *TicketingInstanceCreate) SetClosedReason(v string) *TicketingInstanceCreate {
+	_c.mutation.SetClosedReason(v)
+	return _c
+}
+
+// SetNillableClosedReason sets the "closed_reason" field if the given value is not nil.
+func (_c *TicketingInstanceCreate) SetNillableClosedReason(v *string) *TicketingInstanceCreate {
+	if v != nil {
+		_c.SetClosedReason(*v)
+	}
+	return _c
+}
+
+// SetAutomatic sets the "automatic" field.
+func (_c *TicketingInstanceCreate) SetAutomatic(v []string) *TicketingInstanceCreate {
+	_c.mutation.SetAutomatic(v)
+	return _c
+}
+
+// SetAutomaticAfter sets the "automatic_after" field.
+func (_c *TicketingInstanceCreate) SetAutomaticAfter(v int64) *TicketingInstanceCreate {
+	_c.mutation.SetAutomaticAfter(v)
+	return _c
+}
+
+// SetNillableAutomaticAfter sets the "automatic_after" field if the given value is not nil.
+func (_c *TicketingInstanceCreate) SetNillableAutomaticAfter(v *int64) *TicketingInstanceCreate {
+	if v != nil {
+		_c.SetAutomaticAfter(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *TicketingInstanceCreate) SetCreatedAt(v int64) *TicketingInstanceCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -191,6 +267,26 @@ func (_c *TicketingInstanceCreate) defaults() error {
 		v := ticketinginstance.DefaultIssueType
 		_c.mutation.SetIssueType(v)
 	}
+	if _, ok := _c.mutation.CloseAt(); !ok {
+		v := ticketinginstance.DefaultCloseAt
+		_c.mutation.SetCloseAt(v)
+	}
+	if _, ok := _c.mutation.Transition(); !ok {
+		v := ticketinginstance.DefaultTransition
+		_c.mutation.SetTransition(v)
+	}
+	if _, ok := _c.mutation.ClosedState(); !ok {
+		v := ticketinginstance.DefaultClosedState
+		_c.mutation.SetClosedState(v)
+	}
+	if _, ok := _c.mutation.ClosedReason(); !ok {
+		v := ticketinginstance.DefaultClosedReason
+		_c.mutation.SetClosedReason(v)
+	}
+	if _, ok := _c.mutation.AutomaticAfter(); !ok {
+		v := ticketinginstance.DefaultAutomaticAfter
+		_c.mutation.SetAutomaticAfter(v)
+	}
 	return nil
 }
 
@@ -216,6 +312,21 @@ func (_c *TicketingInstanceCreate) check() error {
 	}
 	if _, ok := _c.mutation.IssueType(); !ok {
 		return &ValidationError{Name: "issue_type", err: errors.New(`ent: missing required field "TicketingInstance.issue_type"`)}
+	}
+	if _, ok := _c.mutation.CloseAt(); !ok {
+		return &ValidationError{Name: "close_at", err: errors.New(`ent: missing required field "TicketingInstance.close_at"`)}
+	}
+	if _, ok := _c.mutation.Transition(); !ok {
+		return &ValidationError{Name: "transition", err: errors.New(`ent: missing required field "TicketingInstance.transition"`)}
+	}
+	if _, ok := _c.mutation.ClosedState(); !ok {
+		return &ValidationError{Name: "closed_state", err: errors.New(`ent: missing required field "TicketingInstance.closed_state"`)}
+	}
+	if _, ok := _c.mutation.ClosedReason(); !ok {
+		return &ValidationError{Name: "closed_reason", err: errors.New(`ent: missing required field "TicketingInstance.closed_reason"`)}
+	}
+	if _, ok := _c.mutation.AutomaticAfter(); !ok {
+		return &ValidationError{Name: "automatic_after", err: errors.New(`ent: missing required field "TicketingInstance.automatic_after"`)}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`ent: missing required field "TicketingInstance.created_at"`)}
@@ -299,6 +410,30 @@ func (_c *TicketingInstanceCreate) createSpec() (*TicketingInstance, *sqlgraph.C
 	if value, ok := _c.mutation.Mappings(); ok {
 		_spec.SetField(ticketinginstance.FieldMappings, field.TypeJSON, value)
 		_node.Mappings = value
+	}
+	if value, ok := _c.mutation.CloseAt(); ok {
+		_spec.SetField(ticketinginstance.FieldCloseAt, field.TypeString, value)
+		_node.CloseAt = value
+	}
+	if value, ok := _c.mutation.Transition(); ok {
+		_spec.SetField(ticketinginstance.FieldTransition, field.TypeString, value)
+		_node.Transition = value
+	}
+	if value, ok := _c.mutation.ClosedState(); ok {
+		_spec.SetField(ticketinginstance.FieldClosedState, field.TypeString, value)
+		_node.ClosedState = value
+	}
+	if value, ok := _c.mutation.ClosedReason(); ok {
+		_spec.SetField(ticketinginstance.FieldClosedReason, field.TypeString, value)
+		_node.ClosedReason = value
+	}
+	if value, ok := _c.mutation.Automatic(); ok {
+		_spec.SetField(ticketinginstance.FieldAutomatic, field.TypeJSON, value)
+		_node.Automatic = value
+	}
+	if value, ok := _c.mutation.AutomaticAfter(); ok {
+		_spec.SetField(ticketinginstance.FieldAutomaticAfter, field.TypeInt64, value)
+		_node.AutomaticAfter = value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(ticketinginstance.FieldCreatedAt, field.TypeInt64, value)
@@ -477,6 +612,90 @@ func (u *TicketingInstanceUpsert) UpdateMappings() *TicketingInstanceUpsert {
 // ClearMappings clears the value of the "mappings" field.
 func (u *TicketingInstanceUpsert) ClearMappings() *TicketingInstanceUpsert {
 	u.SetNull(ticketinginstance.FieldMappings)
+	return u
+}
+
+// SetCloseAt sets the "close_at" field.
+func (u *TicketingInstanceUpsert) SetCloseAt(v string) *TicketingInstanceUpsert {
+	u.Set(ticketinginstance.FieldCloseAt, v)
+	return u
+}
+
+// UpdateCloseAt sets the "close_at" field to the value that was provided on create.
+func (u *TicketingInstanceUpsert) UpdateCloseAt() *TicketingInstanceUpsert {
+	u.SetExcluded(ticketinginstance.FieldCloseAt)
+	return u
+}
+
+// SetTransition sets the "transition" field.
+func (u *TicketingInstanceUpsert) SetTransition(v string) *TicketingInstanceUpsert {
+	u.Set(ticketinginstance.FieldTransition, v)
+	return u
+}
+
+// UpdateTransition sets the "transition" field to the value that was provided on create.
+func (u *TicketingInstanceUpsert) UpdateTransition() *TicketingInstanceUpsert {
+	u.SetExcluded(ticketinginstance.FieldTransition)
+	return u
+}
+
+// SetClosedState sets the "closed_state" field.
+func (u *TicketingInstanceUpsert) SetClosedState(v string) *TicketingInstanceUpsert {
+	u.Set(ticketinginstance.FieldClosedState, v)
+	return u
+}
+
+// UpdateClosedState sets the "closed_state" field to the value that was provided on create.
+func (u *TicketingInstanceUpsert) UpdateClosedState() *TicketingInstanceUpsert {
+	u.SetExcluded(ticketinginstance.FieldClosedState)
+	return u
+}
+
+// SetClosedReason sets the "closed_reason" field.
+func (u *TicketingInstanceUpsert) SetClosedReason(v string) *TicketingInstanceUpsert {
+	u.Set(ticketinginstance.FieldClosedReason, v)
+	return u
+}
+
+// UpdateClosedReason sets the "closed_reason" field to the value that was provided on create.
+func (u *TicketingInstanceUpsert) UpdateClosedReason() *TicketingInstanceUpsert {
+	u.SetExcluded(ticketinginstance.FieldClosedReason)
+	return u
+}
+
+// SetAutomatic sets the "automatic" field.
+func (u *TicketingInstanceUpsert) SetAutomatic(v []string) *TicketingInstanceUpsert {
+	u.Set(ticketinginstance.FieldAutomatic, v)
+	return u
+}
+
+// UpdateAutomatic sets the "automatic" field to the value that was provided on create.
+func (u *TicketingInstanceUpsert) UpdateAutomatic() *TicketingInstanceUpsert {
+	u.SetExcluded(ticketinginstance.FieldAutomatic)
+	return u
+}
+
+// ClearAutomatic clears the value of the "automatic" field.
+func (u *TicketingInstanceUpsert) ClearAutomatic() *TicketingInstanceUpsert {
+	u.SetNull(ticketinginstance.FieldAutomatic)
+	return u
+}
+
+// SetAutomaticAfter sets the "automatic_after" field.
+func (u *TicketingInstanceUpsert) SetAutomaticAfter(v int64) *TicketingInstanceUpsert {
+	u.Set(ticketinginstance.FieldAutomaticAfter, v)
+	return u
+}
+
+// UpdateAutomaticAfter sets the "automatic_after" field to the value that was provided on create.
+func (u *TicketingInstanceUpsert) UpdateAutomaticAfter() *TicketingInstanceUpsert {
+	u.SetExcluded(ticketinginstance.FieldAutomaticAfter)
+	return u
+}
+
+// AddAutomaticAfter adds v to the "automatic_after" field.
+func (u *TicketingInstanceUpsert) AddAutomaticAfter(v int64) *TicketingInstanceUpsert {
+	u.Add(ticketinginstance.FieldAutomaticAfter, v)
 	return u
 }
 
@@ -695,6 +914,104 @@ func (u *TicketingInstanceUpsertOne) UpdateMappings() *TicketingInstanceUpsertOn
 func (u *TicketingInstanceUpsertOne) ClearMappings() *TicketingInstanceUpsertOne {
 	return u.Update(func(s *TicketingInstanceUpsert) {
 		s.ClearMappings()
+	})
+}
+
+// SetCloseAt sets the "close_at" field.
+func (u *TicketingInstanceUpsertOne) SetCloseAt(v string) *TicketingInstanceUpsertOne {
+	return u.Update(func(s *TicketingInstanceUpsert) {
+		s.SetCloseAt(v)
+	})
+}
+
+// UpdateCloseAt sets the "close_at" field to the value that was provided on create.
+func (u *TicketingInstanceUpsertOne) UpdateCloseAt() *TicketingInstanceUpsertOne {
+	return u.Update(func(s *TicketingInstanceUpsert) {
+		s.UpdateCloseAt()
+	})
+}
+
+// SetTransition sets the "transition" field.
+func (u *TicketingInstanceUpsertOne) SetTransition(v string) *TicketingInstanceUpsertOne {
+	return u.Update(func(s *TicketingInstanceUpsert) {
+		s.SetTransition(v)
+	})
+}
+
+// UpdateTransition sets the "transition" field to the value that was provided on create.
+func (u *TicketingInstanceUpsertOne) UpdateTransition() *TicketingInstanceUpsertOne {
+	return u.Update(func(s *TicketingInstanceUpsert) {
+		s.UpdateTransition()
+	})
+}
+
+// SetClosedState sets the "closed_state" field.
+func (u *TicketingInstanceUpsertOne) SetClosedState(v string) *TicketingInstanceUpsertOne {
+	return u.Update(func(s *TicketingInstanceUpsert) {
+		s.SetClosedState(v)
+	})
+}
+
+// UpdateClosedState sets the "closed_state" field to the value that was provided on create.
+func (u *TicketingInstanceUpsertOne) UpdateClosedState() *TicketingInstanceUpsertOne {
+	return u.Update(func(s *TicketingInstanceUpsert) {
+		s.UpdateClosedState()
+	})
+}
+
+// SetClosedReason sets the "closed_reason" field.
+func (u *TicketingInstanceUpsertOne) SetClosedReason(v string) *TicketingInstanceUpsertOne {
+	return u.Update(func(s *TicketingInstanceUpsert) {
+		s.SetClosedReason(v)
+	})
+}
+
+// UpdateClosedReason sets the "closed_reason" field to the value that was provided on create.
+func (u *TicketingInstanceUpsertOne) UpdateClosedReason() *TicketingInstanceUpsertOne {
+	return u.Update(func(s *TicketingInstanceUpsert) {
+		s.UpdateClosedReason()
+	})
+}
+
+// SetAutomatic sets the "automatic" field.
+func (u *TicketingInstanceUpsertOne) SetAutomatic(v []string) *TicketingInstanceUpsertOne {
+	return u.Update(func(s *TicketingInstanceUpsert) {
+		s.SetAutomatic(v)
+	})
+}
+
+// UpdateAutomatic sets the "automatic" field to the value that was provided on create.
+func (u *TicketingInstanceUpsertOne) UpdateAutomatic() *TicketingInstanceUpsertOne {
+	return u.Update(func(s *TicketingInstanceUpsert) {
+		s.UpdateAutomatic()
+	})
+}
+
+// ClearAutomatic clears the value of the "automatic" field.
+func (u *TicketingInstanceUpsertOne) ClearAutomatic() *TicketingInstanceUpsertOne {
+	return u.Update(func(s *TicketingInstanceUpsert) {
+		s.ClearAutomatic()
+	})
+}
+
+// SetAutomaticAfter sets the "automatic_after" field.
+func (u *TicketingInstanceUpsertOne) SetAutomaticAfter(v int64) *TicketingInstanceUpsertOne {
+	return u.Update(func(s *TicketingInstanceUpsert) {
+		s.SetAutomaticAfter(v)
+	})
+}
+
+// AddAutomaticAfter adds v to the "automatic_after" field.
+func (u *TicketingInstanceUpsertOne) AddAutomaticAfter(v int64) *TicketingInstanceUpsertOne {
+	return u.Update(func(s *TicketingInstanceUpsert) {
+		s.AddAutomaticAfter(v)
+	})
+}
+
+// UpdateAutomaticAfter sets the "automatic_after" field to the value that was provided on create.
+func (u *TicketingInstanceUpsertOne) UpdateAutomaticAfter() *TicketingInstanceUpsertOne {
+	return u.Update(func(s *TicketingInstanceUpsert) {
+		s.UpdateAutomaticAfter()
 	})
 }
 
@@ -1082,6 +1399,104 @@ func (u *TicketingInstanceUpsertBulk) UpdateMappings() *TicketingInstanceUpsertB
 func (u *TicketingInstanceUpsertBulk) ClearMappings() *TicketingInstanceUpsertBulk {
 	return u.Update(func(s *TicketingInstanceUpsert) {
 		s.ClearMappings()
+	})
+}
+
+// SetCloseAt sets the "close_at" field.
+func (u *TicketingInstanceUpsertBulk) SetCloseAt(v string) *TicketingInstanceUpsertBulk {
+	return u.Update(func(s *TicketingInstanceUpsert) {
+		s.SetCloseAt(v)
+	})
+}
+
+// UpdateCloseAt sets the "close_at" field to the value that was provided on create.
+func (u *TicketingInstanceUpsertBulk) UpdateCloseAt() *TicketingInstanceUpsertBulk {
+	return u.Update(func(s *TicketingInstanceUpsert) {
+		s.UpdateCloseAt()
+	})
+}
+
+// SetTransition sets the "transition" field.
+func (u *TicketingInstanceUpsertBulk) SetTransition(v string) *TicketingInstanceUpsertBulk {
+	return u.Update(func(s *TicketingInstanceUpsert) {
+		s.SetTransition(v)
+	})
+}
+
+// UpdateTransition sets the "transition" field to the value that was provided on create.
+func (u *TicketingInstanceUpsertBulk) UpdateTransition() *TicketingInstanceUpsertBulk {
+	return u.Update(func(s *TicketingInstanceUpsert) {
+		s.UpdateTransition()
+	})
+}
+
+// SetClosedState sets the "closed_state" field.
+func (u *TicketingInstanceUpsertBulk) SetClosedState(v string) *TicketingInstanceUpsertBulk {
+	return u.Update(func(s *TicketingInstanceUpsert) {
+		s.SetClosedState(v)
+	})
+}
+
+// UpdateClosedState sets the "closed_state" field to the value that was provided on create.
+func (u *TicketingInstanceUpsertBulk) UpdateClosedState() *TicketingInstanceUpsertBulk {
+	return u.Update(func(s *TicketingInstanceUpsert) {
+		s.UpdateClosedState()
+	})
+}
+
+// SetClosedReason sets the "closed_reason" field.
+func (u *TicketingInstanceUpsertBulk) SetClosedReason(v string) *TicketingInstanceUpsertBulk {
+	return u.Update(func(s *TicketingInstanceUpsert) {
+		s.SetClosedReason(v)
+	})
+}
+
+// UpdateClosedReason sets the "closed_reason" field to the value that was provided on create.
+func (u *TicketingInstanceUpsertBulk) UpdateClosedReason() *TicketingInstanceUpsertBulk {
+	return u.Update(func(s *TicketingInstanceUpsert) {
+		s.UpdateClosedReason()
+	})
+}
+
+// SetAutomatic sets the "automatic" field.
+func (u *TicketingInstanceUpsertBulk) SetAutomatic(v []string) *TicketingInstanceUpsertBulk {
+	return u.Update(func(s *TicketingInstanceUpsert) {
+		s.SetAutomatic(v)
+	})
+}
+
+// UpdateAutomatic sets the "automatic" field to the value that was provided on create.
+func (u *TicketingInstanceUpsertBulk) UpdateAutomatic() *TicketingInstanceUpsertBulk {
+	return u.Update(func(s *TicketingInstanceUpsert) {
+		s.UpdateAutomatic()
+	})
+}
+
+// ClearAutomatic clears the value of the "automatic" field.
+func (u *TicketingInstanceUpsertBulk) ClearAutomatic() *TicketingInstanceUpsertBulk {
+	return u.Update(func(s *TicketingInstanceUpsert) {
+		s.ClearAutomatic()
+	})
+}
+
+// SetAutomaticAfter sets the "automatic_after" field.
+func (u *TicketingInstanceUpsertBulk) SetAutomaticAfter(v int64) *TicketingInstanceUpsertBulk {
+	return u.Update(func(s *TicketingInstanceUpsert) {
+		s.SetAutomaticAfter(v)
+	})
+}
+
+// AddAutomaticAfter adds v to the "automatic_after" field.
+func (u *TicketingInstanceUpsertBulk) AddAutomaticAfter(v int64) *TicketingInstanceUpsertBulk {
+	return u.Update(func(s *TicketingInstanceUpsert) {
+		s.AddAutomaticAfter(v)
+	})
+}
+
+// UpdateAutomaticAfter sets the "automatic_after" field to the value that was provided on create.
+func (u *TicketingInstanceUpsertBulk) UpdateAutomaticAfter() *TicketingInstanceUpsertBulk {
+	return u.Update(func(s *TicketingInstanceUpsert) {
+		s.UpdateAutomaticAfter()
 	})
 }
 

@@ -146,6 +146,101 @@ func (_u *TicketingInstanceUpdate) ClearMappings() *TicketingInstanceUpdate {
 	return _u
 }
 
+// SetCloseAt sets the "close_at" field.
+func (_u *TicketingInstanceUpdate) SetCloseAt(v string) *TicketingInstanceUpdate {
+	_u.mutation.SetCloseAt(v)
+	return _u
+}
+
+// SetNillableCloseAt sets the "close_at" field if the given value is not nil.
+func (_u *TicketingInstanceUpdate) SetNillableCloseAt(v *string) *TicketingInstanceUpdate {
+	if v != nil {
+		_u.SetCloseAt(*v)
+	}
+	return _u
+}
+
+// SetTransition sets the "transition" field.
+func (_u *TicketingInstanceUpdate) SetTransition(v string) *TicketingInstanceUpdate {
+	_u.mutation.SetTransition(v)
+	return _u
+}
+
+// SetNillableTransition sets the "transition" field if the given value is not nil.
+func (_u *TicketingInstanceUpdate) SetNillableTransition(v *string) *TicketingInstanceUpdate {
+	if v != nil {
+		_u.SetTransition(*v)
+	}
+	return _u
+}
+
+// SetClosedState sets the "closed_state" field.
+func (_u *TicketingInstanceUpdate) SetClosedState(v string) *TicketingInstanceUpdate {
+	_u.mutation.SetClosedState(v)
+	return _u
+}
+
+// SetNillableClosedState sets the "closed_state" field if the given value is not nil.
+func (_u *TicketingInstanceUpdate) SetNillableClosedState(v *string) *TicketingInstanceUpdate {
+	if v != nil {
+		_u.SetClosedState(*v)
+	}
+	return _u
+}
+
+// SetClosedReason sets the "closed_reason" field.
+func (_u *TicketingInstanceUpdate) SetClosedReason(v string) *TicketingInstanceUpdate {
+	_u.mutation.SetClosedReason(v)
+	return _u
+}
+
+// SetNillableClosedReason sets the "closed_reason" field if the given value is not nil.
+func (_u *TicketingInstanceUpdate) SetNillableClosedReason(v *string) *TicketingInstanceUpdate {
+	if v != nil {
+		_u.SetClosedReason(*v)
+	}
+	return _u
+}
+
+// SetAutomatic sets the "automatic" field.
+func (_u *TicketingInstanceUpdate) SetAutomatic(v []string) *TicketingInstanceUpdate {
+	_u.mutation.SetAutomatic(v)
+	return _u
+}
+
+// AppendAutomatic appends value to the "automatic" field.
+func (_u *TicketingInstanceUpdate) AppendAutomatic(v []string) *TicketingInstanceUpdate {
+	_u.mutation.AppendAutomatic(v)
+	return _u
+}
+
+// ClearAutomatic clears the value of the "automatic" field.
+func (_u *TicketingInstanceUpdate) ClearAutomatic() *TicketingInstanceUpdate {
+	_u.mutation.ClearAutomatic()
+	return _u
+}
+
+// SetAutomaticAfter sets the "automatic_after" field.
+func (_u *TicketingInstanceUpdate) SetAutomaticAfter(v int64) *TicketingInstanceUpdate {
+	_u.mutation.ResetAutomaticAfter()
+	_u.mutation.SetAutomaticAfter(v)
+	return _u
+}
+
+// SetNillableAutomaticAfter sets the "automatic_after" field if the given value is not nil.
+func (_u *TicketingInstanceUpdate) SetNillableAutomaticAfter(v *int64) *TicketingInstanceUpdate {
+	if v != nil {
+		_u.SetAutomaticAfter(*v)
+	}
+	return _u
+}
+
+// AddAutomaticAfter adds value to the "automatic_after" field.
+func (_u *TicketingInstanceUpdate) AddAutomaticAfter(v int64) *TicketingInstanceUpdate {
+	_u.mutation.AddAutomaticAfter(v)
+	return _u
+}
+
 // SetUpdatedAt sets the "updated_at" field.
 func (_u *TicketingInstanceUpdate) SetUpdatedAt(v int64) *TicketingInstanceUpdate {
 	_u.mutation.ResetUpdatedAt()
@@ -259,6 +354,35 @@ func (_u *TicketingInstanceUpdate) sqlSave(ctx context.Context) (_node int, err 
 	}
 	if _u.mutation.MappingsCleared() {
 		_spec.ClearField(ticketinginstance.FieldMappings, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.CloseAt(); ok {
+		_spec.SetField(ticketinginstance.FieldCloseAt, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Transition(); ok {
+		_spec.SetField(ticketinginstance.FieldTransition, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.ClosedState(); ok {
+		_spec.SetField(ticketinginstance.FieldClosedState, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.ClosedReason(); ok {
+		_spec.SetField(ticketinginstance.FieldClosedReason, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Automatic(); ok {
+		_spec.SetField(ticketinginstance.FieldAutomatic, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedAutomatic(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, ticketinginstance.FieldAutomatic, value)
+		})
+	}
+	if _u.mutation.AutomaticCleared() {
+		_spec.ClearField(ticketinginstance.FieldAutomatic, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.AutomaticAfter(); ok {
+		_spec.SetField(ticketinginstance.FieldAutomaticAfter, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedAutomaticAfter(); ok {
+		_spec.AddField(ticketinginstance.FieldAutomaticAfter, field.TypeInt64, value)
 	}
 	if value, ok := _u.mutation.UpdatedAt(); ok {
 		_spec.SetField(ticketinginstance.FieldUpdatedAt, field.TypeInt64, value)
@@ -401,6 +525,101 @@ func (_u *TicketingInstanceUpdateOne) AppendMappings(v []column.TicketProject) *
 // ClearMappings clears the value of the "mappings" field.
 func (_u *TicketingInstanceUpdateOne) ClearMappings() *TicketingInstanceUpdateOne {
 	_u.mutation.ClearMappings()
+	return _u
+}
+
+// SetCloseAt sets the "close_at" field.
+func (_u *TicketingInstanceUpdateOne) SetCloseAt(v string) *TicketingInstanceUpdateOne {
+	_u.mutation.SetCloseAt(v)
+	return _u
+}
+
+// SetNillableCloseAt sets the "close_at" field if the given value is not nil.
+func (_u *TicketingInstanceUpdateOne) SetNillableCloseAt(v *string) *TicketingInstanceUpdateOne {
+	if v != nil {
+		_u.SetCloseAt(*v)
+	}
+	return _u
+}
+
+// SetTransition sets the "transition" field.
+func (_u *TicketingInstanceUpdateOne) SetTransition(v string) *TicketingInstanceUpdateOne {
+	_u.mutation.SetTransition(v)
+	return _u
+}
+
+// SetNillableTransition sets the "transition" field if the given value is not nil.
+func (_u *TicketingInstanceUpdateOne) SetNillableTransition(v *string) *TicketingInstanceUpdateOne {
+	if v != nil {
+		_u.SetTransition(*v)
+	}
+	return _u
+}
+
+// SetClosedState sets the "closed_state" field.
+func (_u *TicketingInstanceUpdateOne) SetClosedState(v string) *TicketingInstanceUpdateOne {
+	_u.mutation.SetClosedState(v)
+	return _u
+}
+
+// SetNillableClosedState sets the "closed_state" field if the given value is not nil.
+func (_u *TicketingInstanceUpdateOne) SetNillableClosedState(v *string) *TicketingInstanceUpdateOne {
+	if v != nil {
+		_u.SetClosedState(*v)
+	}
+	return _u
+}
+
+// SetClosedReason sets the "closed_reason" field.
+func (_u *TicketingInstanceUpdateOne) SetClosedReason(v string) *TicketingInstanceUpdateOne {
+	_u.mutation.SetClosedReason(v)
+	return _u
+}
+
+// SetNillableClosedReason sets the "closed_reason" field if the given value is not nil.
+func (_u *TicketingInstanceUpdateOne) SetNillableClosedReason(v *string) *TicketingInstanceUpdateOne {
+	if v != nil {
+		_u.SetClosedReason(*v)
+	}
+	return _u
+}
+
+// SetAutomatic sets the "automatic" field.
+func (_u *TicketingInstanceUpdateOne) SetAutomatic(v []string) *TicketingInstanceUpdateOne {
+	_u.mutation.SetAutomatic(v)
+	return _u
+}
+
+// AppendAutomatic appends value to the "automatic" field.
+func (_u *TicketingInstanceUpdateOne) AppendAutomatic(v []string) *TicketingInstanceUpdateOne {
+	_u.mutation.AppendAutomatic(v)
+	return _u
+}
+
+// ClearAutomatic clears the value of the "automatic" field.
+func (_u *TicketingInstanceUpdateOne) ClearAutomatic() *TicketingInstanceUpdateOne {
+	_u.mutation.ClearAutomatic()
+	return _u
+}
+
+// SetAutomaticAfter sets the "automatic_after" field.
+func (_u *TicketingInstanceUpdateOne) SetAutomaticAfter(v int64) *TicketingInstanceUpdateOne {
+	_u.mutation.ResetAutomaticAfter()
+	_u.mutation.SetAutomaticAfter(v)
+	return _u
+}
+
+// SetNillableAutomaticAfter sets the "automatic_after" field if the given value is not nil.
+func (_u *TicketingInstanceUpdateOne) SetNillableAutomaticAfter(v *int64) *TicketingInstanceUpdateOne {
+	if v != nil {
+		_u.SetAutomaticAfter(*v)
+	}
+	return _u
+}
+
+// AddAutomaticAfter adds value to the "automatic_after" field.
+func (_u *TicketingInstanceUpdateOne) AddAutomaticAfter(v int64) *TicketingInstanceUpdateOne {
+	_u.mutation.AddAutomaticAfter(v)
 	return _u
 }
 
@@ -547,6 +766,35 @@ func (_u *TicketingInstanceUpdateOne) sqlSave(ctx context.Context) (_node *Ticke
 	}
 	if _u.mutation.MappingsCleared() {
 		_spec.ClearField(ticketinginstance.FieldMappings, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.CloseAt(); ok {
+		_spec.SetField(ticketinginstance.FieldCloseAt, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Transition(); ok {
+		_spec.SetField(ticketinginstance.FieldTransition, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.ClosedState(); ok {
+		_spec.SetField(ticketinginstance.FieldClosedState, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.ClosedReason(); ok {
+		_spec.SetField(ticketinginstance.FieldClosedReason, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Automatic(); ok {
+		_spec.SetField(ticketinginstance.FieldAutomatic, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedAutomatic(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, ticketinginstance.FieldAutomatic, value)
+		})
+	}
+	if _u.mutation.AutomaticCleared() {
+		_spec.ClearField(ticketinginstance.FieldAutomatic, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.AutomaticAfter(); ok {
+		_spec.SetField(ticketinginstance.FieldAutomaticAfter, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedAutomaticAfter(); ok {
+		_spec.AddField(ticketinginstance.FieldAutomaticAfter, field.TypeInt64, value)
 	}
 	if value, ok := _u.mutation.UpdatedAt(); ok {
 		_spec.SetField(ticketinginstance.FieldUpdatedAt, field.TypeInt64, value)

@@ -26,6 +26,7 @@ var sharedQueues = map[string]struct{ kind, args string }{
 	"pull_requests": {"write_pull_request_feedback", `{"deployment_id": %d, "project_id": 9, "number": 9#}`},
 	"sboms":         {"write_sbom", `{"deployment_id": %d, "export_id": 9#}`},
 	"refs":          {"tidy_refs", `{"deployment_id": %d, "number": #}`},
+	"tickets":       {"sync_tickets", `{"deployment_id": %d, "instance_id": 9#}`},
 	"scans":         {"store_scan_results", `{"deployment_id": %d, "scan_id": 9#}`},
 }
 

@@ -86,8 +86,9 @@ func printTrackers(std streams, list ...*ticketingv1.TicketingInstance) error {
 
 // trackerFlags are the settings of a tracker that can be changed.
 type trackerFlags struct {
-	project, issueType, user, fields, tokenFile string
-	labels, mappings                            []string
+	project, issueType, user, fields, tokenFile    string
+	closeAt, transition, closedState, closedReason string
+	labels, mappings, automatic                    []string
 }
 
 func (f *trackerFlags) add(cmd *cobra.Command) {
@@ -97,6 +98,11 @@ func (f *trackerFlags) add(cmd *cobra.Command) {
 	fs.StringVar(&f.issueType, "issue-type", "", "type of Jira's issues, by name or id (default: Task, or the first type of the project)")
 	fs.StringVar(&f.fields, "fields", "", "more fields of Jira's issues, as its API takes them, in `JSON`")
 	fs.StringSliceVar(&f.labels, "labels", nil, "labels of the tickets")
+	fs.StringSliceVar(&f.automatic, "automatic", nil, "products whose new critical and high findings get tickets: sast, sca, secrets, ai_sast, malicious (dependencies)")
+	fs.StringVar(&f.closeAt, "close-at", "", "close a ticket when all its findings are fixed, or are fixed or ignored: `STATE` is fixed or ignored")
+	fs.StringVar(&f.transition, "transition", "", "with --close-at: id of Jira's transition (default: the first that closes)")
+	fs.StringVar(&f.closedState, "closed-state", "", "new state of open findings whose ticket a person closed: ignored, reviewing or fixing")
+	fs.StringVar(&f.closedReason, "closed-reason", "", "with --closed-state ignored: acceptable_risk, false_positive, no_time, no_triage_reason or duplicate")
 	fs.StringVar(&f.user, "user", "", "e-mail address of the token's account; needed for Jira Cloud")
 	fs.StringVar(&f.tokenFile, "token-file", "", "`file` with the token; - is standard input")
 }
@@ -143,6 +149,27 @@ func (f *trackerFlags) object() (*structpb.Struct, error) {
 		return nil, usagef("--fields must be a JSON object: %s", err)
 	}
 	return out, nil
+}
+
+// states are the products of --automatic.
+func (f *trackerFlags) states() (*ticketingv1.AutomationStates, error) {
+	out := &ticketingv1.AutomationStates{}
+	fields := map[string]*bool{"sast": &out.Sast, "sca": &out.Sca, "secrets": &out.Secrets, "ai_sast": &out.AiSast, "malicious": &out.ScaMaliciousDeps}
+	for _, product := range f.automatic {
+		if err := oneOf("automatic", product, "sast", "sca", "secrets", "ai_sast", "malicious"); err != nil {
+			return nil, err
+		}
+		*fields[product] = true
+	}
+	return out, nil
+}
+
+// closing is when tickets are closed in the tracker; nil: never.
+func (f *trackerFlags) closing() *ticketingv1.JiraTransition {
+	if f.closeAt == "" {
+		return nil
+	}
+	return &ticketingv1.JiraTransition{SemgrepAggregateState: f.closeAt, JiraTransitionId: f.transition}
 }
 
 func newTrackersAdd(std streams) *cobra.Command {
@@ -192,12 +219,17 @@ func (f *trackerFlags) newTracker(std streams, kind, address string) (*ticketing
 	if err != nil {
 		return nil, err
 	}
+	states, err := f.states()
+	if err != nil {
+		return nil, err
+	}
 	token, err := f.token(std)
 	if err != nil {
 		return nil, err
 	}
 	return &ticketingv1.CreateTicketingInstanceRequest{Token: token, Instance: &ticketingv1.TicketingInstance{
 		InstanceType: kind, BaseUrl: address, User: f.user, ProjectId: f.project, IssueTypeId: f.issueType, Fields: fields, Labels: f.labels, Mappings: pairs,
+		AutomationStates: states, FixedTransitionState: f.closing(), ClosedState: f.closedState, ClosedReason: f.closedReason,
 	}}, nil
 }
 
@@ -208,8 +240,11 @@ func newTrackersEdit(std streams) *cobra.Command {
 		Use:   "edit ID",
 		Short: "Change settings of a tracker, and try it",
 		Long: `Change the settings of a tracker that the flags name, and try its token and projects. --labels and --map replace
-both lists.`,
+both lists; --close-at, --transition, --closed-state and --closed-reason replace all four: name the ones to keep.
+--automatic "" switches all products off.`,
 		Example: `  palisade tickets trackers edit 1 --project SEC --issue-type Bug
+  palisade tickets trackers edit 1 --automatic sast,secrets,malicious
+  palisade tickets trackers edit 1 --close-at fixed --closed-state ignored --closed-reason acceptable_risk
   palisade tickets trackers edit 1 --token-file new.token`,
 		Args: numbers("the id of a tracker"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -252,6 +287,14 @@ func (f *trackerFlags) change(cmd *cobra.Command, std streams) (*ticketingv1.Upd
 	}
 	if cmd.Flags().Changed("labels") || cmd.Flags().Changed("map") {
 		request.Lists = &ticketingv1.TicketingLists{Labels: f.labels, Mappings: pairs}
+	}
+	if cmd.Flags().Changed("automatic") {
+		if request.AutomationStates, err = f.states(); err != nil {
+			return nil, err
+		}
+	}
+	if flags := cmd.Flags(); flags.Changed("close-at") || flags.Changed("transition") || flags.Changed("closed-state") || flags.Changed("closed-reason") {
+		request.Closing = &ticketingv1.TicketClosing{FixedTransitionState: f.closing(), ClosedState: f.closedState, ClosedReason: f.closedReason}
 	}
 	if request.Fields, err = f.object(); err != nil {
 		return nil, err

@@ -2930,6 +2930,9 @@ var (
 		{Name: "marker", Type: field.TypeString},
 		{Name: "key", Type: field.TypeString, Default: ""},
 		{Name: "url", Type: field.TypeString, Default: ""},
+		{Name: "open", Type: field.TypeBool, Default: true},
+		{Name: "closed_here", Type: field.TypeBool, Default: false},
+		{Name: "checked_at", Type: field.TypeInt64, Default: 0},
 		{Name: "claimed_until", Type: field.TypeInt64, Default: 0},
 		{Name: "created_at", Type: field.TypeInt64},
 	}
@@ -2943,6 +2946,14 @@ var (
 				Name:    "tickets_by_key",
 				Unique:  true,
 				Columns: []*schema.Column{TicketsColumns[1], TicketsColumns[2], TicketsColumns[5]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "key <> ''",
+				},
+			},
+			{
+				Name:    "tickets_by_check",
+				Unique:  false,
+				Columns: []*schema.Column{TicketsColumns[1], TicketsColumns[2], TicketsColumns[9], TicketsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "key <> ''",
 				},
@@ -2994,6 +3005,12 @@ var (
 		{Name: "fields", Type: field.TypeBytes, Nullable: true},
 		{Name: "labels", Type: field.TypeJSON, Nullable: true},
 		{Name: "mappings", Type: field.TypeJSON, Nullable: true},
+		{Name: "close_at", Type: field.TypeString, Default: ""},
+		{Name: "transition", Type: field.TypeString, Default: ""},
+		{Name: "closed_state", Type: field.TypeString, Default: ""},
+		{Name: "closed_reason", Type: field.TypeString, Default: ""},
+		{Name: "automatic", Type: field.TypeJSON, Nullable: true},
+		{Name: "automatic_after", Type: field.TypeInt64, Default: 0},
 		{Name: "created_at", Type: field.TypeInt64},
 		{Name: "updated_at", Type: field.TypeInt64},
 	}

@@ -599,6 +599,9 @@ func init() {
 	ticket.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 	ticket.DefaultKey = ""
 	ticket.DefaultURL = ""
+	ticket.DefaultOpen = true
+	ticket.DefaultClosedHere = false
+	ticket.DefaultCheckedAt = 0
 	ticket.DefaultClaimedUntil = 0
 
 	ticketlink.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.TicketLink{}.Policy()}
@@ -613,6 +616,11 @@ func init() {
 	ticketinginstance.DefaultRefused = false
 	ticketinginstance.DefaultProject = ""
 	ticketinginstance.DefaultIssueType = ""
+	ticketinginstance.DefaultCloseAt = ""
+	ticketinginstance.DefaultTransition = ""
+	ticketinginstance.DefaultClosedState = ""
+	ticketinginstance.DefaultClosedReason = ""
+	ticketinginstance.DefaultAutomaticAfter = 0
 
 	token.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
 	token.Hooks[0] = enforcePolicy(token.Policy)

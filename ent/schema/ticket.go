@@ -29,6 +29,12 @@ func (TicketingInstance) Fields() []ent.Field {
 		field.Bytes("fields").Optional().Comment("JSON object: more fields of Jira's issues"),
 		field.Strings("labels").Optional(),
 		field.JSON("mappings", []column.TicketProject{}).Optional().Comment("in the order in which they are tried"),
+		field.String("close_at").Default("").Comment("fixed, ignored: the state of all findings that closes a ticket; empty: none does"),
+		field.String("transition").Default("").Comment("id of Jira's transition that closes; empty: the first that does"),
+		field.String("closed_state").Default("").Comment("triage state of open findings whose ticket was closed in the tracker; empty: none"),
+		field.String("closed_reason").Default("").Comment("of the state ignored"),
+		field.Strings("automatic").Optional().Comment("products whose new findings get tickets; malicious: malicious dependencies"),
+		timestamp("automatic_after").Default(0).Comment("findings that became relevant until then were looked at"),
 		timestamp("created_at").Immutable(),
 		timestamp("updated_at"),
 	}
@@ -56,6 +62,9 @@ func (Ticket) Fields() []ent.Field {
 		field.String("marker").Immutable().Comment("random text in the ticket, by which it is found if the answer was lost; empty for tickets that were linked"),
 		field.String("key").Default("").Comment("in the tracker; empty until its answer is known"),
 		field.String("url").Default(""),
+		field.Bool("open").Default(true).Comment("as the tracker last said, or we told it"),
+		field.Bool("closed_here").Default(false).Comment("we closed it, and open it again with its findings"),
+		timestamp("checked_at").Default(0).Comment("when the tracker was last asked, or told"),
 		timestamp("claimed_until").Default(0).Comment("until then, a call creates it"),
 		timestamp("created_at").Immutable(),
 	}
@@ -65,6 +74,7 @@ func (Ticket) Fields() []ent.Field {
 func (Ticket) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("deployment_id", "instance_id", "key").Unique().StorageKey("tickets_by_key").Annotations(entsql.IndexWhere("key <> ''")),
+		index.Fields("deployment_id", "instance_id", "checked_at", "id").StorageKey("tickets_by_check").Annotations(entsql.IndexWhere("key <> ''")),
 	}
 }
 

@@ -24,6 +24,12 @@ const (
 	FieldKey = "key"
 	// FieldURL holds the string denoting the url field in the database.
 	FieldURL = "url"
+	// FieldOpen holds the string denoting the open field in the database.
+	FieldOpen = "open"
+	// FieldClosedHere holds the string denoting the closed_here field in the database.
+	FieldClosedHere = "closed_here"
+	// FieldCheckedAt holds the string denoting the checked_at field in the database.
+	FieldCheckedAt = "checked_at"
 	// FieldClaimedUntil holds the string denoting the claimed_until field in the database.
 	FieldClaimedUntil = "claimed_until"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
@@ -41,6 +47,9 @@ var Columns = []string{
 	FieldMarker,
 	FieldKey,
 	FieldURL,
+	FieldOpen,
+	FieldClosedHere,
+	FieldCheckedAt,
 	FieldClaimedUntil,
 	FieldCreatedAt,
 }
@@ -67,6 +76,12 @@ var (
 	DefaultKey string
 	// DefaultURL holds the default value on creation for the "url" field.
 	DefaultURL string
+	// DefaultOpen holds the default value on creation for the "open" field.
+	DefaultOpen bool
+	// DefaultClosedHere holds the default value on creation for the "closed_here" field.
+	DefaultClosedHere bool
+	// DefaultCheckedAt holds the default value on creation for the "checked_at" field.
+	DefaultCheckedAt int64
 	// DefaultClaimedUntil holds the default value on creation for the "claimed_until" field.
 	DefaultClaimedUntil int64
 )
@@ -107,6 +122,21 @@ func ByKey(opts ...sql.OrderTermOption) OrderOption {
 // ByURL orders the results by the url field.
 func ByURL(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldURL, opts...).ToFunc()
+}
+
+// ByOpen orders the results by the open field.
+func ByOpen(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldOpen, opts...).ToFunc()
+}
+
+// ByClosedHere orders the results by the closed_here field.
+func ByClosedHere(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldClosedHere, opts...).ToFunc()
+}
+
+// ByCheckedAt orders the results by the checked_at field.
+func ByCheckedAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldCheckedAt, opts...).ToFunc()
 }
 
 // ByClaimedUntil orders the results by the claimed_until field.

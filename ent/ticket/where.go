@@ -82,6 +82,21 @@ func URL(v string) predicate.Ticket {
 	return predicate.Ticket(sql.FieldEQ(FieldURL, v))
 }
 
+// Open applies equality check predicate on the "open" field. It's identical to OpenEQ.
+func Open(v bool) predicate.Ticket {
+	return predicate.Ticket(sql.FieldEQ(FieldOpen, v))
+}
+
+// ClosedHere applies equality check predicate on the "closed_here" field. It's identical to ClosedHereEQ.
+func ClosedHere(v bool) predicate.Ticket {
+	return predicate.Ticket(sql.FieldEQ(FieldClosedHere, v))
+}
+
+// CheckedAt applies equality check predicate on the "checked_at" field. It's identical to CheckedAtEQ.
+func CheckedAt(v int64) predicate.Ticket {
+	return predicate.Ticket(sql.FieldEQ(FieldCheckedAt, v))
+}
+
 // ClaimedUntil applies equality check predicate on the "claimed_until" field. It's identical to ClaimedUntilEQ.
 func ClaimedUntil(v int64) predicate.Ticket {
 	return predicate.Ticket(sql.FieldEQ(FieldClaimedUntil, v))
@@ -430,6 +445,66 @@ func URLEqualFold(v string) predicate.Ticket {
 // URLContainsFold applies the ContainsFold predicate on the "url" field.
 func URLContainsFold(v string) predicate.Ticket {
 	return predicate.Ticket(sql.FieldContainsFold(FieldURL, v))
+}
+
+// OpenEQ applies the EQ predicate on the "open" field.
+func OpenEQ(v bool) predicate.Ticket {
+	return predicate.Ticket(sql.FieldEQ(FieldOpen, v))
+}
+
+// OpenNEQ applies the NEQ predicate on the "open" field.
+func OpenNEQ(v bool) predicate.Ticket {
+	return predicate.Ticket(sql.FieldNEQ(FieldOpen, v))
+}
+
+// ClosedHereEQ applies the EQ predicate on the "closed_here" field.
+func ClosedHereEQ(v bool) predicate.Ticket {
+	return predicate.Ticket(sql.FieldEQ(FieldClosedHere, v))
+}
+
+// ClosedHereNEQ applies the NEQ predicate on the "closed_here" field.
+func ClosedHereNEQ(v bool) predicate.Ticket {
+	return predicate.Ticket(sql.FieldNEQ(FieldClosedHere, v))
+}
+
+// CheckedAtEQ applies the EQ predicate on the "checked_at" field.
+func CheckedAtEQ(v int64) predicate.Ticket {
+	return predicate.Ticket(sql.FieldEQ(FieldCheckedAt, v))
+}
+
+// CheckedAtNEQ applies the NEQ predicate on the "checked_at" field.
+func CheckedAtNEQ(v int64) predicate.Ticket {
+	return predicate.Ticket(sql.FieldNEQ(FieldCheckedAt, v))
+}
+
+// CheckedAtIn applies the In predicate on the "checked_at" field.
+func CheckedAtIn(vs ...int64) predicate.Ticket {
+	return predicate.Ticket(sql.FieldIn(FieldCheckedAt, vs...))
+}
+
+// CheckedAtNotIn applies the NotIn predicate on the "checked_at" field.
+func CheckedAtNotIn(vs ...int64) predicate.Ticket {
+	return predicate.Ticket(sql.FieldNotIn(FieldCheckedAt, vs...))
+}
+
+// CheckedAtGT applies the GT predicate on the "checked_at" field.
+func CheckedAtGT(v int64) predicate.Ticket {
+	return predicate.Ticket(sql.FieldGT(FieldCheckedAt, v))
+}
+
+// CheckedAtGTE applies the GTE predicate on the "checked_at" field.
+func CheckedAtGTE(v int64) predicate.Ticket {
+	return predicate.Ticket(sql.FieldGTE(FieldCheckedAt, v))
+}
+
+// CheckedAtLT applies the LT predicate on the "checked_at" field.
+func CheckedAtLT(v int64) predicate.Ticket {
+	return predicate.Ticket(sql.FieldLT(FieldCheckedAt, v))
+}
+
+// CheckedAtLTE applies the LTE predicate on the "checked_at" field.
+func CheckedAtLTE(v int64) predicate.Ticket {
+	return predicate.Ticket(sql.FieldLTE(FieldCheckedAt, v))
 }
 
 // ClaimedUntilEQ applies the EQ predicate on the "claimed_until" field.

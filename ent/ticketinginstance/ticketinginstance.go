@@ -34,6 +34,18 @@ const (
 	FieldLabels = "labels"
 	// FieldMappings holds the string denoting the mappings field in the database.
 	FieldMappings = "mappings"
+	// FieldCloseAt holds the string denoting the close_at field in the database.
+	FieldCloseAt = "close_at"
+	// FieldTransition holds the string denoting the transition field in the database.
+	FieldTransition = "transition"
+	// FieldClosedState holds the string denoting the closed_state field in the database.
+	FieldClosedState = "closed_state"
+	// FieldClosedReason holds the string denoting the closed_reason field in the database.
+	FieldClosedReason = "closed_reason"
+	// FieldAutomatic holds the string denoting the automatic field in the database.
+	FieldAutomatic = "automatic"
+	// FieldAutomaticAfter holds the string denoting the automatic_after field in the database.
+	FieldAutomaticAfter = "automatic_after"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// FieldUpdatedAt holds the string denoting the updated_at field in the database.
@@ -56,6 +68,12 @@ var Columns = []string{
 	FieldFields,
 	FieldLabels,
 	FieldMappings,
+	FieldCloseAt,
+	FieldTransition,
+	FieldClosedState,
+	FieldClosedReason,
+	FieldAutomatic,
+	FieldAutomaticAfter,
 	FieldCreatedAt,
 	FieldUpdatedAt,
 }
@@ -86,6 +104,16 @@ var (
 	DefaultProject string
 	// DefaultIssueType holds the default value on creation for the "issue_type" field.
 	DefaultIssueType string
+	// DefaultCloseAt holds the default value on creation for the "close_at" field.
+	DefaultCloseAt string
+	// DefaultTransition holds the default value on creation for the "transition" field.
+	DefaultTransition string
+	// DefaultClosedState holds the default value on creation for the "closed_state" field.
+	DefaultClosedState string
+	// DefaultClosedReason holds the default value on creation for the "closed_reason" field.
+	DefaultClosedReason string
+	// DefaultAutomaticAfter holds the default value on creation for the "automatic_after" field.
+	DefaultAutomaticAfter int64
 )
 
 // OrderOption defines the ordering options for the TicketingInstance queries.
@@ -129,6 +157,31 @@ func ByProject(opts ...sql.OrderTermOption) OrderOption {
 // ByIssueType orders the results by the issue_type field.
 func ByIssueType(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldIssueType, opts...).ToFunc()
+}
+
+// ByCloseAt orders the results by the close_at field.
+func ByCloseAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldCloseAt, opts...).ToFunc()
+}
+
+// ByTransition orders the results by the transition field.
+func ByTransition(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldTransition, opts...).ToFunc()
+}
+
+// ByClosedState orders the results by the closed_state field.
+func ByClosedState(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldClosedState, opts...).ToFunc()
+}
+
+// ByClosedReason orders the results by the closed_reason field.
+func ByClosedReason(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldClosedReason, opts...).ToFunc()
+}
+
+// ByAutomaticAfter orders the results by the automatic_after field.
+func ByAutomaticAfter(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldAutomaticAfter, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

@@ -97,6 +97,31 @@ func Fields(v []byte) predicate.TicketingInstance {
 	return predicate.TicketingInstance(sql.FieldEQ(FieldFields, v))
 }
 
+// CloseAt applies equality check predicate on the "close_at" field. It's identical to CloseAtEQ.
+func CloseAt(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldEQ(FieldCloseAt, v))
+}
+
+// Transition applies equality check predicate on the "transition" field. It's identical to TransitionEQ.
+func Transition(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldEQ(FieldTransition, v))
+}
+
+// ClosedState applies equality check predicate on the "closed_state" field. It's identical to ClosedStateEQ.
+func ClosedState(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldEQ(FieldClosedState, v))
+}
+
+// ClosedReason applies equality check predicate on the "closed_reason" field. It's identical to ClosedReasonEQ.
+func ClosedReason(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldEQ(FieldClosedReason, v))
+}
+
+// AutomaticAfter applies equality check predicate on the "automatic_after" field. It's identical to AutomaticAfterEQ.
+func AutomaticAfter(v int64) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldEQ(FieldAutomaticAfter, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v int64) predicate.TicketingInstance {
 	return predicate.TicketingInstance(sql.FieldEQ(FieldCreatedAt, v))
@@ -600,6 +625,316 @@ func MappingsIsNil() predicate.TicketingInstance {
 // MappingsNotNil applies the NotNil predicate on the "mappings" field.
 func MappingsNotNil() predicate.TicketingInstance {
 	return predicate.TicketingInstance(sql.FieldNotNull(FieldMappings))
+}
+
+// CloseAtEQ applies the EQ predicate on the "close_at" field.
+func CloseAtEQ(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldEQ(FieldCloseAt, v))
+}
+
+// CloseAtNEQ applies the NEQ predicate on the "close_at" field.
+func CloseAtNEQ(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldNEQ(FieldCloseAt, v))
+}
+
+// CloseAtIn applies the In predicate on the "close_at" field.
+func CloseAtIn(vs ...string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldIn(FieldCloseAt, vs...))
+}
+
+// CloseAtNotIn applies the NotIn predicate on the "close_at" field.
+func CloseAtNotIn(vs ...string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldNotIn(FieldCloseAt, vs...))
+}
+
+// CloseAtGT applies the GT predicate on the "close_at" field.
+func CloseAtGT(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldGT(FieldCloseAt, v))
+}
+
+// CloseAtGTE applies the GTE predicate on the "close_at" field.
+func CloseAtGTE(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldGTE(FieldCloseAt, v))
+}
+
+// CloseAtLT applies the LT predicate on the "close_at" field.
+func CloseAtLT(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldLT(FieldCloseAt, v))
+}
+
+// CloseAtLTE applies the LTE predicate on the "close_at" field.
+func CloseAtLTE(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldLTE(FieldCloseAt, v))
+}
+
+// CloseAtContains applies the Contains predicate on the "close_at" field.
+func CloseAtContains(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldContains(FieldCloseAt, v))
+}
+
+// CloseAtHasPrefix applies the HasPrefix predicate on the "close_at" field.
+func CloseAtHasPrefix(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldHasPrefix(FieldCloseAt, v))
+}
+
+// CloseAtHasSuffix applies the HasSuffix predicate on the "close_at" field.
+func CloseAtHasSuffix(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldHasSuffix(FieldCloseAt, v))
+}
+
+// CloseAtEqualFold applies the EqualFold predicate on the "close_at" field.
+func CloseAtEqualFold(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldEqualFold(FieldCloseAt, v))
+}
+
+// CloseAtContainsFold applies the ContainsFold predicate on the "close_at" field.
+func CloseAtContainsFold(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldContainsFold(FieldCloseAt, v))
+}
+
+// TransitionEQ applies the EQ predicate on the "transition" field.
+func TransitionEQ(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldEQ(FieldTransition, v))
+}
+
+// TransitionNEQ applies the NEQ predicate on the "transition" field.
+func TransitionNEQ(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldNEQ(FieldTransition, v))
+}
+
+// TransitionIn applies the In predicate on the "transition" field.
+func TransitionIn(vs ...string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldIn(FieldTransition, vs...))
+}
+
+// TransitionNotIn applies the NotIn predicate on the "transition" field.
+func TransitionNotIn(vs ...string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldNotIn(FieldTransition, vs...))
+}
+
+// TransitionGT applies the GT predicate on the "transition" field.
+func TransitionGT(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldGT(FieldTransition, v))
+}
+
+// TransitionGTE applies the GTE predicate on the "transition" field.
+func TransitionGTE(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldGTE(FieldTransition, v))
+}
+
+// TransitionLT applies the LT predicate on the "transition" field.
+func TransitionLT(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldLT(FieldTransition, v))
+}
+
+// TransitionLTE applies the LTE predicate on the "transition" field.
+func TransitionLTE(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldLTE(FieldTransition, v))
+}
+
+// TransitionContains applies the Contains predicate on the "transition" field.
+func TransitionContains(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldContains(FieldTransition, v))
+}
+
+// TransitionHasPrefix applies the HasPrefix predicate on the "transition" field.
+func TransitionHasPrefix(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldHasPrefix(FieldTransition, v))
+}
+
+// TransitionHasSuffix applies the HasSuffix predicate on the "transition" field.
+func TransitionHasSuffix(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldHasSuffix(FieldTransition, v))
+}
+
+// TransitionEqualFold applies the EqualFold predicate on the "transition" field.
+func TransitionEqualFold(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldEqualFold(FieldTransition, v))
+}
+
+// TransitionContainsFold applies the ContainsFold predicate on the "transition" field.
+func TransitionContainsFold(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldContainsFold(FieldTransition, v))
+}
+
+// ClosedStateEQ applies the EQ predicate on the "closed_state" field.
+func ClosedStateEQ(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldEQ(FieldClosedState, v))
+}
+
+// ClosedStateNEQ applies the NEQ predicate on the "closed_state" field.
+func ClosedStateNEQ(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldNEQ(FieldClosedState, v))
+}
+
+// ClosedStateIn applies the In predicate on the "closed_state" field.
+func ClosedStateIn(vs ...string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldIn(FieldClosedState, vs...))
+}
+
+// ClosedStateNotIn applies the NotIn predicate on the "closed_state" field.
+func ClosedStateNotIn(vs ...string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldNotIn(FieldClosedState, vs...))
+}
+
+// ClosedStateGT applies the GT predicate on the "closed_state" field.
+func ClosedStateGT(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldGT(FieldClosedState, v))
+}
+
+// ClosedStateGTE applies the GTE predicate on the "closed_state" field.
+func ClosedStateGTE(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldGTE(FieldClosedState, v))
+}
+
+// ClosedStateLT applies the LT predicate on the "closed_state" field.
+func ClosedStateLT(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldLT(FieldClosedState, v))
+}
+
+// ClosedStateLTE applies the LTE predicate on the "closed_state" field.
+func ClosedStateLTE(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldLTE(FieldClosedState, v))
+}
+
+// ClosedStateContains applies the Contains predicate on the "closed_state" field.
+func ClosedStateContains(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldContains(FieldClosedState, v))
+}
+
+// ClosedStateHasPrefix applies the HasPrefix predicate on the "closed_state" field.
+func ClosedStateHasPrefix(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldHasPrefix(FieldClosedState, v))
+}
+
+// ClosedStateHasSuffix applies the HasSuffix predicate on the "closed_state" field.
+func ClosedStateHasSuffix(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldHasSuffix(FieldClosedState, v))
+}
+
+// ClosedStateEqualFold applies the EqualFold predicate on the "closed_state" field.
+func ClosedStateEqualFold(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldEqualFold(FieldClosedState, v))
+}
+
+// ClosedStateContainsFold applies the ContainsFold predicate on the "closed_state" field.
+func ClosedStateContainsFold(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldContainsFold(FieldClosedState, v))
+}
+
+// ClosedReasonEQ applies the EQ predicate on the "closed_reason" field.
+func ClosedReasonEQ(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldEQ(FieldClosedReason, v))
+}
+
+// ClosedReasonNEQ applies the NEQ predicate on the "closed_reason" field.
+func ClosedReasonNEQ(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldNEQ(FieldClosedReason, v))
+}
+
+// ClosedReasonIn applies the In predicate on the "closed_reason" field.
+func ClosedReasonIn(vs ...string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldIn(FieldClosedReason, vs...))
+}
+
+// ClosedReasonNotIn applies the NotIn predicate on the "closed_reason" field.
+func ClosedReasonNotIn(vs ...string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldNotIn(FieldClosedReason, vs...))
+}
+
+// ClosedReasonGT applies the GT predicate on the "closed_reason" field.
+func ClosedReasonGT(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldGT(FieldClosedReason, v))
+}
+
+// ClosedReasonGTE applies the GTE predicate on the "closed_reason" field.
+func ClosedReasonGTE(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldGTE(FieldClosedReason, v))
+}
+
+// ClosedReasonLT applies the LT predicate on the "closed_reason" field.
+func ClosedReasonLT(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldLT(FieldClosedReason, v))
+}
+
+// ClosedReasonLTE applies the LTE predicate on the "closed_reason" field.
+func ClosedReasonLTE(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldLTE(FieldClosedReason, v))
+}
+
+// ClosedReasonContains applies the Contains predicate on the "closed_reason" field.
+func ClosedReasonContains(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldContains(FieldClosedReason, v))
+}
+
+// ClosedReasonHasPrefix applies the HasPrefix predicate on the "closed_reason" field.
+func ClosedReasonHasPrefix(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldHasPrefix(FieldClosedReason, v))
+}
+
+// ClosedReasonHasSuffix applies the HasSuffix predicate on the "closed_reason" field.
+func ClosedReasonHasSuffix(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldHasSuffix(FieldClosedReason, v))
+}
+
+// ClosedReasonEqualFold applies the EqualFold predicate on the "closed_reason" field.
+func ClosedReasonEqualFold(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldEqualFold(FieldClosedReason, v))
+}
+
+// ClosedReasonContainsFold applies the ContainsFold predicate on the "closed_reason" field.
+func ClosedReasonContainsFold(v string) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldContainsFold(FieldClosedReason, v))
+}
+
+// AutomaticIsNil applies the IsNil predicate on the "automatic" field.
+func AutomaticIsNil() predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldIsNull(FieldAutomatic))
+}
+
+// AutomaticNotNil applies the NotNil predicate on the "automatic" field.
+func AutomaticNotNil() predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldNotNull(FieldAutomatic))
+}
+
+// AutomaticAfterEQ applies the EQ predicate on the "automatic_after" field.
+func AutomaticAfterEQ(v int64) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldEQ(FieldAutomaticAfter, v))
+}
+
+// AutomaticAfterNEQ applies the NEQ predicate on the "automatic_after" field.
+func AutomaticAfterNEQ(v int64) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldNEQ(FieldAutomaticAfter, v))
+}
+
+// AutomaticAfterIn applies the In predicate on the "automatic_after" field.
+func AutomaticAfterIn(vs ...int64) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldIn(FieldAutomaticAfter, vs...))
+}
+
+// AutomaticAfterNotIn applies the NotIn predicate on the "automatic_after" field.
+func AutomaticAfterNotIn(vs ...int64) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldNotIn(FieldAutomaticAfter, vs...))
+}
+
+// AutomaticAfterGT applies the GT predicate on the "automatic_after" field.
+func AutomaticAfterGT(v int64) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldGT(FieldAutomaticAfter, v))
+}
+
+// AutomaticAfterGTE applies the GTE predicate on the "automatic_after" field.
+func AutomaticAfterGTE(v int64) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldGTE(FieldAutomaticAfter, v))
+}
+
+// AutomaticAfterLT applies the LT predicate on the "automatic_after" field.
+func AutomaticAfterLT(v int64) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldLT(FieldAutomaticAfter, v))
+}
+
+// AutomaticAfterLTE applies the LTE predicate on the "automatic_after" field.
+func AutomaticAfterLTE(v int64) predicate.TicketingInstance {
+	return predicate.TicketingInstance(sql.FieldLTE(FieldAutomaticAfter, v))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

@@ -21,15 +21,18 @@ const (
 // maxNote is the maximum length of the note of an event, in bytes.
 const maxNote = 3000
 
-// recordEvents writes an event for each finding, by the caller.
+// recordEvents writes an event for each finding, by the caller or the job.
 func recordEvents(ctx context.Context, st *store.Store, tx *ent.Tx, ids []int64, kind, note string) error {
 	if len(ids) == 0 {
 		return nil
 	}
 	deploymentID, _ := tenant.FromContext(ctx)
-	caller, _ := access.FromContext(ctx)
+	kindOf, actorID := "job", int64(0)
+	if caller, ok := access.FromContext(ctx); ok {
+		kindOf, actorID = string(caller.Kind), caller.ID
+	}
 	among, list := st.InIDs(ids)
-	args := []any{kind, clip(note, maxNote), string(caller.Kind), caller.ID, store.Now(), deploymentID}
+	args := []any{kind, clip(note, maxNote), kindOf, actorID, store.Now(), deploymentID}
 	return st.Exec(ctx, tx, `INSERT INTO finding_events (deployment_id, finding_id, kind, from_status, to_status, reason, note, actor_kind, actor_id, actor_name, at)
 		SELECT deployment_id, id, CAST(? AS TEXT), status, status, '', CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS bigint), '', CAST(? AS bigint) FROM findings
 		WHERE +deployment_id = ? AND id`+among, append(args, list...)...)

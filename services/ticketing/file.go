@@ -23,6 +23,8 @@ import (
 const (
 	// claimTime is how long a call has for one ticket. Afterwards another call may look for it, and create it.
 	claimTime = 2 * time.Minute
+	// indexDelay is how long after a lost answer nobody looks for the ticket: Jira's index is late.
+	indexDelay = 30 * time.Second
 	// findEarlier is how much earlier than our clock the tracker's may be.
 	findEarlier = time.Hour
 	// auditTicket is the object kind of tickets in the audit trail.
@@ -99,12 +101,12 @@ func (f *filing) call(ctx context.Context, t *ent.Ticket, b *batch) (tracker.Tic
 	return f.tracker.Create(ctx, t.Project, draft)
 }
 
-// giveUp ends the claim. If the tracker rejected the ticket, the findings have none; if its answer is not known, they
-// keep the row, by which a later call finds the ticket.
+// giveUp ends the claim, soon. If the tracker rejected the ticket, the findings have none; if its answer is not known,
+// they keep the row, by which a later call finds the ticket.
 func (f *filing) giveUp(ctx context.Context, t *ent.Ticket, b *batch, cause error) error {
 	return f.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		if connect.Temporary(cause) && !host.Is(cause, host.RateLimited) {
-			if err := tx.Ticket.Update().Where(ticket.ID(t.ID)).SetClaimedUntil(0).Exec(ctx); err != nil {
+		if isUnsure(cause) {
+			if err := tx.Ticket.Update().Where(ticket.ID(t.ID)).SetClaimedUntil(store.Micros(time.Now().Add(indexDelay))).Exec(ctx); err != nil {
 				return err
 			}
 		} else if err := dropTicket(ctx, tx, t.ID); err != nil {
@@ -112,6 +114,11 @@ func (f *filing) giveUp(ctx context.Context, t *ent.Ticket, b *batch, cause erro
 		}
 		return recordEvents(ctx, f.store, tx, b.ids(), eventAttempted, connect.ErrorText(cause))
 	})
+}
+
+// isUnsure reports whether the tracker may have created the ticket in spite of an error.
+func isUnsure(err error) bool {
+	return connect.Temporary(err) && !host.Is(err, host.RateLimited) || host.Is(err, host.Malformed)
 }
 
 // dropTicket deletes a ticket with its links.
@@ -156,7 +163,7 @@ func (f *filing) finish(ctx context.Context, t *ent.Ticket, created tracker.Tick
 func (f *filing) adopt(ctx context.Context, tx *ent.Tx, t *ent.Ticket, created tracker.Ticket) (*ent.Ticket, error) {
 	linked, err := tx.Ticket.Query().Where(ticket.InstanceID(t.InstanceID), ticket.Key(created.Key)).Only(ctx)
 	if ent.IsNotFound(err) {
-		err := tx.Ticket.Update().Where(ticket.ID(t.ID)).SetKey(created.Key).SetURL(created.URL).SetClaimedUntil(0).Exec(ctx)
+		err := tx.Ticket.Update().Where(ticket.ID(t.ID)).SetKey(created.Key).SetURL(created.URL).SetOpen(created.Open).SetCheckedAt(store.Now()).SetClaimedUntil(0).Exec(ctx)
 		t.Key, t.URL = created.Key, created.URL
 		return t, err
 	}

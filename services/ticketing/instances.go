@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -14,6 +15,8 @@ import (
 	"github.com/palisade/palisade/ent/column"
 	"github.com/palisade/palisade/ent/ticketinginstance"
 	ticketingv1 "github.com/palisade/palisade/gen/palisade/ticketing/v1"
+	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
@@ -67,6 +70,9 @@ func (s *ExternalTickets) CreateTicketingInstance(ctx context.Context, r *ticket
 	if err != nil {
 		return nil, err
 	}
+	if err := checkClosed("instance.closedReason", in.GetClosedState(), in.GetClosedReason()); err != nil {
+		return nil, err
+	}
 	projects, err := mappings("instance.mappings", in.GetMappings())
 	if err != nil {
 		return nil, err
@@ -83,6 +89,9 @@ func (s *ExternalTickets) CreateTicketingInstance(ctx context.Context, r *ticket
 		now := store.Now()
 		row, err := tx.TicketingInstance.Create().SetKind(string(kind)).SetBaseURL(address).SetAccount(in.GetUser()).SetProject(in.GetProjectId()).
 			SetIssueType(in.GetIssueTypeId()).SetFields(fields).SetLabels(in.GetLabels()).SetMappings(projects).
+			SetCloseAt(in.GetFixedTransitionState().GetSemgrepAggregateState()).SetTransition(in.GetFixedTransitionState().GetJiraTransitionId()).
+			SetClosedState(in.GetClosedState()).SetClosedReason(in.GetClosedReason()).
+			SetAutomatic(automaticProducts(in.GetAutomationStates())).SetAutomaticAfter(automaticAfter(nil, in.GetAutomationStates())).
 			SetCreatedAt(now).SetUpdatedAt(now).Save(ctx)
 		if err != nil {
 			return err
@@ -129,6 +138,16 @@ func (s *ExternalTickets) UpdateTicketingInstance(ctx context.Context, r *ticket
 				return err
 			}
 			update.SetLabels(r.GetLists().GetLabels()).SetMappings(projects)
+		}
+		if c := r.GetClosing(); c != nil {
+			if err := checkClosed("closing.closedReason", c.GetClosedState(), c.GetClosedReason()); err != nil {
+				return err
+			}
+			update.SetCloseAt(c.GetFixedTransitionState().GetSemgrepAggregateState()).SetTransition(c.GetFixedTransitionState().GetJiraTransitionId()).
+				SetClosedState(c.GetClosedState()).SetClosedReason(c.GetClosedReason())
+		}
+		if a := r.GetAutomationStates(); a != nil {
+			update.SetAutomatic(automaticProducts(a)).SetAutomaticAfter(automaticAfter(row, a))
 		}
 		if r.Token != nil {
 			sealed, err := s.seals.Seal(ticketinginstance.Table, sealedToken, row.DeploymentID, row.ID, r.GetToken())
@@ -269,15 +288,59 @@ func mappings(name string, list []*ticketingv1.ProjectMapping) ([]column.TicketP
 	return out, nil
 }
 
+func checkClosed(field, state, reason string) error {
+	if reason != "" && state != lifecycle.Ignored {
+		return apierr.InvalidArgument(field, "%s is allowed only together with closedState ignored", field)
+	}
+	return nil
+}
+
+// automaticProducts are the products that are switched on, in the words of the table.
+func automaticProducts(a *ticketingv1.AutomationStates) (list []string) {
+	for _, one := range []struct {
+		on      bool
+		product string
+	}{
+		{a.GetSast(), vocabulary.SAST}, {a.GetSca(), vocabulary.SCA}, {a.GetSecrets(), vocabulary.Secrets}, {a.GetAiSast(), vocabulary.AISAST},
+		{a.GetScaMaliciousDeps(), malicious},
+	} {
+		if one.on {
+			list = append(list, one.product)
+		}
+	}
+	return list
+}
+
+// automaticAfter is the time after which findings count: now when a product is switched on, 0 when none is.
+func automaticAfter(before *ent.TicketingInstance, a *ticketingv1.AutomationStates) int64 {
+	products := automaticProducts(a)
+	if len(products) == 0 {
+		return 0
+	}
+	isNew := func(product string) bool { return before == nil || !slices.Contains(before.Automatic, product) }
+	if slices.ContainsFunc(products, isNew) {
+		return store.Now()
+	}
+	return before.AutomaticAfter
+}
+
 // convert is the form of the API. It has no credential.
 func convert(row *ent.TicketingInstance) *ticketingv1.TicketingInstance {
 	out := &ticketingv1.TicketingInstance{
 		Id: row.ID, IsConfigured: row.Project != "", IsAuthRevoked: row.Refused, InstanceType: row.Kind, ProjectId: row.Project,
-		IssueTypeId: row.IssueType, AutomationStates: &ticketingv1.AutomationStates{}, BaseUrl: row.BaseURL, User: row.Account, Labels: row.Labels,
+		IssueTypeId: row.IssueType, BaseUrl: row.BaseURL, User: row.Account, Labels: row.Labels,
 	}
 	if u, err := url.Parse(row.BaseURL); err == nil {
 		out.Subdomain = u.Host
 	}
+	on := func(product string) bool { return slices.Contains(row.Automatic, product) }
+	out.AutomationStates = &ticketingv1.AutomationStates{
+		Sast: on(vocabulary.SAST), Sca: on(vocabulary.SCA), Secrets: on(vocabulary.Secrets), AiSast: on(vocabulary.AISAST), ScaMaliciousDeps: on(malicious),
+	}
+	if row.CloseAt != "" {
+		out.FixedTransitionState = &ticketingv1.JiraTransition{JiraTransitionId: row.Transition, SemgrepAggregateState: row.CloseAt}
+	}
+	out.ClosedState, out.ClosedReason = row.ClosedState, row.ClosedReason
 	out.Fields = &structpb.Struct{}
 	if len(row.Fields) > 0 {
 		_ = out.Fields.UnmarshalJSON(row.Fields) // fieldsJSON wrote it

@@ -48,6 +48,9 @@ type outcome struct {
 	succeeded []made
 	failed    []reasoned
 	skipped   []reasoned
+	// over: there were more tickets to create than the limit. again is an error that a repetition may not have.
+	over  bool
+	again error
 }
 
 // made is a created ticket.
@@ -224,7 +227,7 @@ func (f *filing) batches(ctx context.Context, rows []*ent.Finding) ([]*batch, er
 	return out, nil
 }
 
-const beingCreated = "another call creates its ticket"
+const beingCreated = "its ticket is being created, or may exist already: repeat the call in half a minute"
 
 // fail adds findings to the ones that failed for a reason.
 func (f *filing) fail(reason string, ids ...int64) {
@@ -245,6 +248,7 @@ func (f *filing) file(ctx context.Context, batches []*batch) error {
 			f.fail(b.project+": "+connect.ErrorText(ended), b.ids()...)
 			continue
 		case len(f.out.succeeded) >= f.limit:
+			f.out.over = true
 			f.fail(fmt.Sprintf("over the limit of %d tickets: repeat the call for the rest", f.limit), b.ids()...)
 			continue
 		}
@@ -255,13 +259,13 @@ func (f *filing) file(ctx context.Context, batches []*batch) error {
 			f.out.skipped = append(f.out.skipped, reasoned{b.ids(), beingCreated})
 		case err != nil && text == "":
 			return err
-		case err != nil && connect.Temporary(err):
-			f.fail(b.project+": "+text+". The ticket may exist: repeat the call, which looks for it and creates no second one", b.ids()...)
+		case err != nil && isUnsure(err):
+			f.fail(b.project+": "+text+". The ticket may exist: repeat the call in half a minute; it looks for the ticket and creates no second one", b.ids()...)
 		case err != nil:
 			f.fail(b.project+": "+text, b.ids()...)
 		}
 		if endsAll(err) {
-			ended = err
+			ended, f.out.again = err, err
 		}
 	}
 	return nil

@@ -155,6 +155,10 @@ func TestLostAnswers(t *testing.T) {
 		if got := d.tickets(t); got != "map[]" {
 			t.Errorf("tickets without an answer are shown: %s", got)
 		}
+		if soon := d.create(t, `{"issueFilters":{}}`); len(soon.GetSkipped()) != 1 || !strings.Contains(soon.GetSkipped()[0].GetReason(), "half a minute") {
+			t.Errorf("at once: %v", soon)
+		}
+		d.exec(t, "UPDATE tickets SET claimed_until = 1")
 		again := d.create(t, `{"issueFilters":{}}`)
 		if len(again.GetSucceeded()) != 1 || again.GetSucceeded()[0].GetExternalSlug() != j.Issues()[0].Key || len(j.Issues()) != 1 {
 			t.Errorf("%v, issues %+v", again, j.Issues())

@@ -335,7 +335,7 @@ type Finding struct {
 	SyntacticId string `protobuf:"bytes,5,opt,name=syntactic_id,proto3" json:"syntactic_id,omitempty"`
 	// Identity that survives moved lines; equal on all refs of the project.
 	MatchBasedId string `protobuf:"bytes,6,opt,name=match_based_id,proto3" json:"match_based_id,omitempty"`
-	// The linked ticket, or null. Empty: there are no tickets yet.
+	// The linked ticket, or null.
 	ExternalTicket *ExternalTicket `protobuf:"bytes,7,opt,name=external_ticket,proto3" json:"external_ticket,omitempty"`
 	// Review comments about it. Empty: there are no review comments yet.
 	ReviewComments []*ReviewComment `protobuf:"bytes,8,rep,name=review_comments,proto3" json:"review_comments,omitempty"`
@@ -1148,13 +1148,13 @@ func (x *PolicyReference) GetSlug() string {
 // A linked ticket.
 type ExternalTicket struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Key in the ticketing system. Never set: there are no tickets yet.
+	// Key in the ticketing system.
 	ExternalSlug string `protobuf:"bytes,1,opt,name=external_slug,proto3" json:"external_slug,omitempty"`
-	// Numeric id. Never set: there are no tickets yet.
+	// Numeric id.
 	Id int64 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
-	// Findings linked to the same ticket. Never set: there are no tickets yet.
+	// Findings linked to the same ticket.
 	LinkedIssueIds []int64 `protobuf:"varint,3,rep,packed,name=linked_issue_ids,proto3" json:"linked_issue_ids,omitempty"`
-	// URL of the ticket. Never set: there are no tickets yet.
+	// URL of the ticket.
 	Url           string `protobuf:"bytes,4,opt,name=url,proto3" json:"url,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1999,7 +1999,7 @@ func (x *FoundDependency) GetVersion() string {
 // Where a dependency is used.
 type Usage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The linked ticket, or null. Never set: there are no tickets yet.
+	// The linked ticket, or null.
 	ExternalTicket *ExternalTicket `protobuf:"bytes,1,opt,name=external_ticket,proto3" json:"external_ticket,omitempty"`
 	// The place, or null.
 	Location      *UsageLocation `protobuf:"bytes,2,opt,name=location,proto3" json:"location,omitempty"`

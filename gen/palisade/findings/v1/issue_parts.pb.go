@@ -1415,9 +1415,9 @@ func (x *SupersededRule) GetRulePath() string {
 // An attempt to create a ticket.
 type TicketAttempt struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// When it was made. Never set: there are no tickets yet.
+	// When it was made.
 	AttemptedAt *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=attempted_at,json=attemptedAt,proto3" json:"attempted_at,omitempty"`
-	// Response of the ticketing system. Never set: there are no tickets yet.
+	// Response of the ticketing system.
 	ResponseMessage string `protobuf:"bytes,2,opt,name=response_message,json=responseMessage,proto3" json:"response_message,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache

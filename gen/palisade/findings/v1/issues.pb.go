@@ -140,7 +140,7 @@ type Issue struct {
 	AggregateState AggregateIssueState `protobuf:"varint,13,opt,name=aggregate_state,json=aggregateState,proto3,enum=palisade.findings.v1.AggregateIssueState" json:"aggregate_state,omitempty"`
 	// Note of the last triage decision.
 	Note string `protobuf:"bytes,14,opt,name=note,proto3" json:"note,omitempty"`
-	// Linked ticket; absent when there is none. Empty: there are no tickets yet.
+	// Linked ticket; absent when there is none.
 	ExternalTicket *SecretsExternalTicket `protobuf:"bytes,15,opt,name=external_ticket,json=externalTicket,proto3" json:"external_ticket,omitempty"`
 	// Equal for findings about one advisory and package; empty for other findings.
 	VulnGroupKey string `protobuf:"bytes,16,opt,name=vuln_group_key,json=vulnGroupKey,proto3" json:"vuln_group_key,omitempty"`
@@ -209,7 +209,7 @@ type Issue struct {
 	IssueType IssueType `protobuf:"varint,47,opt,name=issue_type,json=issueType,proto3,enum=palisade.findings.v1.IssueType" json:"issue_type,omitempty"`
 	// Id of the oldest finding with this identity on any ref of the project; equal for all of them.
 	IssueParentId int64 `protobuf:"varint,48,opt,name=issue_parent_id,json=issueParentId,proto3" json:"issue_parent_id,omitempty"`
-	// Attempts to create a ticket. Never set: there are no tickets yet.
+	// Attempts to create a ticket.
 	TicketAttempts []*TicketAttempt `protobuf:"bytes,49,rep,name=ticket_attempts,json=ticketAttempts,proto3" json:"ticket_attempts,omitempty"`
 	// Fields that only code findings have; absent for other types.
 	SastAttributes *IssueSastAttributes `protobuf:"bytes,50,opt,name=sast_attributes,json=sastAttributes,proto3" json:"sast_attributes,omitempty"`
@@ -3539,7 +3539,7 @@ type IssuesFilter struct {
 	TriageReasons []FindingTriageReason `protobuf:"varint,35,rep,packed,name=triage_reasons,json=triageReasons,proto3,enum=palisade.findings.v1.FindingTriageReason" json:"triage_reasons,omitempty"`
 	// The time that since, until and relative_since compare; TIME_FILTER_RELEVANT_SINCE when not set.
 	TimeFilter TimeFilter `protobuf:"varint,36,opt,name=time_filter,json=timeFilter,proto3,enum=palisade.findings.v1.TimeFilter" json:"time_filter,omitempty"`
-	// No effect: findings are not linked to tickets yet.
+	// Only for new tickets: reports findings that have a ticket as skipped, instead of leaving them out.
 	IncludeTicketed bool `protobuf:"varint,37,opt,name=include_ticketed,json=includeTicketed,proto3" json:"include_ticketed,omitempty"`
 	// Life-cycle stage of the code. Unknown to the server: every value matches nothing.
 	BacklogType IssueBacklogType `protobuf:"varint,38,opt,name=backlog_type,json=backlogType,proto3,enum=palisade.findings.v1.IssueBacklogType" json:"backlog_type,omitempty"`

@@ -735,7 +735,7 @@ type SecretsFinding struct {
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	// When it last changed.
 	UpdatedAt *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
-	// The linked ticket. Empty: there are no tickets yet.
+	// The linked ticket.
 	ExternalTicket *SecretsExternalTicket `protobuf:"bytes,16,opt,name=external_ticket,json=externalTicket,proto3" json:"external_ticket,omitempty"`
 	// Review comments about it.
 	ReviewComments []*SecretsReviewComment `protobuf:"bytes,17,rep,name=review_comments,json=reviewComments,proto3" json:"review_comments,omitempty"`

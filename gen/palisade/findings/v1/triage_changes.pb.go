@@ -41,7 +41,7 @@ const (
 	TriageChangeKind_TRIAGE_CHANGE_KIND_EXCEPTION TriageChangeKind = 4
 	// The undo of a change.
 	TriageChangeKind_TRIAGE_CHANGE_KIND_UNDO TriageChangeKind = 5
-	// An automation or a remediation policy; the actor says which.
+	// An automation, a remediation policy, or a ticket that was closed in its tracker; the actor says which.
 	TriageChangeKind_TRIAGE_CHANGE_KIND_AUTOMATION TriageChangeKind = 6
 )
 
@@ -538,11 +538,11 @@ type TriageChange struct {
 	TriageReason FindingTriageReason `protobuf:"varint,4,opt,name=triage_reason,json=triageReason,proto3,enum=palisade.findings.v1.FindingTriageReason" json:"triage_reason,omitempty"`
 	// The note that was set; empty when the notes stayed.
 	Note string `protobuf:"bytes,5,opt,name=note,proto3" json:"note,omitempty"`
-	// Kind of actor: user, token, host, automation or remediation_policy.
+	// Kind of actor: user, token, host, automation, remediation_policy or tracker.
 	ActorKind string `protobuf:"bytes,6,opt,name=actor_kind,json=actorKind,proto3" json:"actor_kind,omitempty"`
-	// Id of the user, the token or the automation; 0 for a host.
+	// Id of the user, the token, the automation or the ticketing instance; 0 for a host.
 	ActorId int64 `protobuf:"varint,7,opt,name=actor_id,json=actorId,proto3" json:"actor_id,omitempty"`
-	// Login of the person at the host, or name of the automation; empty for other kinds.
+	// Login of the person at the host, name of the automation, or key of the ticket; empty for other kinds.
 	ActorName string `protobuf:"bytes,8,opt,name=actor_name,json=actorName,proto3" json:"actor_name,omitempty"`
 	// Findings that were selected.
 	IssueCount int32 `protobuf:"varint,9,opt,name=issue_count,json=issueCount,proto3" json:"issue_count,omitempty"`

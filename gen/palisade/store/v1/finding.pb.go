@@ -55,7 +55,7 @@ type FindingContent struct {
 	ClickToFixFailures []*v1.ClickToFixFailure `protobuf:"bytes,12,rep,name=click_to_fix_failures,json=clickToFixFailures,proto3" json:"click_to_fix_failures,omitempty"`
 	// Review comments about it.
 	ReviewComments []*v1.ReviewComment `protobuf:"bytes,13,rep,name=review_comments,json=reviewComments,proto3" json:"review_comments,omitempty"`
-	// The linked ticket. Unused: there are no tickets yet.
+	// The linked ticket. The tables tickets and ticket_links have the same facts.
 	ExternalTicket *v1.ExternalTicket `protobuf:"bytes,14,opt,name=external_ticket,json=externalTicket,proto3" json:"external_ticket,omitempty"`
 	// Impact as AI detection describes it. Unused: there is no detection by AI yet.
 	AiImpact string `protobuf:"bytes,15,opt,name=ai_impact,json=aiImpact,proto3" json:"ai_impact,omitempty"`

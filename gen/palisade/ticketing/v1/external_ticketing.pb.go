@@ -603,10 +603,12 @@ type TicketingInstance struct {
 	IssueTypeId string `protobuf:"bytes,7,opt,name=issue_type_id,json=issueTypeId,proto3" json:"issue_type_id,omitempty"`
 	// More fields of the created issues of Jira, as its API takes them, for example {"priority": {"name": "High"}}.
 	Fields *structpb.Struct `protobuf:"bytes,8,opt,name=fields,proto3" json:"fields,omitempty"`
-	// Products whose tickets are created without a call. Never set: tickets are not created without a call.
+	// Products whose new findings get tickets without a call.
 	AutomationStates *AutomationStates `protobuf:"bytes,9,opt,name=automation_states,json=automationStates,proto3" json:"automation_states,omitempty"`
 	// Type of the subtasks of a grouped ticket. Never set: the findings of a group are listed in one ticket.
 	SubtaskIssueTypeId string `protobuf:"bytes,10,opt,name=subtask_issue_type_id,json=subtaskIssueTypeId,proto3" json:"subtask_issue_type_id,omitempty"`
+	// When tickets are closed in the tracker. When absent: never.
+	FixedTransitionState *JiraTransition `protobuf:"bytes,11,opt,name=fixed_transition_state,json=fixedTransitionState,proto3" json:"fixed_transition_state,omitempty"`
 	// Web address of the tracker, for example https://acme.atlassian.net. Required for Jira; when absent, GitHub and GitLab
 	// are the cloud services. Cannot be changed. Extension of the contract.
 	BaseUrl string `protobuf:"bytes,12,opt,name=base_url,json=baseUrl,proto3" json:"base_url,omitempty"`
@@ -615,7 +617,12 @@ type TicketingInstance struct {
 	// Labels of the created tickets. Extension of the contract.
 	Labels []string `protobuf:"bytes,14,rep,name=labels,proto3" json:"labels,omitempty"`
 	// Projects of the tracker for projects of the deployment. The first that matches counts. Extension of the contract.
-	Mappings      []*ProjectMapping `protobuf:"bytes,15,rep,name=mappings,proto3" json:"mappings,omitempty"`
+	Mappings []*ProjectMapping `protobuf:"bytes,15,rep,name=mappings,proto3" json:"mappings,omitempty"`
+	// New triage state of open findings whose ticket was closed in the tracker: ignored, reviewing or fixing; empty: they
+	// stay as they are. Extension of the contract.
+	ClosedState string `protobuf:"bytes,16,opt,name=closed_state,json=closedState,proto3" json:"closed_state,omitempty"`
+	// Why they are ignored, with closed_state ignored. Extension of the contract.
+	ClosedReason  string `protobuf:"bytes,17,opt,name=closed_reason,json=closedReason,proto3" json:"closed_reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -720,6 +727,13 @@ func (x *TicketingInstance) GetSubtaskIssueTypeId() string {
 	return ""
 }
 
+func (x *TicketingInstance) GetFixedTransitionState() *JiraTransition {
+	if x != nil {
+		return x.FixedTransitionState
+	}
+	return nil
+}
+
 func (x *TicketingInstance) GetBaseUrl() string {
 	if x != nil {
 		return x.BaseUrl
@@ -748,7 +762,78 @@ func (x *TicketingInstance) GetMappings() []*ProjectMapping {
 	return nil
 }
 
-// Products whose tickets are created without a call.
+func (x *TicketingInstance) GetClosedState() string {
+	if x != nil {
+		return x.ClosedState
+	}
+	return ""
+}
+
+func (x *TicketingInstance) GetClosedReason() string {
+	if x != nil {
+		return x.ClosedReason
+	}
+	return ""
+}
+
+// When tickets are closed in the tracker, and how.
+type JiraTransition struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of Jira's transition. When absent: the first that leads to a status of the category "done".
+	JiraTransitionId string `protobuf:"bytes,1,opt,name=jira_transition_id,json=jiraTransitionId,proto3" json:"jira_transition_id,omitempty"`
+	// fixed: when all findings of the ticket are fixed or removed. ignored: when all are fixed, removed or ignored.
+	// Required. The ticket is opened again when one of them is open again.
+	SemgrepAggregateState string `protobuf:"bytes,2,opt,name=semgrep_aggregate_state,json=semgrepAggregateState,proto3" json:"semgrep_aggregate_state,omitempty"`
+	unknownFields         protoimpl.UnknownFields
+	sizeCache             protoimpl.SizeCache
+}
+
+func (x *JiraTransition) Reset() {
+	*x = JiraTransition{}
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JiraTransition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JiraTransition) ProtoMessage() {}
+
+func (x *JiraTransition) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JiraTransition.ProtoReflect.Descriptor instead.
+func (*JiraTransition) Descriptor() ([]byte, []int) {
+	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *JiraTransition) GetJiraTransitionId() string {
+	if x != nil {
+		return x.JiraTransitionId
+	}
+	return ""
+}
+
+func (x *JiraTransition) GetSemgrepAggregateState() string {
+	if x != nil {
+		return x.SemgrepAggregateState
+	}
+	return ""
+}
+
+// Products whose findings get tickets without a call: of severity critical and high, on the primary branch, that became
+// relevant after the product was switched on.
 type AutomationStates struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Code.
@@ -757,7 +842,7 @@ type AutomationStates struct {
 	Sca bool `protobuf:"varint,2,opt,name=sca,proto3" json:"sca,omitempty"`
 	// Secrets.
 	Secrets bool `protobuf:"varint,3,opt,name=secrets,proto3" json:"secrets,omitempty"`
-	// Malicious dependencies.
+	// Malicious dependencies, of any severity.
 	ScaMaliciousDeps bool `protobuf:"varint,4,opt,name=sca_malicious_deps,json=scaMaliciousDeps,proto3" json:"sca_malicious_deps,omitempty"`
 	// Code, found by AI.
 	AiSast        bool `protobuf:"varint,5,opt,name=ai_sast,json=aiSast,proto3" json:"ai_sast,omitempty"`
@@ -767,7 +852,7 @@ type AutomationStates struct {
 
 func (x *AutomationStates) Reset() {
 	*x = AutomationStates{}
-	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[10]
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -779,7 +864,7 @@ func (x *AutomationStates) String() string {
 func (*AutomationStates) ProtoMessage() {}
 
 func (x *AutomationStates) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[10]
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -792,7 +877,7 @@ func (x *AutomationStates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AutomationStates.ProtoReflect.Descriptor instead.
 func (*AutomationStates) Descriptor() ([]byte, []int) {
-	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP(), []int{10}
+	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *AutomationStates) GetSast() bool {
@@ -843,7 +928,7 @@ type ProjectMapping struct {
 
 func (x *ProjectMapping) Reset() {
 	*x = ProjectMapping{}
-	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[11]
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -855,7 +940,7 @@ func (x *ProjectMapping) String() string {
 func (*ProjectMapping) ProtoMessage() {}
 
 func (x *ProjectMapping) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[11]
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -868,7 +953,7 @@ func (x *ProjectMapping) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProjectMapping.ProtoReflect.Descriptor instead.
 func (*ProjectMapping) Descriptor() ([]byte, []int) {
-	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP(), []int{11}
+	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ProjectMapping) GetRepository() string {
@@ -902,7 +987,7 @@ type LinkExternalTicketRequest struct {
 
 func (x *LinkExternalTicketRequest) Reset() {
 	*x = LinkExternalTicketRequest{}
-	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[12]
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -914,7 +999,7 @@ func (x *LinkExternalTicketRequest) String() string {
 func (*LinkExternalTicketRequest) ProtoMessage() {}
 
 func (x *LinkExternalTicketRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[12]
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -927,7 +1012,7 @@ func (x *LinkExternalTicketRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinkExternalTicketRequest.ProtoReflect.Descriptor instead.
 func (*LinkExternalTicketRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP(), []int{12}
+	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *LinkExternalTicketRequest) GetDeploymentId() int64 {
@@ -977,7 +1062,7 @@ type LinkExternalTicketResponse struct {
 
 func (x *LinkExternalTicketResponse) Reset() {
 	*x = LinkExternalTicketResponse{}
-	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[13]
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -989,7 +1074,7 @@ func (x *LinkExternalTicketResponse) String() string {
 func (*LinkExternalTicketResponse) ProtoMessage() {}
 
 func (x *LinkExternalTicketResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[13]
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1002,7 +1087,7 @@ func (x *LinkExternalTicketResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinkExternalTicketResponse.ProtoReflect.Descriptor instead.
 func (*LinkExternalTicketResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP(), []int{13}
+	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *LinkExternalTicketResponse) GetTicketId() int64 {
@@ -1055,7 +1140,7 @@ type UnlinkExternalTicketRequest struct {
 
 func (x *UnlinkExternalTicketRequest) Reset() {
 	*x = UnlinkExternalTicketRequest{}
-	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[14]
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1067,7 +1152,7 @@ func (x *UnlinkExternalTicketRequest) String() string {
 func (*UnlinkExternalTicketRequest) ProtoMessage() {}
 
 func (x *UnlinkExternalTicketRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[14]
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1080,7 +1165,7 @@ func (x *UnlinkExternalTicketRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnlinkExternalTicketRequest.ProtoReflect.Descriptor instead.
 func (*UnlinkExternalTicketRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP(), []int{14}
+	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *UnlinkExternalTicketRequest) GetDeploymentId() int64 {
@@ -1115,7 +1200,7 @@ type UnlinkExternalTicketResponse struct {
 
 func (x *UnlinkExternalTicketResponse) Reset() {
 	*x = UnlinkExternalTicketResponse{}
-	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[15]
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1127,7 +1212,7 @@ func (x *UnlinkExternalTicketResponse) String() string {
 func (*UnlinkExternalTicketResponse) ProtoMessage() {}
 
 func (x *UnlinkExternalTicketResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[15]
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1140,7 +1225,7 @@ func (x *UnlinkExternalTicketResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnlinkExternalTicketResponse.ProtoReflect.Descriptor instead.
 func (*UnlinkExternalTicketResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP(), []int{15}
+	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *UnlinkExternalTicketResponse) GetUnlinkedIssueIds() []int64 {
@@ -1166,7 +1251,7 @@ type CreateTicketingInstanceRequest struct {
 
 func (x *CreateTicketingInstanceRequest) Reset() {
 	*x = CreateTicketingInstanceRequest{}
-	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[16]
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1178,7 +1263,7 @@ func (x *CreateTicketingInstanceRequest) String() string {
 func (*CreateTicketingInstanceRequest) ProtoMessage() {}
 
 func (x *CreateTicketingInstanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[16]
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1191,7 +1276,7 @@ func (x *CreateTicketingInstanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTicketingInstanceRequest.ProtoReflect.Descriptor instead.
 func (*CreateTicketingInstanceRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP(), []int{16}
+	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CreateTicketingInstanceRequest) GetDeploymentId() int64 {
@@ -1226,7 +1311,7 @@ type CreateTicketingInstanceResponse struct {
 
 func (x *CreateTicketingInstanceResponse) Reset() {
 	*x = CreateTicketingInstanceResponse{}
-	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[17]
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1238,7 +1323,7 @@ func (x *CreateTicketingInstanceResponse) String() string {
 func (*CreateTicketingInstanceResponse) ProtoMessage() {}
 
 func (x *CreateTicketingInstanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[17]
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1251,7 +1336,7 @@ func (x *CreateTicketingInstanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTicketingInstanceResponse.ProtoReflect.Descriptor instead.
 func (*CreateTicketingInstanceResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP(), []int{17}
+	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CreateTicketingInstanceResponse) GetInstance() *TicketingInstance {
@@ -1278,6 +1363,10 @@ type UpdateTicketingInstanceRequest struct {
 	User *string `protobuf:"bytes,6,opt,name=user,proto3,oneof" json:"user,omitempty"`
 	// New labels and mappings.
 	Lists *TicketingLists `protobuf:"bytes,7,opt,name=lists,proto3" json:"lists,omitempty"`
+	// New products whose findings get tickets. All of its fields count.
+	AutomationStates *AutomationStates `protobuf:"bytes,9,opt,name=automation_states,json=automationStates,proto3" json:"automation_states,omitempty"`
+	// New rule for closing tickets.
+	Closing *TicketClosing `protobuf:"bytes,10,opt,name=closing,proto3" json:"closing,omitempty"`
 	// New credential.
 	Token         *string `protobuf:"bytes,8,opt,name=token,proto3,oneof" json:"token,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1286,7 +1375,7 @@ type UpdateTicketingInstanceRequest struct {
 
 func (x *UpdateTicketingInstanceRequest) Reset() {
 	*x = UpdateTicketingInstanceRequest{}
-	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[18]
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1298,7 +1387,7 @@ func (x *UpdateTicketingInstanceRequest) String() string {
 func (*UpdateTicketingInstanceRequest) ProtoMessage() {}
 
 func (x *UpdateTicketingInstanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[18]
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1311,7 +1400,7 @@ func (x *UpdateTicketingInstanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateTicketingInstanceRequest.ProtoReflect.Descriptor instead.
 func (*UpdateTicketingInstanceRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP(), []int{18}
+	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *UpdateTicketingInstanceRequest) GetDeploymentId() int64 {
@@ -1363,6 +1452,20 @@ func (x *UpdateTicketingInstanceRequest) GetLists() *TicketingLists {
 	return nil
 }
 
+func (x *UpdateTicketingInstanceRequest) GetAutomationStates() *AutomationStates {
+	if x != nil {
+		return x.AutomationStates
+	}
+	return nil
+}
+
+func (x *UpdateTicketingInstanceRequest) GetClosing() *TicketClosing {
+	if x != nil {
+		return x.Closing
+	}
+	return nil
+}
+
 func (x *UpdateTicketingInstanceRequest) GetToken() string {
 	if x != nil && x.Token != nil {
 		return *x.Token
@@ -1383,7 +1486,7 @@ type TicketingLists struct {
 
 func (x *TicketingLists) Reset() {
 	*x = TicketingLists{}
-	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[19]
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1395,7 +1498,7 @@ func (x *TicketingLists) String() string {
 func (*TicketingLists) ProtoMessage() {}
 
 func (x *TicketingLists) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[19]
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1408,7 +1511,7 @@ func (x *TicketingLists) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TicketingLists.ProtoReflect.Descriptor instead.
 func (*TicketingLists) Descriptor() ([]byte, []int) {
-	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP(), []int{19}
+	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TicketingLists) GetLabels() []string {
@@ -1425,6 +1528,70 @@ func (x *TicketingLists) GetMappings() []*ProjectMapping {
 	return nil
 }
 
+// What happens on one side when the other side is done. Each field replaces the stored one.
+type TicketClosing struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// When tickets are closed in the tracker; absent: never.
+	FixedTransitionState *JiraTransition `protobuf:"bytes,1,opt,name=fixed_transition_state,json=fixedTransitionState,proto3" json:"fixed_transition_state,omitempty"`
+	// As in TicketingInstance.
+	ClosedState string `protobuf:"bytes,2,opt,name=closed_state,json=closedState,proto3" json:"closed_state,omitempty"`
+	// As in TicketingInstance.
+	ClosedReason  string `protobuf:"bytes,3,opt,name=closed_reason,json=closedReason,proto3" json:"closed_reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TicketClosing) Reset() {
+	*x = TicketClosing{}
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TicketClosing) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TicketClosing) ProtoMessage() {}
+
+func (x *TicketClosing) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TicketClosing.ProtoReflect.Descriptor instead.
+func (*TicketClosing) Descriptor() ([]byte, []int) {
+	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *TicketClosing) GetFixedTransitionState() *JiraTransition {
+	if x != nil {
+		return x.FixedTransitionState
+	}
+	return nil
+}
+
+func (x *TicketClosing) GetClosedState() string {
+	if x != nil {
+		return x.ClosedState
+	}
+	return ""
+}
+
+func (x *TicketClosing) GetClosedReason() string {
+	if x != nil {
+		return x.ClosedReason
+	}
+	return ""
+}
+
 // Response of UpdateTicketingInstance.
 type UpdateTicketingInstanceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1436,7 +1603,7 @@ type UpdateTicketingInstanceResponse struct {
 
 func (x *UpdateTicketingInstanceResponse) Reset() {
 	*x = UpdateTicketingInstanceResponse{}
-	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[20]
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1448,7 +1615,7 @@ func (x *UpdateTicketingInstanceResponse) String() string {
 func (*UpdateTicketingInstanceResponse) ProtoMessage() {}
 
 func (x *UpdateTicketingInstanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[20]
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1461,7 +1628,7 @@ func (x *UpdateTicketingInstanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateTicketingInstanceResponse.ProtoReflect.Descriptor instead.
 func (*UpdateTicketingInstanceResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP(), []int{20}
+	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *UpdateTicketingInstanceResponse) GetInstance() *TicketingInstance {
@@ -1484,7 +1651,7 @@ type DeleteTicketingInstanceRequest struct {
 
 func (x *DeleteTicketingInstanceRequest) Reset() {
 	*x = DeleteTicketingInstanceRequest{}
-	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[21]
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1496,7 +1663,7 @@ func (x *DeleteTicketingInstanceRequest) String() string {
 func (*DeleteTicketingInstanceRequest) ProtoMessage() {}
 
 func (x *DeleteTicketingInstanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[21]
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1509,7 +1676,7 @@ func (x *DeleteTicketingInstanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTicketingInstanceRequest.ProtoReflect.Descriptor instead.
 func (*DeleteTicketingInstanceRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP(), []int{21}
+	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *DeleteTicketingInstanceRequest) GetDeploymentId() int64 {
@@ -1535,7 +1702,7 @@ type DeleteTicketingInstanceResponse struct {
 
 func (x *DeleteTicketingInstanceResponse) Reset() {
 	*x = DeleteTicketingInstanceResponse{}
-	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[22]
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1547,7 +1714,7 @@ func (x *DeleteTicketingInstanceResponse) String() string {
 func (*DeleteTicketingInstanceResponse) ProtoMessage() {}
 
 func (x *DeleteTicketingInstanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[22]
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1560,7 +1727,7 @@ func (x *DeleteTicketingInstanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTicketingInstanceResponse.ProtoReflect.Descriptor instead.
 func (*DeleteTicketingInstanceResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP(), []int{22}
+	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP(), []int{24}
 }
 
 // Request of CheckTicketingInstance.
@@ -1576,7 +1743,7 @@ type CheckTicketingInstanceRequest struct {
 
 func (x *CheckTicketingInstanceRequest) Reset() {
 	*x = CheckTicketingInstanceRequest{}
-	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[23]
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1588,7 +1755,7 @@ func (x *CheckTicketingInstanceRequest) String() string {
 func (*CheckTicketingInstanceRequest) ProtoMessage() {}
 
 func (x *CheckTicketingInstanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[23]
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1601,7 +1768,7 @@ func (x *CheckTicketingInstanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckTicketingInstanceRequest.ProtoReflect.Descriptor instead.
 func (*CheckTicketingInstanceRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP(), []int{23}
+	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CheckTicketingInstanceRequest) GetDeploymentId() int64 {
@@ -1631,7 +1798,7 @@ type CheckTicketingInstanceResponse struct {
 
 func (x *CheckTicketingInstanceResponse) Reset() {
 	*x = CheckTicketingInstanceResponse{}
-	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[24]
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1643,7 +1810,7 @@ func (x *CheckTicketingInstanceResponse) String() string {
 func (*CheckTicketingInstanceResponse) ProtoMessage() {}
 
 func (x *CheckTicketingInstanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[24]
+	mi := &file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1656,7 +1823,7 @@ func (x *CheckTicketingInstanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckTicketingInstanceResponse.ProtoReflect.Descriptor instead.
 func (*CheckTicketingInstanceResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP(), []int{24}
+	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CheckTicketingInstanceResponse) GetOk() bool {
@@ -1717,7 +1884,7 @@ const file_palisade_ticketing_v1_external_ticketing_proto_rawDesc = "" +
 	"%GetTicketingTicketingInstancesRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\"p\n" +
 	"&GetTicketingTicketingInstancesResponse\x12F\n" +
-	"\tinstances\x18\x01 \x03(\v2(.palisade.ticketing.v1.TicketingInstanceR\tinstances\"\xd3\x05\n" +
+	"\tinstances\x18\x01 \x03(\v2(.palisade.ticketing.v1.TicketingInstanceR\tinstances\"\xef\a\n" +
 	"\x11TicketingInstance\x12\x16\n" +
 	"\x02id\x18\x01 \x01(\x03B\x06\x92\xb5\x18\x02\b\x01R\x02id\x12#\n" +
 	"\ris_configured\x18\x02 \x01(\bR\fisConfigured\x12&\n" +
@@ -1730,12 +1897,18 @@ const file_palisade_ticketing_v1_external_ticketing_proto_rawDesc = "" +
 	"\x06fields\x18\b \x01(\v2\x17.google.protobuf.StructB\x06\x92\xb5\x18\x02\x10\x03R\x06fields\x12T\n" +
 	"\x11automation_states\x18\t \x01(\v2'.palisade.ticketing.v1.AutomationStatesR\x10automationStates\x129\n" +
 	"\x15subtask_issue_type_id\x18\n" +
-	" \x01(\tB\x06\x92\xb5\x18\x02\x10\x01R\x12subtaskIssueTypeId\x12#\n" +
+	" \x01(\tB\x06\x92\xb5\x18\x02\x10\x01R\x12subtaskIssueTypeId\x12[\n" +
+	"\x16fixed_transition_state\x18\v \x01(\v2%.palisade.ticketing.v1.JiraTransitionR\x14fixedTransitionState\x12#\n" +
 	"\bbase_url\x18\f \x01(\tB\b\xbaH\x05r\x03\x18\xf4\x03R\abaseUrl\x12\x1c\n" +
 	"\x04user\x18\r \x01(\tB\b\xbaH\x05r\x03\x18\xc0\x02R\x04user\x123\n" +
 	"\x06labels\x18\x0e \x03(\tB\x1b\xbaH\x18\x92\x01\x15\x10\n" +
 	"\"\x11r\x0f\x10\x01\x1822\t^[^\\s,]+$R\x06labels\x12L\n" +
-	"\bmappings\x18\x0f \x03(\v2%.palisade.ticketing.v1.ProjectMappingB\t\xbaH\x06\x92\x01\x03\x10\xc8\x01R\bmappings\"\x99\x01\n" +
+	"\bmappings\x18\x0f \x03(\v2%.palisade.ticketing.v1.ProjectMappingB\t\xbaH\x06\x92\x01\x03\x10\xc8\x01R\bmappings\x12G\n" +
+	"\fclosed_state\x18\x10 \x01(\tB$\xbaH!\xd8\x01\x01r\x1cR\aignoredR\treviewingR\x06fixingR\vclosedState\x12t\n" +
+	"\rclosed_reason\x18\x11 \x01(\tBO\xbaHL\xd8\x01\x01rGR\x0facceptable_riskR\x0efalse_positiveR\ano_timeR\x10no_triage_reasonR\tduplicateR\fclosedReason\"\x96\x01\n" +
+	"\x0eJiraTransition\x125\n" +
+	"\x12jira_transition_id\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x182R\x10jiraTransitionId\x12M\n" +
+	"\x17semgrep_aggregate_state\x18\x02 \x01(\tB\x15\xbaH\x12r\x10R\x05fixedR\aignoredR\x15semgrepAggregateState\"\x99\x01\n" +
 	"\x10AutomationStates\x12\x12\n" +
 	"\x04sast\x18\x01 \x01(\bR\x04sast\x12\x10\n" +
 	"\x03sca\x18\x02 \x01(\bR\x03sca\x12\x18\n" +
@@ -1775,7 +1948,7 @@ const file_palisade_ticketing_v1_external_ticketing_proto_rawDesc = "" +
 	"\binstance\x18\x02 \x01(\v2(.palisade.ticketing.v1.TicketingInstanceB\x06\xbaH\x03\xc8\x01\x01R\binstance\x12$\n" +
 	"\x05token\x18\x03 \x01(\tB\x0e\xbaH\ar\x05\x10\x01\x18\x80 \x98\xb5\x18\x01R\x05token\"g\n" +
 	"\x1fCreateTicketingInstanceResponse\x12D\n" +
-	"\binstance\x18\x01 \x01(\v2(.palisade.ticketing.v1.TicketingInstanceR\binstance\"\xc9\x03\n" +
+	"\binstance\x18\x01 \x01(\v2(.palisade.ticketing.v1.TicketingInstanceR\binstance\"\xdf\x04\n" +
 	"\x1eUpdateTicketingInstanceRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x122\n" +
 	"\x15ticketing_instance_id\x18\x02 \x01(\x03R\x13ticketingInstanceId\x12,\n" +
@@ -1784,7 +1957,10 @@ const file_palisade_ticketing_v1_external_ticketing_proto_rawDesc = "" +
 	"\rissue_type_id\x18\x04 \x01(\tB\a\xbaH\x04r\x02\x18dH\x01R\vissueTypeId\x88\x01\x01\x12/\n" +
 	"\x06fields\x18\x05 \x01(\v2\x17.google.protobuf.StructR\x06fields\x12!\n" +
 	"\x04user\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\xc0\x02H\x02R\x04user\x88\x01\x01\x12;\n" +
-	"\x05lists\x18\a \x01(\v2%.palisade.ticketing.v1.TicketingListsR\x05lists\x12)\n" +
+	"\x05lists\x18\a \x01(\v2%.palisade.ticketing.v1.TicketingListsR\x05lists\x12T\n" +
+	"\x11automation_states\x18\t \x01(\v2'.palisade.ticketing.v1.AutomationStatesR\x10automationStates\x12>\n" +
+	"\aclosing\x18\n" +
+	" \x01(\v2$.palisade.ticketing.v1.TicketClosingR\aclosing\x12)\n" +
 	"\x05token\x18\b \x01(\tB\x0e\xbaH\ar\x05\x10\x01\x18\x80 \x98\xb5\x18\x01H\x03R\x05token\x88\x01\x01B\r\n" +
 	"\v_project_idB\x10\n" +
 	"\x0e_issue_type_idB\a\n" +
@@ -1793,7 +1969,11 @@ const file_palisade_ticketing_v1_external_ticketing_proto_rawDesc = "" +
 	"\x0eTicketingLists\x123\n" +
 	"\x06labels\x18\x01 \x03(\tB\x1b\xbaH\x18\x92\x01\x15\x10\n" +
 	"\"\x11r\x0f\x10\x01\x1822\t^[^\\s,]+$R\x06labels\x12L\n" +
-	"\bmappings\x18\x02 \x03(\v2%.palisade.ticketing.v1.ProjectMappingB\t\xbaH\x06\x92\x01\x03\x10\xc8\x01R\bmappings\"g\n" +
+	"\bmappings\x18\x02 \x03(\v2%.palisade.ticketing.v1.ProjectMappingB\t\xbaH\x06\x92\x01\x03\x10\xc8\x01R\bmappings\"\xab\x02\n" +
+	"\rTicketClosing\x12[\n" +
+	"\x16fixed_transition_state\x18\x01 \x01(\v2%.palisade.ticketing.v1.JiraTransitionR\x14fixedTransitionState\x12G\n" +
+	"\fclosed_state\x18\x02 \x01(\tB$\xbaH!\xd8\x01\x01r\x1cR\aignoredR\treviewingR\x06fixingR\vclosedState\x12t\n" +
+	"\rclosed_reason\x18\x03 \x01(\tBO\xbaHL\xd8\x01\x01rGR\x0facceptable_riskR\x0efalse_positiveR\ano_timeR\x10no_triage_reasonR\tduplicateR\fclosedReason\"g\n" +
 	"\x1fUpdateTicketingInstanceResponse\x12D\n" +
 	"\binstance\x18\x01 \x01(\v2(.palisade.ticketing.v1.TicketingInstanceR\binstance\"y\n" +
 	"\x1eDeleteTicketingInstanceRequest\x12#\n" +
@@ -1830,7 +2010,7 @@ func file_palisade_ticketing_v1_external_ticketing_proto_rawDescGZIP() []byte {
 	return file_palisade_ticketing_v1_external_ticketing_proto_rawDescData
 }
 
-var file_palisade_ticketing_v1_external_ticketing_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_palisade_ticketing_v1_external_ticketing_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_palisade_ticketing_v1_external_ticketing_proto_goTypes = []any{
 	(*TicketingCreateTicketsRequest)(nil),          // 0: palisade.ticketing.v1.TicketingCreateTicketsRequest
 	(*TicketingCreateTicketsResponse)(nil),         // 1: palisade.ticketing.v1.TicketingCreateTicketsResponse
@@ -1842,65 +2022,71 @@ var file_palisade_ticketing_v1_external_ticketing_proto_goTypes = []any{
 	(*GetTicketingTicketingInstancesRequest)(nil),  // 7: palisade.ticketing.v1.GetTicketingTicketingInstancesRequest
 	(*GetTicketingTicketingInstancesResponse)(nil), // 8: palisade.ticketing.v1.GetTicketingTicketingInstancesResponse
 	(*TicketingInstance)(nil),                      // 9: palisade.ticketing.v1.TicketingInstance
-	(*AutomationStates)(nil),                       // 10: palisade.ticketing.v1.AutomationStates
-	(*ProjectMapping)(nil),                         // 11: palisade.ticketing.v1.ProjectMapping
-	(*LinkExternalTicketRequest)(nil),              // 12: palisade.ticketing.v1.LinkExternalTicketRequest
-	(*LinkExternalTicketResponse)(nil),             // 13: palisade.ticketing.v1.LinkExternalTicketResponse
-	(*UnlinkExternalTicketRequest)(nil),            // 14: palisade.ticketing.v1.UnlinkExternalTicketRequest
-	(*UnlinkExternalTicketResponse)(nil),           // 15: palisade.ticketing.v1.UnlinkExternalTicketResponse
-	(*CreateTicketingInstanceRequest)(nil),         // 16: palisade.ticketing.v1.CreateTicketingInstanceRequest
-	(*CreateTicketingInstanceResponse)(nil),        // 17: palisade.ticketing.v1.CreateTicketingInstanceResponse
-	(*UpdateTicketingInstanceRequest)(nil),         // 18: palisade.ticketing.v1.UpdateTicketingInstanceRequest
-	(*TicketingLists)(nil),                         // 19: palisade.ticketing.v1.TicketingLists
-	(*UpdateTicketingInstanceResponse)(nil),        // 20: palisade.ticketing.v1.UpdateTicketingInstanceResponse
-	(*DeleteTicketingInstanceRequest)(nil),         // 21: palisade.ticketing.v1.DeleteTicketingInstanceRequest
-	(*DeleteTicketingInstanceResponse)(nil),        // 22: palisade.ticketing.v1.DeleteTicketingInstanceResponse
-	(*CheckTicketingInstanceRequest)(nil),          // 23: palisade.ticketing.v1.CheckTicketingInstanceRequest
-	(*CheckTicketingInstanceResponse)(nil),         // 24: palisade.ticketing.v1.CheckTicketingInstanceResponse
-	(v1.IssueType)(0),                              // 25: palisade.findings.v1.IssueType
-	(*v1.IssuesFilter)(nil),                        // 26: palisade.findings.v1.IssuesFilter
-	(*structpb.Struct)(nil),                        // 27: google.protobuf.Struct
+	(*JiraTransition)(nil),                         // 10: palisade.ticketing.v1.JiraTransition
+	(*AutomationStates)(nil),                       // 11: palisade.ticketing.v1.AutomationStates
+	(*ProjectMapping)(nil),                         // 12: palisade.ticketing.v1.ProjectMapping
+	(*LinkExternalTicketRequest)(nil),              // 13: palisade.ticketing.v1.LinkExternalTicketRequest
+	(*LinkExternalTicketResponse)(nil),             // 14: palisade.ticketing.v1.LinkExternalTicketResponse
+	(*UnlinkExternalTicketRequest)(nil),            // 15: palisade.ticketing.v1.UnlinkExternalTicketRequest
+	(*UnlinkExternalTicketResponse)(nil),           // 16: palisade.ticketing.v1.UnlinkExternalTicketResponse
+	(*CreateTicketingInstanceRequest)(nil),         // 17: palisade.ticketing.v1.CreateTicketingInstanceRequest
+	(*CreateTicketingInstanceResponse)(nil),        // 18: palisade.ticketing.v1.CreateTicketingInstanceResponse
+	(*UpdateTicketingInstanceRequest)(nil),         // 19: palisade.ticketing.v1.UpdateTicketingInstanceRequest
+	(*TicketingLists)(nil),                         // 20: palisade.ticketing.v1.TicketingLists
+	(*TicketClosing)(nil),                          // 21: palisade.ticketing.v1.TicketClosing
+	(*UpdateTicketingInstanceResponse)(nil),        // 22: palisade.ticketing.v1.UpdateTicketingInstanceResponse
+	(*DeleteTicketingInstanceRequest)(nil),         // 23: palisade.ticketing.v1.DeleteTicketingInstanceRequest
+	(*DeleteTicketingInstanceResponse)(nil),        // 24: palisade.ticketing.v1.DeleteTicketingInstanceResponse
+	(*CheckTicketingInstanceRequest)(nil),          // 25: palisade.ticketing.v1.CheckTicketingInstanceRequest
+	(*CheckTicketingInstanceResponse)(nil),         // 26: palisade.ticketing.v1.CheckTicketingInstanceResponse
+	(v1.IssueType)(0),                              // 27: palisade.findings.v1.IssueType
+	(*v1.IssuesFilter)(nil),                        // 28: palisade.findings.v1.IssuesFilter
+	(*structpb.Struct)(nil),                        // 29: google.protobuf.Struct
 }
 var file_palisade_ticketing_v1_external_ticketing_proto_depIdxs = []int32{
-	25, // 0: palisade.ticketing.v1.TicketingCreateTicketsRequest.issue_type:type_name -> palisade.findings.v1.IssueType
-	26, // 1: palisade.ticketing.v1.TicketingCreateTicketsRequest.issue_filters:type_name -> palisade.findings.v1.IssuesFilter
-	25, // 2: palisade.ticketing.v1.TicketingCreateTicketsRequest.issue_types:type_name -> palisade.findings.v1.IssueType
+	27, // 0: palisade.ticketing.v1.TicketingCreateTicketsRequest.issue_type:type_name -> palisade.findings.v1.IssueType
+	28, // 1: palisade.ticketing.v1.TicketingCreateTicketsRequest.issue_filters:type_name -> palisade.findings.v1.IssuesFilter
+	27, // 2: palisade.ticketing.v1.TicketingCreateTicketsRequest.issue_types:type_name -> palisade.findings.v1.IssueType
 	2,  // 3: palisade.ticketing.v1.TicketingCreateTicketsResponse.succeeded:type_name -> palisade.ticketing.v1.TicketSucceededResult
 	3,  // 4: palisade.ticketing.v1.TicketingCreateTicketsResponse.failed:type_name -> palisade.ticketing.v1.TicketFailedResult
 	4,  // 5: palisade.ticketing.v1.TicketingCreateTicketsResponse.skipped:type_name -> palisade.ticketing.v1.TicketSkippedResult
 	9,  // 6: palisade.ticketing.v1.GetTicketingTicketingInstancesResponse.instances:type_name -> palisade.ticketing.v1.TicketingInstance
-	27, // 7: palisade.ticketing.v1.TicketingInstance.fields:type_name -> google.protobuf.Struct
-	10, // 8: palisade.ticketing.v1.TicketingInstance.automation_states:type_name -> palisade.ticketing.v1.AutomationStates
-	11, // 9: palisade.ticketing.v1.TicketingInstance.mappings:type_name -> palisade.ticketing.v1.ProjectMapping
-	9,  // 10: palisade.ticketing.v1.CreateTicketingInstanceRequest.instance:type_name -> palisade.ticketing.v1.TicketingInstance
-	9,  // 11: palisade.ticketing.v1.CreateTicketingInstanceResponse.instance:type_name -> palisade.ticketing.v1.TicketingInstance
-	27, // 12: palisade.ticketing.v1.UpdateTicketingInstanceRequest.fields:type_name -> google.protobuf.Struct
-	19, // 13: palisade.ticketing.v1.UpdateTicketingInstanceRequest.lists:type_name -> palisade.ticketing.v1.TicketingLists
-	11, // 14: palisade.ticketing.v1.TicketingLists.mappings:type_name -> palisade.ticketing.v1.ProjectMapping
-	9,  // 15: palisade.ticketing.v1.UpdateTicketingInstanceResponse.instance:type_name -> palisade.ticketing.v1.TicketingInstance
-	0,  // 16: palisade.ticketing.v1.ExternalTicketingService.TicketingCreateTickets:input_type -> palisade.ticketing.v1.TicketingCreateTicketsRequest
-	5,  // 17: palisade.ticketing.v1.ExternalTicketingService.DeleteTicketingTicket:input_type -> palisade.ticketing.v1.DeleteTicketingTicketRequest
-	7,  // 18: palisade.ticketing.v1.ExternalTicketingService.GetTicketingTicketingInstances:input_type -> palisade.ticketing.v1.GetTicketingTicketingInstancesRequest
-	12, // 19: palisade.ticketing.v1.ExternalTicketingService.LinkExternalTicket:input_type -> palisade.ticketing.v1.LinkExternalTicketRequest
-	14, // 20: palisade.ticketing.v1.ExternalTicketingService.UnlinkExternalTicket:input_type -> palisade.ticketing.v1.UnlinkExternalTicketRequest
-	16, // 21: palisade.ticketing.v1.ExternalTicketingService.CreateTicketingInstance:input_type -> palisade.ticketing.v1.CreateTicketingInstanceRequest
-	18, // 22: palisade.ticketing.v1.ExternalTicketingService.UpdateTicketingInstance:input_type -> palisade.ticketing.v1.UpdateTicketingInstanceRequest
-	21, // 23: palisade.ticketing.v1.ExternalTicketingService.DeleteTicketingInstance:input_type -> palisade.ticketing.v1.DeleteTicketingInstanceRequest
-	23, // 24: palisade.ticketing.v1.ExternalTicketingService.CheckTicketingInstance:input_type -> palisade.ticketing.v1.CheckTicketingInstanceRequest
-	1,  // 25: palisade.ticketing.v1.ExternalTicketingService.TicketingCreateTickets:output_type -> palisade.ticketing.v1.TicketingCreateTicketsResponse
-	6,  // 26: palisade.ticketing.v1.ExternalTicketingService.DeleteTicketingTicket:output_type -> palisade.ticketing.v1.DeleteTicketingTicketResponse
-	8,  // 27: palisade.ticketing.v1.ExternalTicketingService.GetTicketingTicketingInstances:output_type -> palisade.ticketing.v1.GetTicketingTicketingInstancesResponse
-	13, // 28: palisade.ticketing.v1.ExternalTicketingService.LinkExternalTicket:output_type -> palisade.ticketing.v1.LinkExternalTicketResponse
-	15, // 29: palisade.ticketing.v1.ExternalTicketingService.UnlinkExternalTicket:output_type -> palisade.ticketing.v1.UnlinkExternalTicketResponse
-	17, // 30: palisade.ticketing.v1.ExternalTicketingService.CreateTicketingInstance:output_type -> palisade.ticketing.v1.CreateTicketingInstanceResponse
-	20, // 31: palisade.ticketing.v1.ExternalTicketingService.UpdateTicketingInstance:output_type -> palisade.ticketing.v1.UpdateTicketingInstanceResponse
-	22, // 32: palisade.ticketing.v1.ExternalTicketingService.DeleteTicketingInstance:output_type -> palisade.ticketing.v1.DeleteTicketingInstanceResponse
-	24, // 33: palisade.ticketing.v1.ExternalTicketingService.CheckTicketingInstance:output_type -> palisade.ticketing.v1.CheckTicketingInstanceResponse
-	25, // [25:34] is the sub-list for method output_type
-	16, // [16:25] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	29, // 7: palisade.ticketing.v1.TicketingInstance.fields:type_name -> google.protobuf.Struct
+	11, // 8: palisade.ticketing.v1.TicketingInstance.automation_states:type_name -> palisade.ticketing.v1.AutomationStates
+	10, // 9: palisade.ticketing.v1.TicketingInstance.fixed_transition_state:type_name -> palisade.ticketing.v1.JiraTransition
+	12, // 10: palisade.ticketing.v1.TicketingInstance.mappings:type_name -> palisade.ticketing.v1.ProjectMapping
+	9,  // 11: palisade.ticketing.v1.CreateTicketingInstanceRequest.instance:type_name -> palisade.ticketing.v1.TicketingInstance
+	9,  // 12: palisade.ticketing.v1.CreateTicketingInstanceResponse.instance:type_name -> palisade.ticketing.v1.TicketingInstance
+	29, // 13: palisade.ticketing.v1.UpdateTicketingInstanceRequest.fields:type_name -> google.protobuf.Struct
+	20, // 14: palisade.ticketing.v1.UpdateTicketingInstanceRequest.lists:type_name -> palisade.ticketing.v1.TicketingLists
+	11, // 15: palisade.ticketing.v1.UpdateTicketingInstanceRequest.automation_states:type_name -> palisade.ticketing.v1.AutomationStates
+	21, // 16: palisade.ticketing.v1.UpdateTicketingInstanceRequest.closing:type_name -> palisade.ticketing.v1.TicketClosing
+	12, // 17: palisade.ticketing.v1.TicketingLists.mappings:type_name -> palisade.ticketing.v1.ProjectMapping
+	10, // 18: palisade.ticketing.v1.TicketClosing.fixed_transition_state:type_name -> palisade.ticketing.v1.JiraTransition
+	9,  // 19: palisade.ticketing.v1.UpdateTicketingInstanceResponse.instance:type_name -> palisade.ticketing.v1.TicketingInstance
+	0,  // 20: palisade.ticketing.v1.ExternalTicketingService.TicketingCreateTickets:input_type -> palisade.ticketing.v1.TicketingCreateTicketsRequest
+	5,  // 21: palisade.ticketing.v1.ExternalTicketingService.DeleteTicketingTicket:input_type -> palisade.ticketing.v1.DeleteTicketingTicketRequest
+	7,  // 22: palisade.ticketing.v1.ExternalTicketingService.GetTicketingTicketingInstances:input_type -> palisade.ticketing.v1.GetTicketingTicketingInstancesRequest
+	13, // 23: palisade.ticketing.v1.ExternalTicketingService.LinkExternalTicket:input_type -> palisade.ticketing.v1.LinkExternalTicketRequest
+	15, // 24: palisade.ticketing.v1.ExternalTicketingService.UnlinkExternalTicket:input_type -> palisade.ticketing.v1.UnlinkExternalTicketRequest
+	17, // 25: palisade.ticketing.v1.ExternalTicketingService.CreateTicketingInstance:input_type -> palisade.ticketing.v1.CreateTicketingInstanceRequest
+	19, // 26: palisade.ticketing.v1.ExternalTicketingService.UpdateTicketingInstance:input_type -> palisade.ticketing.v1.UpdateTicketingInstanceRequest
+	23, // 27: palisade.ticketing.v1.ExternalTicketingService.DeleteTicketingInstance:input_type -> palisade.ticketing.v1.DeleteTicketingInstanceRequest
+	25, // 28: palisade.ticketing.v1.ExternalTicketingService.CheckTicketingInstance:input_type -> palisade.ticketing.v1.CheckTicketingInstanceRequest
+	1,  // 29: palisade.ticketing.v1.ExternalTicketingService.TicketingCreateTickets:output_type -> palisade.ticketing.v1.TicketingCreateTicketsResponse
+	6,  // 30: palisade.ticketing.v1.ExternalTicketingService.DeleteTicketingTicket:output_type -> palisade.ticketing.v1.DeleteTicketingTicketResponse
+	8,  // 31: palisade.ticketing.v1.ExternalTicketingService.GetTicketingTicketingInstances:output_type -> palisade.ticketing.v1.GetTicketingTicketingInstancesResponse
+	14, // 32: palisade.ticketing.v1.ExternalTicketingService.LinkExternalTicket:output_type -> palisade.ticketing.v1.LinkExternalTicketResponse
+	16, // 33: palisade.ticketing.v1.ExternalTicketingService.UnlinkExternalTicket:output_type -> palisade.ticketing.v1.UnlinkExternalTicketResponse
+	18, // 34: palisade.ticketing.v1.ExternalTicketingService.CreateTicketingInstance:output_type -> palisade.ticketing.v1.CreateTicketingInstanceResponse
+	22, // 35: palisade.ticketing.v1.ExternalTicketingService.UpdateTicketingInstance:output_type -> palisade.ticketing.v1.UpdateTicketingInstanceResponse
+	24, // 36: palisade.ticketing.v1.ExternalTicketingService.DeleteTicketingInstance:output_type -> palisade.ticketing.v1.DeleteTicketingInstanceResponse
+	26, // 37: palisade.ticketing.v1.ExternalTicketingService.CheckTicketingInstance:output_type -> palisade.ticketing.v1.CheckTicketingInstanceResponse
+	29, // [29:38] is the sub-list for method output_type
+	20, // [20:29] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_palisade_ticketing_v1_external_ticketing_proto_init() }
@@ -1909,14 +2095,14 @@ func file_palisade_ticketing_v1_external_ticketing_proto_init() {
 		return
 	}
 	file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[0].OneofWrappers = []any{}
-	file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[18].OneofWrappers = []any{}
+	file_palisade_ticketing_v1_external_ticketing_proto_msgTypes[19].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_palisade_ticketing_v1_external_ticketing_proto_rawDesc), len(file_palisade_ticketing_v1_external_ticketing_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -179,6 +179,10 @@ func (x *TicketingInstance) AppendJSON(b []byte) []byte {
 		b = append(b, `,"subtaskIssueTypeId":`...)
 		b = jsonappend.String(b, x.SubtaskIssueTypeId)
 	}
+	if x.FixedTransitionState != nil {
+		b = append(b, `,"fixedTransitionState":`...)
+		b = x.FixedTransitionState.AppendJSON(b)
+	}
 	b = append(b, `,"baseUrl":`...)
 	b = jsonappend.String(b, x.BaseUrl)
 	b = append(b, `,"user":`...)
@@ -187,6 +191,23 @@ func (x *TicketingInstance) AppendJSON(b []byte) []byte {
 	b = jsonappend.List(b, x.Labels, jsonappend.String)
 	b = append(b, `,"mappings":`...)
 	b = jsonappend.List(b, x.Mappings, func(b []byte, v *ProjectMapping) []byte { return v.AppendJSON(b) })
+	b = append(b, `,"closedState":`...)
+	b = jsonappend.String(b, x.ClosedState)
+	b = append(b, `,"closedReason":`...)
+	b = jsonappend.String(b, x.ClosedReason)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *JiraTransition) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"jiraTransitionId":`...)
+	b = jsonappend.String(b, x.JiraTransitionId)
+	b = append(b, `,"semgrepAggregateState":`...)
+	b = jsonappend.String(b, x.SemgrepAggregateState)
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -344,6 +365,14 @@ func (x *UpdateTicketingInstanceRequest) AppendJSON(b []byte) []byte {
 		b = append(b, `,"lists":`...)
 		b = x.Lists.AppendJSON(b)
 	}
+	if x.AutomationStates != nil {
+		b = append(b, `,"automationStates":`...)
+		b = x.AutomationStates.AppendJSON(b)
+	}
+	if x.Closing != nil {
+		b = append(b, `,"closing":`...)
+		b = x.Closing.AppendJSON(b)
+	}
 	if x.Token != nil {
 		b = append(b, `,"token":`...)
 		b = jsonappend.String(b, *x.Token)
@@ -361,6 +390,23 @@ func (x *TicketingLists) AppendJSON(b []byte) []byte {
 	b = jsonappend.List(b, x.Labels, jsonappend.String)
 	b = append(b, `,"mappings":`...)
 	b = jsonappend.List(b, x.Mappings, func(b []byte, v *ProjectMapping) []byte { return v.AppendJSON(b) })
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *TicketClosing) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	if x.FixedTransitionState != nil {
+		b = append(b, `,"fixedTransitionState":`...)
+		b = x.FixedTransitionState.AppendJSON(b)
+	}
+	b = append(b, `,"closedState":`...)
+	b = jsonappend.String(b, x.ClosedState)
+	b = append(b, `,"closedReason":`...)
+	b = jsonappend.String(b, x.ClosedReason)
 	return jsonappend.CloseObject(b, start)
 }
 
