@@ -73,7 +73,7 @@ func TestImportsRunOneWay(t *testing.T) {
 			domains[root] = true
 		}
 	}
-	if len(domains) != 15 {
+	if len(domains) != 16 {
 		t.Errorf("the domains are %v", slices.Sorted(maps.Keys(domains)))
 	}
 	shared := map[string]bool{}
