@@ -92,7 +92,7 @@ func TestFindIssue(t *testing.T) {
 			}
 		}
 		if issue, err := issues.FindIssue(t.Context(), repository, "marker-4", since); err != nil || issue.Number != closed.Number || issue.Open {
-			t.Errorf("third page: %+v, %v", issue, err)
+			t.Errorf("sixth page: %+v, %v", issue, err)
 		}
 		before := len(s.Requests())
 		for i := range 1000 {

@@ -104,19 +104,26 @@ func paragraphs(text string) (list []string) {
 	return list
 }
 
-// oneLine cuts a text to a number of runes, in one line without invisible characters that change how it reads.
+// oneLine cuts a text to a number of UTF-16 units, which are never fewer than the runes. It is one line without
+// invisible characters that change how it reads.
 func oneLine(text string, most int) string {
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "�")), " ")
-	runes := []rune(strings.Map(func(r rune) rune {
+	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
 			return -1
 		}
 		return r
-	}, text))
-	if len(runes) <= most {
-		return string(runes)
+	}, text)
+	if size(text) <= most {
+		return text
 	}
-	return string(runes[:most-1]) + "…"
+	n := 1 // for the sign that something is missing
+	for i, r := range text {
+		if n += utf16.RuneLen(r); n > most {
+			return text[:i] + "…"
+		}
+	}
+	return text
 }
 
 // title is one line. Titles have no code spans: GitLab finds mentions, references and URLs in them.

@@ -27,7 +27,8 @@ func created(t *testing.T, s server, text string) seen {
 	t.Helper()
 	tr := open(t, s.config)
 	ticket, err := tr.Create(t.Context(), s.project, tracker.Draft{
-		Title: text, Text: text, Items: []tracker.Item{{text, "https://palisade.acme.test/f/1"}, {text, "javascript:alert(1)"}}, Marker: "m", Labels: []string{text},
+		Title: text, Text: text, Items: []tracker.Item{{text, "https://palisade.acme.test/f/1"}, {text, "javascript:alert(1)"}},
+		Marker: "m", Labels: []string{text},
 	})
 	check(t, fmt.Sprintf("create with %q", text), err)
 	check(t, "comment", tr.Comment(t.Context(), ticket.Key, text))
@@ -124,9 +125,6 @@ func TestLongTexts(t *testing.T) {
 			long := tracker.Draft{Title: strings.Repeat(letter, 400), Text: strings.Repeat(strings.Repeat(letter, 5000)+"\n\n", 20), Marker: "m"}
 			for range 500 {
 				long.Items = append(long.Items, tracker.Item{Text: strings.Repeat(letter, 1000), URL: "https://palisade.acme.test/f/" + strings.Repeat("1", 100)})
-			}
-			if letter == "🔥" {
-				long.Title = strings.Repeat(letter, 127)
 			}
 			ticket, err := tr.Create(t.Context(), s.project, long)
 			check(t, "create: "+name, err)
