@@ -17,7 +17,7 @@ import (
 func bothIssues(t *testing.T, test func(t *testing.T, issues host.Issues, s *hosttest.Server, repository string)) {
 	repositories := func(name string) []hosttest.Repository {
 		return []hosttest.Repository{
-			{ID: 1, Name: name, Visibility: "private", DefaultBranch: "main"}, {ID: 2, Name: "acme/other"}, {ID: 3, Name: "acme/old", Archived: true},
+			{ID: 1, Name: name, Visibility: "private"}, {ID: 2, Name: "acme/other"}, {ID: 3, Name: "acme/old", Archived: true},
 		}
 	}
 	open := func(t *testing.T, kind scmv1.ScmType, s *hosttest.Server) host.Issues {
@@ -41,7 +41,8 @@ func bothIssues(t *testing.T, test func(t *testing.T, issues host.Issues, s *hos
 
 func TestCreatedIssue(t *testing.T) {
 	bothIssues(t, func(t *testing.T, issues host.Issues, s *hosttest.Server, repository string) {
-		issue, err := issues.CreateIssue(t.Context(), repository, host.IssueDraft{Title: "Leak", Body: "**Text**", Labels: []string{"security", "leak"}})
+		draft := host.IssueDraft{Title: "Leak", Body: "**Text**", Labels: []string{"security", "leak"}}
+		issue, err := issues.CreateIssue(t.Context(), repository, draft)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,10 +150,11 @@ func TestCheckIssues(t *testing.T) {
 			t.Errorf("archived: %v", err)
 		}
 		s.DisableIssues(true)
-		if err := issues.CheckIssues(t.Context(), repository); !host.Is(err, host.Unsupported) || !strings.Contains(err.Error(), "issues are disabled") {
+		err := issues.CheckIssues(t.Context(), repository)
+		if !host.Is(err, host.Unsupported) || !strings.Contains(err.Error(), "issues are disabled") {
 			t.Errorf("disabled: %v", err)
 		}
-		_, err := issues.CreateIssue(t.Context(), repository, host.IssueDraft{Title: "x"})
+		_, err = issues.CreateIssue(t.Context(), repository, host.IssueDraft{Title: "x"})
 		if strings.HasSuffix(t.Name(), "github") && (!host.Is(err, host.Unsupported) || !strings.Contains(err.Error(), "issues are disabled")) {
 			t.Errorf("create: %v", err)
 		}
@@ -180,7 +182,8 @@ func TestPullRequestIsNoIssue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := issues.Issue(t.Context(), "acme/web", number); !host.Is(err, host.NotFound) || !strings.Contains(err.Error(), "pull request") {
+	_, err = issues.Issue(t.Context(), "acme/web", number)
+	if !host.Is(err, host.NotFound) || !strings.Contains(err.Error(), "pull request") {
 		t.Errorf("got %v", err)
 	}
 }

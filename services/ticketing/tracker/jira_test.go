@@ -17,7 +17,9 @@ import (
 
 // jiras runs a test on both kinds of Jira.
 func jiras(t *testing.T, test func(t *testing.T, tr tracker.Tracker, j *trackertest.Jira)) {
-	for kind, j := range map[tracker.Kind]*trackertest.Jira{tracker.Jira: trackertest.NewCloud(t), tracker.JiraDataCenter: trackertest.NewDataCenter(t)} {
+	for kind, j := range map[tracker.Kind]*trackertest.Jira{
+		tracker.Jira: trackertest.NewCloud(t), tracker.JiraDataCenter: trackertest.NewDataCenter(t),
+	} {
 		t.Run(string(kind), func(t *testing.T) { test(t, open(t, jiraServer(kind, j).config), j) })
 	}
 }
@@ -73,7 +75,8 @@ func TestTypesAndFields(t *testing.T) {
 		}
 		j.RequireFields("customfield_10011", "components")
 		_, err := tr.Create(t.Context(), "SEC", draft)
-		if !host.Is(err, host.Refused) || !strings.Contains(err.Error(), "components: components is required.; customfield_10011: customfield_10011 is required.") {
+		text := "components: components is required.; customfield_10011: customfield_10011 is required."
+		if !host.Is(err, host.Refused) || !strings.Contains(err.Error(), text) {
 			t.Errorf("missing fields: %v", err)
 		}
 	})
@@ -96,18 +99,19 @@ func TestTransitions(t *testing.T) {
 		j.RequireResolution(true)
 		set(false, "31", "Done10001") // the resolution "Done" is not the first one
 		set(true, "", "To Do")
-		for transition, text := range map[string]string{"99": `the transition "99" is not possible`, "11": `the transition "11" is not possible`} {
-			err := tr.SetOpen(t.Context(), created.Key, false, transition)
-			if !host.Is(err, host.Refused) || !strings.Contains(err.Error(), text) || !strings.Contains(err.Error(), "Go to Done (31, to Done)") {
+		for _, transition := range []string{"99", "11"} {
+			text := fmt.Sprintf("the transition %q is not possible from the status of the issue; there are: "+
+				"Go to In Progress (21, to In Progress), Go to Done (31, to Done)", transition)
+			if err := tr.SetOpen(t.Context(), created.Key, false, transition); !host.Is(err, host.Refused) || err.Error() != text {
 				t.Errorf("transition %s: %v", transition, err)
 			}
 		}
 		for answer, text := range map[string]string{
-			`{"transitions":[]}`: "this account has none",
-			`{"transitions":[{"id":"5","name":"Review","to":{"name":"In Review","statusCategory":{"key":"indeterminate"}}}]}`:        "Review (5, to In Review)",
-			`{"transitions":[{"id":"31","name":"Finish","isAvailable":false,"to":{"name":"Done","statusCategory":{"key":"done"}}}]}`: "this account has none",
+			``: "this account has none",
+			`{"id":"5","name":"Review","to":{"name":"In Review","statusCategory":{"key":"indeterminate"}}}`:        "Review (5, to In Review)",
+			`{"id":"31","name":"Finish","isAvailable":false,"to":{"name":"Done","statusCategory":{"key":"done"}}}`: "this account has none",
 		} {
-			j.Answer("GET /rest/api/", hosttest.Status(200, answer))
+			j.Answer("GET /rest/api/", hosttest.Status(200, `{"transitions":[`+answer+`]}`))
 			j.Answer(fmt.Sprintf("GET /rest/api/%s/issue/%s?", version(j), created.Key), hosttest.Status(200,
 				`{"id":"20001","key":"SEC-1","fields":{"status":{"name":"To Do","statusCategory":{"key":"new"}}}}`))
 			if err := tr.SetOpen(t.Context(), created.Key, false, ""); !host.Is(err, host.Refused) || !strings.Contains(err.Error(), text) {
@@ -132,7 +136,8 @@ func TestTransitionWithoutForm(t *testing.T) {
 	created, err := tr.Create(t.Context(), "SEC", draft)
 	check(t, "create", err)
 	j.Answer("GET /rest/api/3/issue/"+created.Key+"/transitions", hosttest.Status(200, `{"transitions":[
-		{"id":"11","name":"Reject","to":{"name":"Rejected","statusCategory":{"key":"done"}},"fields":{"customfield_1":{"required":true,"allowedValues":["a"]}}},
+		{"id":"11","name":"Reject","to":{"name":"Rejected","statusCategory":{"key":"done"}},
+			"fields":{"customfield_1":{"required":true,"allowedValues":["a"]}}},
 		{"id":"31","name":"Finish","to":{"name":"Done","statusCategory":{"key":"done"}},"fields":{"assignee":{"required":false}}}]}`))
 	if err := tr.SetOpen(t.Context(), created.Key, false, ""); err != nil || j.Issues()[0].Status != "Done" {
 		t.Errorf("%v; %+v", err, j.Issues()[0])
@@ -185,14 +190,18 @@ func TestRefusalsOfJira(t *testing.T) {
 			want   host.Kind
 			text   string
 		}{
-			"captcha": {hosttest.Status(403, `<html></html>`, "X-Authentication-Denied-Reason", "CAPTCHA_CHALLENGE; login-url=https://acme.test/login.jsp"),
-				host.Unauthorized, "CAPTCHA"},
-			"anonymous": {hosttest.Status(404, `{"errorMessages":["Issue does not exist."],"errors":{}}`, "X-Seraph-Loginreason", "AUTHENTICATED_FAILED"),
-				host.Unauthorized, "does not accept the token"},
-			"messages":   {hosttest.Status(400, `{"errorMessages":["Bad\u0000 thing."],"errors":{}}`), host.Refused, "status 400 (it says: Bad thing.)"},
+			"captcha": {
+				hosttest.Status(403, `<html></html>`, "X-Authentication-Denied-Reason", "CAPTCHA_CHALLENGE; login-url=https://acme.test/login.jsp"),
+				host.Unauthorized, "CAPTCHA",
+			},
+			"anonymous": {
+				hosttest.Status(404, `{"errorMessages":["Issue does not exist."]}`, "X-Seraph-Loginreason", "AUTHENTICATED_FAILED"),
+				host.Unauthorized, "does not accept the token",
+			},
+			"messages":   {hosttest.Status(400, `{"errorMessages":["Bad\u0000 thing."]}`), host.Refused, "status 400 (it says: Bad thing.)"},
 			"no details": {hosttest.Status(400, `{"errorMessages":null,"errors":[]}`), host.Refused, "status 400"},
-			"removed":    {hosttest.Status(410, `{"errorMessages":["The requested API has been removed."],"errors":{}}`), host.Refused, "has been removed"},
-			"echo":       {hosttest.Status(400, fmt.Sprintf(`{"errorMessages":["no %s"],"errors":{"x":"no %s"}}`, j.Token, basic)), host.Refused, "no …"},
+			"removed":    {hosttest.Status(410, `{"errorMessages":["The API has been removed."]}`), host.Refused, "has been removed"},
+			"echo":       {hosttest.Status(400, `{"errorMessages":["no `+j.Token+`"],"errors":{"x":"no `+basic+`"}}`), host.Refused, "no …"},
 			"moved away": {hosttest.Status(302, ``, "Location", "/login.jsp"), host.Malformed, "check"},
 		} {
 			j.Answer("", c.answer)

@@ -31,7 +31,7 @@ func TestKey(t *testing.T) {
 		{tracker.GitLab, "https://gitlab.com", "https://gitlab.com/acme/api/-/merge_requests/7", ""},
 		{tracker.Jira, "https://acme.atlassian.net", "https://acme.atlassian.net/browse/SEC-12", "SEC-12"},
 		{tracker.Jira, "https://acme.atlassian.net", "https://acme.atlassian.net/browse/sec-12?focusedCommentId=1", "SEC-12"},
-		{tracker.Jira, "https://acme.atlassian.net", "https://acme.atlassian.net/jira/software/projects/SEC/boards/1?selectedIssue=SEC-12", "SEC-12"},
+		{tracker.Jira, "https://acme.atlassian.net", "https://acme.atlassian.net/jira/projects/SEC/boards/1?selectedIssue=SEC-12", "SEC-12"},
 		{tracker.Jira, "https://acme.atlassian.net", "https://acme.atlassian.net/jira/software/c/projects/SEC/issues/SEC-12", "SEC-12"},
 		{tracker.Jira, "https://acme.atlassian.net", "https://globex.atlassian.net/browse/SEC-12", ""},
 		{tracker.Jira, "https://acme.atlassian.net", "https://acme.atlassian.net/browse/SEC", ""},

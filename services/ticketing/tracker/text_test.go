@@ -124,7 +124,8 @@ func TestLongTexts(t *testing.T) {
 		for name, letter := range map[string]string{"ASCII": "x", "escaped": `\`, "quoted": `"`, "markup": "*", "wide": "漢", "two units": "🔥"} {
 			long := tracker.Draft{Title: strings.Repeat(letter, 400), Text: strings.Repeat(strings.Repeat(letter, 5000)+"\n\n", 20), Marker: "m"}
 			for range 500 {
-				long.Items = append(long.Items, tracker.Item{Text: strings.Repeat(letter, 1000), URL: "https://palisade.acme.test/f/" + strings.Repeat("1", 100)})
+				url := "https://palisade.acme.test/f/" + strings.Repeat("1", 100)
+				long.Items = append(long.Items, tracker.Item{Text: strings.Repeat(letter, 1000), URL: url})
 			}
 			ticket, err := tr.Create(t.Context(), s.project, long)
 			check(t, "create: "+name, err)

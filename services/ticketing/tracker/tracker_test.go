@@ -223,8 +223,9 @@ func TestFailures(t *testing.T) {
 				s.answer(c.answer)
 				for call, do := range calls(t, tr, s.project, created.Key) {
 					err := do()
-					if empty := name == "other JSON" || strings.HasPrefix(name, "null"); empty && (call == "Find" || call == "Create" && host.Is(err, host.Forbidden)) {
-						continue // no issues, and no types of issues
+					nothing := call == "Find" || call == "Create" && host.Is(err, host.Forbidden) // no issues, and no types of issues
+					if nothing && (name == "other JSON" || strings.HasPrefix(name, "null")) {
+						continue
 					}
 					if !host.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
 						t.Errorf("%s: %v", call, err)
@@ -233,7 +234,8 @@ func TestFailures(t *testing.T) {
 					if strings.Contains(err.Error(), s.config.Token) || strings.Contains(err.Error(), "127.0.0.1") {
 						t.Errorf("%s: the text tells too much: %v", call, err)
 					}
-					if e, _ := err.(*host.Error); c.want == host.RateLimited && (time.Until(e.Reset) > 18*time.Minute || time.Until(e.Reset) < 10*time.Minute) {
+					e, _ := err.(*host.Error)
+					if left := time.Until(e.Reset); c.want == host.RateLimited && (left > 18*time.Minute || left < 10*time.Minute) {
 						t.Errorf("%s: the limit ends at %s", call, e.Reset)
 					}
 				}
@@ -303,7 +305,9 @@ func TestKeysStayKeys(t *testing.T) {
 		})}
 		tr, err := tracker.Open(s.config)
 		check(t, "open", err)
-		for _, key := range []string{"", "..", "SEC", "acme/web", "acme/web#", "acme/web#0", "acme/web#-1", "../x#1x", "SEC-1/comment", "SEC-1?x=1", "SEC-0"} {
+		for _, key := range []string{
+			"", "..", "SEC", "acme/web", "acme/web#", "acme/web#0", "acme/web#-1", "../x#1x", "SEC-1/comment", "SEC-1?x=1", "SEC-0",
+		} {
 			if _, err := tr.Get(t.Context(), key); !host.Is(err, host.NotFound) {
 				t.Errorf("%s: key %q: %v", s.config.Kind, key, err)
 			}
@@ -313,11 +317,11 @@ func TestKeysStayKeys(t *testing.T) {
 				t.Errorf("%s: marker %q: %v", s.config.Kind, marker, err)
 			}
 		}
-		if _, err := tr.Create(t.Context(), "../user", draft); !host.Is(err, host.NotFound) && s.config.Kind != tracker.GitLab { // GitLab's is escaped
-			t.Errorf("%s: project: %v", s.config.Kind, err)
+		if s.config.Kind == tracker.GitLab {
+			continue // its projects are escaped
 		}
-		if called != 0 && s.config.Kind != tracker.GitLab {
-			t.Errorf("%s was called %d times", s.config.Kind, called)
+		if _, err := tr.Create(t.Context(), "../user", draft); !host.Is(err, host.NotFound) || called != 0 {
+			t.Errorf("%s: project: %v; called %d times", s.config.Kind, err, called)
 		}
 	}
 }
