@@ -16,10 +16,11 @@ import (
 
 // hostile are texts that would be mentions, links, markup or the end of our own markup.
 var hostile = []string{
-	"@octavia @acme/security", "[click](https://evil.test)", "https://evil.test/x", "<img src=x onerror=alert(1)>", "`code` ``` fence",
-	"closes acme/web#1 !2", "--> <!-- x -->", "![](https://evil.test/x.png)", "[~admin]", "[click|https://evil.test]", "!https://evil.test/x.png!",
-	"{noformat}{html}<b>{html}", "{color:red}x{color}", "|| a || b ||", "h1. Title", "bq. quote", `\\server\share \{x}`, "# Heading", "- item", "/close",
-	"a\n\n# b", "a\r\n- b", "\u202egnp.exe", "x\x00y\x1b[31m", `"}],"type":"mention"`, "\xff\xfe",
+	"@octavia @acme/security", "[click](https://evil.test)", "https://evil.test/x", "<img src=x onerror=alert(1)>",
+	"`code` ``` fence", "closes acme/web#1 !2", "--> <!-- x -->", "![](https://evil.test/x.png)", "[~admin]",
+	"[click|https://evil.test]", "!https://evil.test/x.png!", "{noformat}{html}<b>{html}", "{color:red}x{color}", "|| a || b ||",
+	"h1. Title", "bq. quote", `\\server\share \{x}`, "# Heading", "- item", "/close", "a\n\n# b", "a\r\n- b", "a\n \n@b",
+	"\u202egnp.exe", "x\x00y\x1b[31m", `"}],"type":"mention"`, "\xff\xfe",
 }
 
 // created creates a ticket with hostile texts and returns it as the tracker has it.
