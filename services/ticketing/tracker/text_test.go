@@ -146,6 +146,34 @@ func TestLongTexts(t *testing.T) {
 	})
 }
 
+// TestManyShortParts: what joins the parts counts, too.
+func TestManyShortParts(t *testing.T) {
+	each(t, func(t *testing.T, tr tracker.Tracker, s server) {
+		short := tracker.Draft{Title: "x", Text: strings.Repeat("a\n\n", 30_000), Marker: "m", Items: make([]tracker.Item, 30_000)}
+		_, err := tr.Create(t.Context(), s.project, short)
+		check(t, "create", err)
+		if n := len(utf16.Encode([]rune(s.list()[0].body))); n > 32_767 {
+			t.Errorf("a body of %d units", n)
+		}
+	})
+}
+
+// TestEmptyTexts: an item without a text has its link, and a ticket may have no text.
+func TestEmptyTexts(t *testing.T) {
+	each(t, func(t *testing.T, tr tracker.Tracker, s server) {
+		url := "https://palisade.acme.test/f/1"
+		for _, one := range []tracker.Draft{
+			{Title: "x", Marker: "m"}, {Title: " \x00 x\x00\n", Text: " \n\n\x00\n", Marker: "m", Items: []tracker.Item{{Text: "\x00", URL: url}}},
+		} {
+			_, err := tr.Create(t.Context(), s.project, one)
+			check(t, "create", err)
+		}
+		if got := s.list()[1]; !strings.Contains(got.body, url) || !strings.Contains(got.body, "finding") || got.title != "x" {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
 // TestURLsEndNoLink: a URL of ours may have any characters.
 func TestURLsEndNoLink(t *testing.T) {
 	gitHub, j := hosttest.NewGitHub(t), trackertest.NewDataCenter(t)

@@ -326,6 +326,38 @@ func TestKeysStayKeys(t *testing.T) {
 	}
 }
 
+// TestAddresses: cloud services and servers have their APIs at different addresses.
+func TestAddresses(t *testing.T) {
+	for _, c := range []struct {
+		config  tracker.Config
+		project string
+		want    string // of the first request of a check
+	}{
+		{tracker.Config{Kind: tracker.GitHub, BaseURL: "https://github.com"}, "acme/web", "https://api.github.com/repos/acme/web"},
+		{tracker.Config{Kind: tracker.GitHub, BaseURL: "https://GitHub.com/"}, "acme/web", "https://api.GitHub.com/repos/acme/web"},
+		{tracker.Config{Kind: tracker.GitHub, BaseURL: "https://git.acme.test"}, "acme/web", "https://git.acme.test/api/v3/repos/acme/web"},
+		{tracker.Config{Kind: tracker.GitLab, BaseURL: "https://gitlab.com"}, "acme/web", "https://gitlab.com/api/v4/projects/acme%2Fweb"},
+		{tracker.Config{Kind: tracker.Jira, BaseURL: "https://acme.atlassian.net/"}, "SEC", "https://acme.atlassian.net/rest/api/3/myself"},
+		{tracker.Config{Kind: tracker.JiraDataCenter, BaseURL: "https://acme.test/jira"}, "SEC", "https://acme.test/jira/rest/api/2/myself"},
+	} {
+		called, header := "", ""
+		c.config.User, c.config.Token = "u", "t"
+		c.config.Client = &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
+			called, header = r.URL.String(), r.Header.Get("Authorization")
+			return nil, http.ErrHandlerTimeout
+		})}
+		tr, err := tracker.Open(c.config)
+		check(t, "open", err)
+		want := "Bearer t"
+		if c.config.Kind == tracker.Jira {
+			want = "Basic dTp0"
+		}
+		if err := tr.Check(t.Context(), c.project, ""); err == nil || called != c.want || header != want {
+			t.Errorf("%s: %s with %q, %v", c.config.BaseURL, called, header, err)
+		}
+	}
+}
+
 type transport func(*http.Request) (*http.Response, error)
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
