@@ -72,7 +72,8 @@ func Refusal(status int, header http.Header, detail string, cause error) *Error 
 	return refusal(status, detail, cause)
 }
 
-// Connection is the error for a request without a valid answer: a timeout, no connection, or an answer in another format.
+// Connection is the error for a request without a valid answer: a timeout, no connection, or an answer in another
+// format.
 func Connection(err error) *Error { return connection(err) }
 
 // errOtherOrigin: the host redirected to another origin.

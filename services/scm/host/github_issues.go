@@ -68,7 +68,7 @@ func (h *gitHub) FindIssue(ctx context.Context, repository, text string, since t
 	}
 	pages := paged(func(page int) ([]*github.Issue, int, error) {
 		list, response, err := h.client.Issues.ListByRepo(ctx, owner, name, &github.IssueListByRepoOptions{
-			State: "all", Sort: "created", Direction: "desc", Since: since, ListOptions: github.ListOptions{Page: page, PerPage: pageSize},
+			State: "all", Sort: "created", Direction: "desc", Since: since, ListOptions: github.ListOptions{Page: page, PerPage: issuePageSize},
 		})
 		if err != nil {
 			return nil, 0, gitHubIssueError(err)

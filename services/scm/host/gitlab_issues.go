@@ -55,7 +55,7 @@ func (h *gitLab) CreateIssue(ctx context.Context, repository string, draft Issue
 func (h *gitLab) FindIssue(ctx context.Context, repository, text string, since time.Time) (Issue, error) {
 	pages := paged(func(page int) (list []gitLabIssue, next int, err error) {
 		response, err := h.read(ctx, http.MethodGet, gitLabIssues(repository), &gitlab.ListProjectIssuesOptions{
-			ListOptions: gitlab.ListOptions{Page: int64(page), PerPage: pageSize}, CreatedAfter: gitlab.Ptr(since.Truncate(time.Second)),
+			ListOptions: gitlab.ListOptions{Page: int64(page), PerPage: issuePageSize}, CreatedAfter: gitlab.Ptr(since.Truncate(time.Second)),
 			OrderBy: gitlab.Ptr("created_at"), Sort: gitlab.Ptr("desc"),
 		}, &list)
 		if err != nil {
@@ -157,5 +157,7 @@ func (i gitLabIssue) convert(repository string) (Issue, error) {
 	if full, _, ok := strings.Cut(printable(i.References.Full), "#"); ok {
 		repository = full
 	}
-	return Issue{ID: strconv.FormatInt(i.ID, 10), Repository: repository, Number: i.IID, URL: printable(i.WebURL), Open: i.State == "opened"}, nil
+	return Issue{
+		ID: strconv.FormatInt(i.ID, 10), Repository: repository, Number: i.IID, URL: printable(i.WebURL), Open: i.State == "opened",
+	}, nil
 }

@@ -15,7 +15,7 @@ type Issues interface {
 	// CreateIssue creates an issue. It is confidential at GitLab; GitHub has no such issues.
 	CreateIssue(ctx context.Context, repository string, draft IssueDraft) (Issue, error)
 	// FindIssue returns the newest issue that was created since a time and has a text in its body; a zero value if there
-	// is none. It reads at most 1,000 issues.
+	// is none. It reads at most 500 issues.
 	FindIssue(ctx context.Context, repository, text string, since time.Time) (Issue, error)
 	// Issue reads an issue. A GitHub issue that was transferred is returned with its new repository and number. At GitLab
 	// it counts as closed.
@@ -54,3 +54,6 @@ func OpenIssues(kind scmv1.ScmType, baseURL, token string, client *http.Client) 
 	}
 	return h.(Issues), nil
 }
+
+// issuePageSize limits the size of an answer: an issue of GitHub may have 64 KB.
+const issuePageSize = 50

@@ -2,7 +2,6 @@ package tracker
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -111,7 +110,7 @@ func splitKey(key string) (repository string, number int64, err error) {
 	repository, digits, _ := strings.Cut(key, "#")
 	number, err = strconv.ParseInt(digits, 10, 32)
 	if err != nil || number <= 0 || !strings.Contains(repository, "/") {
-		return "", 0, &host.Error{Kind: host.NotFound, Text: fmt.Sprintf("%q is not the key of an issue, such as acme/web#12", oneLine(key, maxTitle))}
+		return "", 0, notFound("%q is not the key of an issue, such as acme/web#12", oneLine(key, maxTitle))
 	}
 	return repository, number, nil
 }

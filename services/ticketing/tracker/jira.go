@@ -31,14 +31,6 @@ var (
 	digits      = regexp.MustCompile(`^[0-9]{1,18}$`)
 )
 
-func notFound(text string, values ...any) error {
-	return &host.Error{Kind: host.NotFound, Text: fmt.Sprintf(text, values...)}
-}
-
-func refused(text string, values ...any) error {
-	return &host.Error{Kind: host.Refused, Text: fmt.Sprintf(text, values...)}
-}
-
 // Check reads the account, the project, and the types of issues that the account may create there.
 func (j *jira) Check(ctx context.Context, project, issueType string) error {
 	var self struct{ AccountID, Name, Key string }
@@ -125,7 +117,8 @@ func (j *jira) issueType(ctx context.Context, project, wanted string) (issueType
 	}
 	list := slices.DeleteFunc(append(page.IssueTypes, page.Values...), func(one issueType) bool { return one.Subtask })
 	if len(list) == 0 {
-		return issueType{}, &host.Error{Kind: host.Forbidden, Text: fmt.Sprintf("the account may not create issues in the project %q: give it the permission in Jira", project)}
+		text := fmt.Sprintf("the account may not create issues in the project %q: give it the permission in Jira", project)
+		return issueType{}, &host.Error{Kind: host.Forbidden, Text: text}
 	}
 	name := wanted
 	if wanted == "" {

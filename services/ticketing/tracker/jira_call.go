@@ -49,8 +49,8 @@ func newCalls(c Config) calls {
 	return calls{api: api.String(), client: client, secrets: []string{c.Token, credential}}
 }
 
-// call sends a request and reads the answer into a value, which is nil for answers without a body. path is below the API
-// and may have a query.
+// call sends a request and reads the answer into a value, which is nil for answers without a body. path is below the
+// API and may have a query.
 func (c *calls) call(ctx context.Context, method, path string, body, into any) error {
 	var content io.Reader
 	if body != nil {
@@ -106,9 +106,12 @@ func notJira(cause error) error {
 func (c *calls) refusal(response *http.Response, data []byte) error {
 	status, header := response.StatusCode, response.Header
 	if strings.HasPrefix(header.Get("X-Authentication-Denied-Reason"), "CAPTCHA") {
-		return &host.Error{Kind: host.Unauthorized, Text: "Jira demands a CAPTCHA after failed sign-ins: sign in once with a browser as the token's account"}
+		return &host.Error{
+			Kind: host.Unauthorized, Text: "Jira demands a CAPTCHA after failed sign-ins: sign in once with a browser as the token's account",
+		}
 	}
-	if reason := header.Get("X-Seraph-Loginreason"); strings.Contains(reason, "AUTHENTICATED_FAILED") || strings.Contains(reason, "AUTHENTICATION_DENIED") {
+	reason := header.Get("X-Seraph-Loginreason")
+	if strings.Contains(reason, "AUTHENTICATED_FAILED") || strings.Contains(reason, "AUTHENTICATION_DENIED") {
 		status = http.StatusUnauthorized // Jira continues without a user, who then sees nothing
 	}
 	if reset, err := resetTime(header.Get("X-Ratelimit-Reset")); err == nil && header.Get("Retry-After") == "" {

@@ -34,11 +34,8 @@ var documentFormat = format{
 	},
 }
 
-// documentParagraph is a paragraph with a text, which is a link if url is not empty.
+// documentParagraph is a paragraph with a text, which must not be empty. It is a link if url is not empty.
 func documentParagraph(text, url string) string {
-	if text == "" {
-		return `{"type":"paragraph","content":[]}` // a text must not be empty
-	}
 	marks := ""
 	if url != "" {
 		marks = `,"marks":[{"type":"link","attrs":{"href":` + quote(url) + `}}]`

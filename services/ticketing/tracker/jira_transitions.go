@@ -47,8 +47,8 @@ func (j *jira) SetOpen(ctx context.Context, key string, open bool, transitionID 
 	return j.call(ctx, http.MethodPost, path, body, nil)
 }
 
-// choose returns the transition with an id, or the first one to a status of the right category. One whose screen requires
-// more than a resolution is the last choice: Jira refuses it and names the fields.
+// choose returns the transition with an id, or the first one to a status of the right category. A transition with a
+// screen that requires more than a resolution is the last choice: Jira refuses it and names the fields.
 func choose(list []transition, open bool, id string) (transition, error) {
 	list = slices.DeleteFunc(list, func(t transition) bool { return t.IsAvailable != nil && !*t.IsAvailable })
 	var fitting []transition

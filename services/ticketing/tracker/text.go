@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -69,14 +70,14 @@ func (f format) render(text string, items []Item) string {
 	var blocks, lines []string
 	for _, paragraph := range paragraphs(text) {
 		block := f.paragraph(paragraph)
-		if left -= size(block); left < maxBody/2 {
+		if left -= size(block) + 2; left < maxBody/2 {
 			blocks = append(blocks, f.paragraph("…"))
 			break
 		}
 		blocks = append(blocks, block)
 	}
 	for i, item := range items {
-		line := f.item(oneLine(item.Text, maxItem), safeURL(item.URL))
+		line := f.item(cmp.Or(oneLine(item.Text, maxItem), "finding"), safeURL(item.URL))
 		if left -= size(line) + 1; left < 0 {
 			lines = append(lines, f.item(fmt.Sprintf("%d more", len(items)-i), ""))
 			break
@@ -104,19 +105,26 @@ func paragraphs(text string) (list []string) {
 	return list
 }
 
-// oneLine cuts a text to a number of runes, in one line without invisible characters that change how it reads.
+// oneLine cuts a text to a number of UTF-16 units, which are never fewer than the runes. It is one line without
+// invisible characters that change how it reads.
 func oneLine(text string, most int) string {
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "�")), " ")
-	runes := []rune(strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && !unicode.IsSpace(r) || unicode.Is(unicode.Bidi_Control, r) {
 			return -1
 		}
 		return r
-	}, text))
-	if len(runes) <= most {
-		return string(runes)
+	}, strings.ToValidUTF8(text, "�"))
+	text = strings.Join(strings.Fields(text), " ")
+	if size(text) <= most {
+		return text
 	}
-	return string(runes[:most-1]) + "…"
+	n := 1 // for the sign that something is missing
+	for i, r := range text {
+		if n += utf16.RuneLen(r); n > most {
+			return text[:i] + "…"
+		}
+	}
+	return text
 }
 
 // title is one line. Titles have no code spans: GitLab finds mentions, references and URLs in them.

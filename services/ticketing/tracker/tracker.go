@@ -41,7 +41,8 @@ type Config struct {
 	// User is the e-mail address of the token's account at Jira Cloud; empty for other kinds.
 	User  string
 	Token string
-	// Client makes the calls. Its transport is the egress guard's.
+	// Client makes the calls. Its transport is the egress guard's. It must follow redirects, because issues and
+	// repositories move.
 	Client *http.Client
 }
 
@@ -51,8 +52,9 @@ type Tracker interface {
 	Check(ctx context.Context, project, issueType string) error
 	// Create creates a ticket.
 	Create(ctx context.Context, project string, draft Draft) (Ticket, error)
-	// Find returns a ticket with a marker; a zero value if there is none. It may miss tickets from before since.
-	// Jira's index is late: it may also miss a ticket of the last seconds.
+	// Find returns a ticket with a marker; a zero value if there is none. It may miss tickets from before since, by the
+	// tracker's clock, and all but the newest 500 since then. Jira's index is late: it may also miss a ticket of the last
+	// seconds.
 	Find(ctx context.Context, project, marker string, since time.Time) (Ticket, error)
 	// Get reads a ticket. A deleted or hidden one is an error of the kind NotFound. A ticket that was moved has its new
 	// key.
@@ -77,7 +79,7 @@ type Draft struct {
 	Labels []string
 	// IssueType is the name or id of a type at Jira. The default is "Task", or the project's first type.
 	IssueType string
-	// Fields are more fields at Jira, as its API takes them.
+	// Fields are more fields at Jira, as its API takes them. They do not replace what is above.
 	Fields map[string]any
 }
 
@@ -110,12 +112,20 @@ func Open(c Config) (Tracker, error) {
 	return nil, &host.Error{Kind: host.Unsupported, Text: fmt.Sprintf("trackers of the kind %q are not supported", c.Kind)}
 }
 
+func notFound(text string, values ...any) error {
+	return &host.Error{Kind: host.NotFound, Text: fmt.Sprintf(text, values...)}
+}
+
+func refused(text string, values ...any) error {
+	return &host.Error{Kind: host.Refused, Text: fmt.Sprintf(text, values...)}
+}
+
 // markers are the labels and comments that Find looks for.
 var markers = regexp.MustCompile(`^[A-Za-z0-9_-]{1,200}$`)
 
 func checkMarker(marker string) error {
 	if !markers.MatchString(marker) {
-		return &host.Error{Kind: host.Refused, Text: fmt.Sprintf("%q is not a marker of a ticket", marker)}
+		return refused("%q is not a marker of a ticket", oneLine(marker, maxTitle))
 	}
 	return nil
 }

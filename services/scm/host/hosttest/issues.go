@@ -153,6 +153,8 @@ func timeOf(r *http.Request, parameter string) time.Time {
 	return at
 }
 
+const gitHubDocs = "https://docs.github.com/v3/issues/"
+
 // withIssues returns the repository of a request. If it or its issues do not exist, the request is answered.
 func (h *GitHub) withIssues(w http.ResponseWriter, r *http.Request) (repository string, ok bool) {
 	repository = r.PathValue("owner") + "/" + r.PathValue("repo")
@@ -161,7 +163,7 @@ func (h *GitHub) withIssues(w http.ResponseWriter, r *http.Request) (repository 
 		return "", false
 	}
 	if h.issues.disabled {
-		write(w, http.StatusGone, object{"message": "Issues has been disabled in this repository.", "documentation_url": "https://docs.github.com/v3/issues/"})
+		write(w, http.StatusGone, object{"message": "Issues has been disabled in this repository.", "documentation_url": gitHubDocs})
 		return "", false
 	}
 	return repository, true
@@ -177,7 +179,8 @@ func (h *GitHub) issueObject(i *Issue) object {
 		state = "open"
 	}
 	out := object{
-		"id": i.ID, "node_id": "I_kwDO", "number": i.Number, "state": state, "state_reason": nil, "title": i.Title, "body": i.Body, "locked": false,
+		"id": i.ID, "node_id": "I_kwDO", "number": i.Number, "state": state, "state_reason": nil, "locked": false,
+		"title": i.Title, "body": i.Body,
 		"labels": labels, "comments": len(i.Comments), "user": h.user("octavia", 7002, "User"),
 		"url":            fmt.Sprintf("%s/api/v3/repos/%s/issues/%d", h.URL, i.Repository, i.Number),
 		"repository_url": h.URL + "/api/v3/repos/" + i.Repository, "html_url": fmt.Sprintf("%s/%s/issues/%d", h.URL, i.Repository, i.Number),
@@ -223,10 +226,12 @@ func (h *GitHub) postIssue(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if request.Title == "" || len([]rune(request.Title)) > 256 || len([]rune(request.Body)) > 65536 {
-		write(w, http.StatusUnprocessableEntity, object{"message": "Validation Failed", "errors": []object{{"resource": "Issue", "code": "missing_field", "field": "title"}}})
+		problem := object{"resource": "Issue", "code": "missing_field", "field": "title"}
+		write(w, http.StatusUnprocessableEntity, object{"message": "Validation Failed", "errors": []object{problem}})
 		return
 	}
-	write(w, http.StatusCreated, h.issueObject(h.createIssue(Issue{Repository: repository, Title: request.Title, Body: request.Body, Labels: request.Labels})))
+	issue := Issue{Repository: repository, Title: request.Title, Body: request.Body, Labels: request.Labels}
+	write(w, http.StatusCreated, h.issueObject(h.createIssue(issue)))
 }
 
 // placed finds the issue of a request. It answers for deleted and transferred ones; ok is then false.
@@ -238,7 +243,7 @@ func (h *GitHub) placed(w http.ResponseWriter, r *http.Request) (issue *Issue, o
 	issue = h.issue(repository, number(r.PathValue("number")))
 	switch {
 	case issue.deleted && issue.ID != 0:
-		write(w, http.StatusGone, object{"message": "This issue was deleted", "documentation_url": "https://docs.github.com/v3/issues/", "status": "410"})
+		write(w, http.StatusGone, object{"message": "This issue was deleted", "documentation_url": gitHubDocs, "status": "410"})
 	case issue.deleted:
 		h.notFound(w)
 	case issue.moved != nil:
@@ -318,7 +323,8 @@ func (h *GitLab) issueObject(i *Issue) object {
 		state = "opened"
 	}
 	out := object{
-		"id": i.ID, "iid": i.Number, "project_id": 5, "state": state, "title": i.Title, "description": i.Body, "labels": append([]string{}, i.Labels...),
+		"id": i.ID, "iid": i.Number, "project_id": 5, "state": state, "title": i.Title, "description": i.Body,
+		"labels":       append([]string{}, i.Labels...),
 		"confidential": i.Confidential, "moved_to_id": nil, "created_at": i.Created.UTC().Format("2006-01-02T15:04:05.000Z"), "closed_at": nil,
 		"web_url":    fmt.Sprintf("%s/%s/-/issues/%d", h.URL, i.Repository, i.Number),
 		"references": object{"short": fmt.Sprintf("#%d", i.Number), "full": fmt.Sprintf("%s#%d", i.Repository, i.Number)},

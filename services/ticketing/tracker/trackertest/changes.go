@@ -161,7 +161,9 @@ func (j *Jira) stepObject(id string) object {
 	if steps[id] != "Done" && j.resolve {
 		fields["resolution"] = object{"required": false, "hasDefaultValue": false, "name": "Resolution", "allowedValues": []object{}}
 	}
-	return object{"id": id, "name": "Go to " + steps[id], "to": statusObject(steps[id]), "hasScreen": j.resolve, "isAvailable": true, "fields": fields}
+	return object{
+		"id": id, "name": "Go to " + steps[id], "to": statusObject(steps[id]), "hasScreen": j.resolve, "isAvailable": true, "fields": fields,
+	}
 }
 
 func (j *Jira) transitions(w http.ResponseWriter, r *http.Request) {
@@ -200,7 +202,7 @@ func (j *Jira) transition(w http.ResponseWriter, r *http.Request) {
 	}
 	status := steps[request.Transition.ID]
 	if status == "" || status == issue.Status {
-		refuse(w, http.StatusBadRequest, nil, "It seems that you have tried to perform a workflow operation that is not valid for the current state of this issue.")
+		refuse(w, http.StatusBadRequest, nil, "The workflow operation is not valid for the current state of this issue.")
 		return
 	}
 	resolution := ""

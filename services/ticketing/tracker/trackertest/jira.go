@@ -303,7 +303,8 @@ func typesOf(project string) []object {
 		return []object{typeObject("10011", "Step", true), typeObject("10010", "Incident", false)}
 	}
 	return []object{
-		typeObject("10003", "Sub-task", true), typeObject("10000", "Epic", false), typeObject("10002", "Task", false), typeObject("10004", "Bug", false),
+		typeObject("10003", "Sub-task", true), typeObject("10000", "Epic", false),
+		typeObject("10002", "Task", false), typeObject("10004", "Bug", false),
 	}
 }
 
