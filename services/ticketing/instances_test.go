@@ -20,7 +20,7 @@ func TestInstances(t *testing.T) {
 		}
 		j := trackertest.NewCloud(t)
 		answer := d.connect(t, "jira", j.URL+"/", j.User, j.Token, "SEC", `,"issueTypeId":"Bug","fields":{"priority":{"name":"High"}},"labels":["appsec"],"mappings":[{"repository":"acme/*","projectId":"OPS"}]`)
-		want := fmt.Sprintf(`{"id":%d,"isConfigured":true,"isAuthRevoked":false,"instanceType":"jira","subdomain":%q,"projectId":"SEC","issueTypeId":"Bug","fields":{"priority":{"name":"High"}},"automationStates":{"sast":false,"sca":false,"secrets":false,"scaMaliciousDeps":false,"aiSast":false},"baseUrl":%q,"user":%q,"labels":["appsec"],"mappings":[{"repository":"acme/*","projectId":"OPS"}]}`,
+		want := fmt.Sprintf(`{"id":%d,"isConfigured":true,"isAuthRevoked":false,"instanceType":"jira","subdomain":%q,"projectId":"SEC","issueTypeId":"Bug","fields":{"priority":{"name":"High"}},"automationStates":{"sast":false,"sca":false,"secrets":false,"scaMaliciousDeps":false,"aiSast":false},"subtaskIssueTypeId":"","baseUrl":%q,"user":%q,"labels":["appsec"],"mappings":[{"repository":"acme/*","projectId":"OPS"}],"closedState":"","closedReason":""}`,
 			d.instance, strings.TrimPrefix(j.URL, "http://"), j.URL, j.User)
 		if answer != `{"instance":`+want+`}` {
 			t.Errorf("created\n%s, want\n%s", answer, want)

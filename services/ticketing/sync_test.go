@@ -131,8 +131,8 @@ func TestFindingsFollowTickets(t *testing.T) {
 		if strings.Count(list, `"triage_reason":"acceptable_risk"`) != 2 || strings.Count(list, `"triage_comment":"The ticket OPS-7 was closed."`) != 2 {
 			t.Errorf("after the close: %s", list)
 		}
-		changes := d.Get(t, fmt.Sprintf("/api/v1/deployments/%d/triage-changes", d.DeploymentID))
-		if !strings.Contains(changes, `"actorKind":"tracker"`) && !strings.Contains(changes, `"actor_kind":"tracker"`) {
+		changes := d.Get(t, fmt.Sprintf("/api/agent/deployments/%d/findings/v2/changes", d.DeploymentID))
+		if !strings.Contains(changes, `"actorKind":"tracker"`) {
 			t.Errorf("changes %s", changes)
 		}
 		d.Upload(t, "acme/web", "main", report("sqli a.go", "sqli b.go", "xss c.go"))

@@ -1884,7 +1884,7 @@ const file_palisade_ticketing_v1_external_ticketing_proto_rawDesc = "" +
 	"%GetTicketingTicketingInstancesRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\"p\n" +
 	"&GetTicketingTicketingInstancesResponse\x12F\n" +
-	"\tinstances\x18\x01 \x03(\v2(.palisade.ticketing.v1.TicketingInstanceR\tinstances\"\xef\a\n" +
+	"\tinstances\x18\x01 \x03(\v2(.palisade.ticketing.v1.TicketingInstanceR\tinstances\"\xe7\a\n" +
 	"\x11TicketingInstance\x12\x16\n" +
 	"\x02id\x18\x01 \x01(\x03B\x06\x92\xb5\x18\x02\b\x01R\x02id\x12#\n" +
 	"\ris_configured\x18\x02 \x01(\bR\fisConfigured\x12&\n" +
@@ -1895,9 +1895,9 @@ const file_palisade_ticketing_v1_external_ticketing_proto_rawDesc = "" +
 	"project_id\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\tprojectId\x12+\n" +
 	"\rissue_type_id\x18\a \x01(\tB\a\xbaH\x04r\x02\x18dR\vissueTypeId\x127\n" +
 	"\x06fields\x18\b \x01(\v2\x17.google.protobuf.StructB\x06\x92\xb5\x18\x02\x10\x03R\x06fields\x12T\n" +
-	"\x11automation_states\x18\t \x01(\v2'.palisade.ticketing.v1.AutomationStatesR\x10automationStates\x129\n" +
+	"\x11automation_states\x18\t \x01(\v2'.palisade.ticketing.v1.AutomationStatesR\x10automationStates\x121\n" +
 	"\x15subtask_issue_type_id\x18\n" +
-	" \x01(\tB\x06\x92\xb5\x18\x02\x10\x01R\x12subtaskIssueTypeId\x12[\n" +
+	" \x01(\tR\x12subtaskIssueTypeId\x12[\n" +
 	"\x16fixed_transition_state\x18\v \x01(\v2%.palisade.ticketing.v1.JiraTransitionR\x14fixedTransitionState\x12#\n" +
 	"\bbase_url\x18\f \x01(\tB\b\xbaH\x05r\x03\x18\xf4\x03R\abaseUrl\x12\x1c\n" +
 	"\x04user\x18\r \x01(\tB\b\xbaH\x05r\x03\x18\xc0\x02R\x04user\x123\n" +

@@ -175,10 +175,8 @@ func (x *TicketingInstance) AppendJSON(b []byte) []byte {
 		b = append(b, `,"automationStates":`...)
 		b = x.AutomationStates.AppendJSON(b)
 	}
-	if x.SubtaskIssueTypeId != "" {
-		b = append(b, `,"subtaskIssueTypeId":`...)
-		b = jsonappend.String(b, x.SubtaskIssueTypeId)
-	}
+	b = append(b, `,"subtaskIssueTypeId":`...)
+	b = jsonappend.String(b, x.SubtaskIssueTypeId)
 	if x.FixedTransitionState != nil {
 		b = append(b, `,"fixedTransitionState":`...)
 		b = x.FixedTransitionState.AppendJSON(b)
