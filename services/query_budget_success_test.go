@@ -3,7 +3,9 @@ package services_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -32,6 +34,22 @@ var refusedOnly = map[string]bool{
 	"ScmSubscriptionsService/ScmWebhookSubscriptionUnsubscribe": true,
 }
 
+// tickets links all findings to a ticket and deletes it.
+func (f *flows) tickets(t *testing.T) {
+	base := fmt.Sprintf("/api/notifications/deployments/%d/ticketing/v2/%d/tickets", f.tenant.DeploymentID, f.base+1)
+	ids := make([]string, f.rows)
+	for i := range ids {
+		ids[i] = strconv.FormatInt(f.base+1+int64(i), 10)
+	}
+	var answer struct{ TicketID int64 }
+	f.do(t, http.MethodPost, base+"/link", fmt.Sprintf(`{"ticketUrl":"https://tickets.acme.test/browse/SEC-1","issueIds":[%s]}`, strings.Join(ids, ",")), &answer)
+	f.spend(t, "/palisade.ticketing.v1.ExternalTicketingService/DeleteTicketingTicket", "a ticket of all findings", http.MethodDelete,
+		fmt.Sprintf("%s/%d", base, answer.TicketID), "", nil)
+	f.do(t, http.MethodPost, base+"/link", fmt.Sprintf(`{"ticketUrl":"https://tickets.acme.test/browse/SEC-2","issueIds":[%s]}`, strings.Join(ids, ",")), &answer)
+	f.spend(t, "/palisade.ticketing.v1.TicketingService/DeleteTicket", "a ticket of all findings", http.MethodDelete,
+		fmt.Sprintf("/api/v1/deployments/%d/ticketing/v2/tickets/%d", f.tenant.DeploymentID, answer.TicketID), "", nil)
+}
+
 // budgetsOfSuccess are the budgets of RPCs that only fail in TestQueryBudgets, because they need more than rows to
 // succeed.
 var budgetsOfSuccess = map[string]budget{
@@ -46,9 +64,11 @@ var budgetsOfSuccess = map[string]budget{
 	"/palisade.identity.v1.SessionsService/RevokeSession":             {reads: 4, writes: 3},
 	"/palisade.notifications.v1.DeliveriesService/ReplayDelivery":     {reads: 4, writes: 5},
 	// One more for each list that the bundle names: projects, tags, modes and new, changed and removed exceptions.
-	"/palisade.policies.v1.PoliciesV2Service/ApplyDetectionPolicy":     {reads: 12, writes: 9},
-	"/palisade.policies.v1.PoliciesV2Service/ApplyRemediationPolicies": {reads: 5, writes: 6},
-	"/palisade.rules.v1.ScannerRulesService/GetRuleSnippet":            {reads: 3},
+	"/palisade.policies.v1.PoliciesV2Service/ApplyDetectionPolicy":          {reads: 12, writes: 9},
+	"/palisade.policies.v1.PoliciesV2Service/ApplyRemediationPolicies":      {reads: 5, writes: 6},
+	"/palisade.rules.v1.ScannerRulesService/GetRuleSnippet":                 {reads: 3},
+	"/palisade.ticketing.v1.ExternalTicketingService/DeleteTicketingTicket": {reads: 12, writes: 7},
+	"/palisade.ticketing.v1.TicketingService/DeleteTicket":                  {reads: 12, writes: 7},
 	// One event and one update for the findings of each decision of the scan.
 	"/palisade.scans.v1.HeldClosesService/ConfirmHeldCloses": {reads: 6, writes: 5},
 	"/palisade.scans.v1.HeldClosesService/RejectHeldCloses":  {reads: 7, writes: 4},
@@ -122,7 +142,7 @@ func newFlows(t *testing.T, s *apitest.Server, seen *apitest.Statements, slug st
 	of.Tenant = f.tenant
 	f.server = &of
 	warm(t, f.filling)
-	for _, flow := range []func(*testing.T){f.identities, f.scanner, f.rules, f.branches, f.issues, f.policies, f.detection, f.deliveries, f.closes, f.exports, f.sboms, f.signIns} {
+	for _, flow := range []func(*testing.T){f.identities, f.scanner, f.rules, f.branches, f.issues, f.policies, f.detection, f.deliveries, f.closes, f.exports, f.sboms, f.signIns, f.tickets} {
 		flow(t)
 	}
 	return f

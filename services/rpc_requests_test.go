@@ -140,7 +140,7 @@ var rpcRequests = map[string]string{
 	"/palisade.scm.v1.ScmAppsService/CompleteScmAppRequest":                   `{"requestId":"request-id$1","code":"code"}`,
 	"/palisade.scm.v1.ScmAppsService/GetGitHubAppStatus":                      `{"namespace":"namespace$1"}`,
 	"/palisade.scm.v1.ScmAppsService/GetScmApp":                               `{"requestId":"request-id$1"}`,
-	"/palisade.ticketing.v1.TicketingService/CreateTicket":                    `{"issue_type":"sast","issue_ids":$ids,"jira_project_id":"project$1"}`,
+	"/palisade.ticketing.v1.TicketingService/CreateTicket":                    `{"issue_type":"sast","issue_ids":$ids,"rules":["none"],"jira_project_id":"project$2"}`,
 	"/palisade.ticketing.v1.TicketingService/LinkTicket":                      `{"issue_ids":$ids,"ticket_url":"https://tickets.acme.test/browse/SEC-1"}`,
 	"/palisade.ticketing.v1.TicketingService/UnlinkTicket":                    `{"issue_ids":$ids}`,
 	"/palisade.ticketing.v1.ExternalTicketingService/TicketingCreateTickets":  `={"deploymentId":"$deployment","ticketingInstanceId":"$1","issueIds":$ids}`,

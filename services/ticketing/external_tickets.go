@@ -22,7 +22,8 @@ type ExternalTickets struct {
 	*desk
 }
 
-// TicketingCreateTickets creates tickets for findings by id or by filter. A filter without a state selects open findings.
+// TicketingCreateTickets creates tickets for findings by id or by filter. A filter without a state selects open
+// findings.
 func (s *ExternalTickets) TicketingCreateTickets(ctx context.Context, r *ticketingv1.TicketingCreateTicketsRequest) (*ticketingv1.TicketingCreateTicketsResponse, error) {
 	if len(r.GetIssueIds()) == 0 && r.GetIssueFilters() == nil {
 		return nil, apierr.InvalidArgument("issueIds", "one of issueIds and issueFilters is required; an empty object in issueFilters selects all open findings")

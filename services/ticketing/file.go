@@ -77,7 +77,7 @@ func (f *filing) claim(ctx context.Context, b *batch) (*ent.Ticket, error) {
 		for i, row := range b.rows {
 			links[i] = tx.TicketLink.Create().SetTicketID(t.ID).SetProjectID(row.ProjectID).SetFindingID(row.ID)
 		}
-		err = tx.TicketLink.CreateBulk(links...).Exec(ctx)
+		err = createLinks(ctx, tx, links)
 		if ent.IsConstraintError(err) {
 			return errClaimed
 		}

@@ -59,7 +59,7 @@ func (d *desk) link(ctx context.Context, instance *ent.TicketingInstance, key, u
 		if _, err := tx.TicketLink.Delete().Where(store.OneOf(ticketlink.FieldFindingID, out.linked)).Exec(ctx); err != nil {
 			return err
 		}
-		if err := tx.TicketLink.CreateBulk(links...).Exec(ctx); err != nil {
+		if err := createLinks(ctx, tx, links); err != nil {
 			return err
 		}
 		n, err := tx.TicketLink.Query().Where(ticketlink.TicketID(out.ticket.ID)).Count(ctx)
@@ -79,6 +79,15 @@ func (d *desk) link(ctx context.Context, instance *ent.TicketingInstance, key, u
 		return nil
 	})
 	return out, err
+}
+
+func createLinks(ctx context.Context, tx *ent.Tx, links []*ent.TicketLinkCreate) error {
+	for part := range slices.Chunk(links, store.RowsAtOnce) {
+		if err := tx.TicketLink.CreateBulk(part...).Exec(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ticketAt returns the row of a ticket of the tracker, and makes it if there is none.
@@ -155,16 +164,8 @@ func (d *desk) changed(ctx context.Context, tx *ent.Tx, ids []int64, earlier map
 	for _, t := range earlier {
 		tickets[t.ID] = true
 	}
-	for _, id := range keys(tickets) {
-		links, err := tx.TicketLink.Query().Where(ticketlink.TicketID(id)).Limit(1).Count(ctx)
-		if err != nil {
-			return err
-		}
-		if links == 0 {
-			if _, err := tx.Ticket.Delete().Where(ticket.ID(id)).Exec(ctx); err != nil {
-				return err
-			}
-		}
+	if _, err := tx.Ticket.Delete().Where(store.OneOf(ticket.FieldID, keys(tickets)), without(nil)).Exec(ctx); err != nil {
+		return err
 	}
 	others, err := tx.TicketLink.Query().Where(store.OneOf(ticketlink.FieldTicketID, keys(tickets))).All(ctx)
 	if err != nil {

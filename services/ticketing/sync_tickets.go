@@ -84,13 +84,11 @@ func (s *syncing) closeDone(ctx context.Context) error {
 	if s.instance.CloseAt == "" {
 		return nil
 	}
-	done := []string{lifecycle.Fixed, lifecycle.Removed}
+	undone := []*entsql.Predicate{entsql.NEQ(finding.FieldStatus, lifecycle.Fixed), entsql.NEQ(finding.FieldStatus, lifecycle.Removed)}
 	if s.instance.CloseAt == lifecycle.Ignored {
-		done = append(done, lifecycle.Ignored)
+		undone = append(undone, entsql.NEQ(finding.FieldStatus, lifecycle.Ignored))
 	}
-	rows, err := s.tickets(ctx, ticket.Open(true), linked(nil), func(sel *entsql.Selector) {
-		sel.Where(entsql.NotExists(linkedFindings(sel, entsql.NotIn(finding.FieldStatus, store.Parameters(done)...))))
-	})
+	rows, err := s.tickets(ctx, ticket.Open(true), linked(nil), without(entsql.And(undone...)))
 	for _, t := range rows {
 		if err := s.set(ctx, t, false, "All findings of this ticket are "+s.instance.CloseAt+"."); err != nil {
 			return err
@@ -122,6 +120,11 @@ func (s *syncing) tickets(ctx context.Context, where ...predicate.Ticket) ([]*en
 // linked selects tickets with a finding that satisfies a condition; nil: with any.
 func linked(condition *entsql.Predicate) predicate.Ticket {
 	return func(sel *entsql.Selector) { sel.Where(entsql.Exists(linkedFindings(sel, condition))) }
+}
+
+// without selects tickets that have no finding which satisfies a condition; nil: that have none.
+func without(condition *entsql.Predicate) predicate.Ticket {
+	return func(sel *entsql.Selector) { sel.Where(entsql.NotExists(linkedFindings(sel, condition))) }
 }
 
 // linkedFindings are the findings of the outer query's ticket that satisfy a condition.

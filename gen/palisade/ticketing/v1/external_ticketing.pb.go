@@ -609,8 +609,8 @@ type TicketingInstance struct {
 	SubtaskIssueTypeId string `protobuf:"bytes,10,opt,name=subtask_issue_type_id,json=subtaskIssueTypeId,proto3" json:"subtask_issue_type_id,omitempty"`
 	// When tickets are closed in the tracker. When absent: never.
 	FixedTransitionState *JiraTransition `protobuf:"bytes,11,opt,name=fixed_transition_state,json=fixedTransitionState,proto3" json:"fixed_transition_state,omitempty"`
-	// Web address of the tracker, for example https://acme.atlassian.net. Required for Jira; when absent, GitHub and GitLab
-	// are the cloud services. Cannot be changed. Extension of the contract.
+	// Web address of the tracker, for example https://acme.atlassian.net. Required for Jira; when absent, GitHub and
+	// GitLab are the cloud services. Cannot be changed. Extension of the contract.
 	BaseUrl string `protobuf:"bytes,12,opt,name=base_url,json=baseUrl,proto3" json:"base_url,omitempty"`
 	// Account of the token: the e-mail address at Jira Cloud. Not used for others. Extension of the contract.
 	User string `protobuf:"bytes,13,opt,name=user,proto3" json:"user,omitempty"`
@@ -1242,8 +1242,8 @@ type CreateTicketingInstanceRequest struct {
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	// The instance.
 	Instance *TicketingInstance `protobuf:"bytes,2,opt,name=instance,proto3" json:"instance,omitempty"`
-	// Credential: an access token (GitHub, GitLab, Jira Data Center) or an API token (Jira Cloud). It is stored sealed and
-	// never returned.
+	// Credential: an access token (GitHub, GitLab, Jira Data Center) or an API token (Jira Cloud). It is stored sealed
+	// and never returned.
 	Token         string `protobuf:"bytes,3,opt,name=token,proto3" json:"token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
