@@ -30,7 +30,7 @@ type ExceptionRequest struct {
 	Reason string `json:"reason,omitempty"`
 	// Note holds the value of the "note" field.
 	Note string `json:"note,omitempty"`
-	// user, token, host (a source-code host's webhook), automation
+	// user, token, host (a source-code host's webhook), automation, tracker
 	RequesterKind string `json:"requester_kind,omitempty"`
 	// id of the user or token; 0 for a host
 	RequesterID int64 `json:"requester_id,omitempty"`

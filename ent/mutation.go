@@ -77650,7 +77650,7 @@ func (m *TicketMutation) ClaimedUntil() (r int64, exists bool) {
 // OldClaimedUntil returns the old "claimed_until" field's value of the Ticket entity.
 // If the Ticket object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *TicketMutation) OldClaimedUntil(ctx context.Context) (v int64, err error) {
+func (m *TicketMutation) OldClaimedUntil(ctx context.Context) (v *int64, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldClaimedUntil is only allowed on UpdateOne operations")
 	}
@@ -77682,10 +77682,24 @@ func (m *TicketMutation) AddedClaimedUntil() (r int64, exists bool) {
 	return *v, true
 }
 
+// ClearClaimedUntil clears the value of the "claimed_until" field.
+func (m *TicketMutation) ClearClaimedUntil() {
+	m.claimed_until = nil
+	m.addclaimed_until = nil
+	m.clearedFields[ticket.FieldClaimedUntil] = struct{}{}
+}
+
+// ClaimedUntilCleared returns if the "claimed_until" field was cleared in this mutation.
+func (m *TicketMutation) ClaimedUntilCleared() bool {
+	_, ok := m.clearedFields[ticket.FieldClaimedUntil]
+	return ok
+}
+
 // ResetClaimedUntil resets all changes to the "claimed_until" field.
 func (m *TicketMutation) ResetClaimedUntil() {
 	m.claimed_until = nil
 	m.addclaimed_until = nil
+	delete(m.clearedFields, ticket.FieldClaimedUntil)
 }
 
 // SetCreatedAt sets the "created_at" field.
@@ -78051,7 +78065,11 @@ func (m *TicketMutation) AddField(name string, value ent.Value) error {
 // ClearedFields returns all nullable fields that were cleared during this
 // mutation.
 func (m *TicketMutation) ClearedFields() []string {
-	return nil
+	var fields []string
+	if m.FieldCleared(ticket.FieldClaimedUntil) {
+		fields = append(fields, ticket.FieldClaimedUntil)
+	}
+	return fields
 }
 
 // FieldCleared returns a boolean indicating if a field with the given name was
@@ -78064,6 +78082,11 @@ func (m *TicketMutation) FieldCleared(name string) bool {
 // ClearField clears the value of the field with the given name. It returns an
 // error if the field is not defined in the schema.
 func (m *TicketMutation) ClearField(name string) error {
+	switch name {
+	case ticket.FieldClaimedUntil:
+		m.ClearClaimedUntil()
+		return nil
+	}
 	return fmt.Errorf("unknown Ticket nullable field %s", name)
 }
 

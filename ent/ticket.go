@@ -34,8 +34,8 @@ type Ticket struct {
 	ClosedHere bool `json:"closed_here,omitempty"`
 	// when the tracker was last asked, or told
 	CheckedAt int64 `json:"checked_at,omitempty"`
-	// until then, a call creates it
-	ClaimedUntil int64 `json:"claimed_until,omitempty"`
+	// until then, a call creates it; null when its key is known
+	ClaimedUntil *int64 `json:"claimed_until,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt    int64 `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -131,7 +131,8 @@ func (_m *Ticket) assignValues(columns []string, values []any) error {
 			if value, ok := values[i].(*sql.NullInt64); !ok {
 				return fmt.Errorf("unexpected type %T for field claimed_until", values[i])
 			} else if value.Valid {
-				_m.ClaimedUntil = value.Int64
+				_m.ClaimedUntil = new(int64)
+				*_m.ClaimedUntil = value.Int64
 			}
 		case ticket.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -202,8 +203,10 @@ func (_m *Ticket) String() string {
 	builder.WriteString("checked_at=")
 	builder.WriteString(fmt.Sprintf("%v", _m.CheckedAt))
 	builder.WriteString(", ")
-	builder.WriteString("claimed_until=")
-	builder.WriteString(fmt.Sprintf("%v", _m.ClaimedUntil))
+	if v := _m.ClaimedUntil; v != nil {
+		builder.WriteString("claimed_until=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(fmt.Sprintf("%v", _m.CreatedAt))

@@ -198,10 +198,6 @@ func (_c *TicketCreate) defaults() error {
 		v := ticket.DefaultCheckedAt
 		_c.mutation.SetCheckedAt(v)
 	}
-	if _, ok := _c.mutation.ClaimedUntil(); !ok {
-		v := ticket.DefaultClaimedUntil
-		_c.mutation.SetClaimedUntil(v)
-	}
 	return nil
 }
 
@@ -233,9 +229,6 @@ func (_c *TicketCreate) check() error {
 	}
 	if _, ok := _c.mutation.CheckedAt(); !ok {
 		return &ValidationError{Name: "checked_at", err: errors.New(`ent: missing required field "Ticket.checked_at"`)}
-	}
-	if _, ok := _c.mutation.ClaimedUntil(); !ok {
-		return &ValidationError{Name: "claimed_until", err: errors.New(`ent: missing required field "Ticket.claimed_until"`)}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`ent: missing required field "Ticket.created_at"`)}
@@ -311,7 +304,7 @@ func (_c *TicketCreate) createSpec() (*Ticket, *sqlgraph.CreateSpec) {
 	}
 	if value, ok := _c.mutation.ClaimedUntil(); ok {
 		_spec.SetField(ticket.FieldClaimedUntil, field.TypeInt64, value)
-		_node.ClaimedUntil = value
+		_node.ClaimedUntil = &value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(ticket.FieldCreatedAt, field.TypeInt64, value)
@@ -450,6 +443,12 @@ func (u *TicketUpsert) UpdateClaimedUntil() *TicketUpsert {
 // AddClaimedUntil adds v to the "claimed_until" field.
 func (u *TicketUpsert) AddClaimedUntil(v int64) *TicketUpsert {
 	u.Add(ticket.FieldClaimedUntil, v)
+	return u
+}
+
+// ClearClaimedUntil clears the value of the "claimed_until" field.
+func (u *TicketUpsert) ClearClaimedUntil() *TicketUpsert {
+	u.SetNull(ticket.FieldClaimedUntil)
 	return u
 }
 
@@ -611,6 +610,13 @@ func (u *TicketUpsertOne) AddClaimedUntil(v int64) *TicketUpsertOne {
 func (u *TicketUpsertOne) UpdateClaimedUntil() *TicketUpsertOne {
 	return u.Update(func(s *TicketUpsert) {
 		s.UpdateClaimedUntil()
+	})
+}
+
+// ClearClaimedUntil clears the value of the "claimed_until" field.
+func (u *TicketUpsertOne) ClearClaimedUntil() *TicketUpsertOne {
+	return u.Update(func(s *TicketUpsert) {
+		s.ClearClaimedUntil()
 	})
 }
 
@@ -938,6 +944,13 @@ func (u *TicketUpsertBulk) AddClaimedUntil(v int64) *TicketUpsertBulk {
 func (u *TicketUpsertBulk) UpdateClaimedUntil() *TicketUpsertBulk {
 	return u.Update(func(s *TicketUpsert) {
 		s.UpdateClaimedUntil()
+	})
+}
+
+// ClearClaimedUntil clears the value of the "claimed_until" field.
+func (u *TicketUpsertBulk) ClearClaimedUntil() *TicketUpsertBulk {
+	return u.Update(func(s *TicketUpsert) {
+		s.ClearClaimedUntil()
 	})
 }
 

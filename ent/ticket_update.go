@@ -126,6 +126,12 @@ func (_u *TicketUpdate) AddClaimedUntil(v int64) *TicketUpdate {
 	return _u
 }
 
+// ClearClaimedUntil clears the value of the "claimed_until" field.
+func (_u *TicketUpdate) ClearClaimedUntil() *TicketUpdate {
+	_u.mutation.ClearClaimedUntil()
+	return _u
+}
+
 // Mutation returns the TicketMutation object of the builder.
 func (_u *TicketUpdate) Mutation() *TicketMutation {
 	return _u.mutation
@@ -196,6 +202,9 @@ func (_u *TicketUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.AddedClaimedUntil(); ok {
 		_spec.AddField(ticket.FieldClaimedUntil, field.TypeInt64, value)
+	}
+	if _u.mutation.ClaimedUntilCleared() {
+		_spec.ClearField(ticket.FieldClaimedUntil, field.TypeInt64)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
@@ -317,6 +326,12 @@ func (_u *TicketUpdateOne) AddClaimedUntil(v int64) *TicketUpdateOne {
 	return _u
 }
 
+// ClearClaimedUntil clears the value of the "claimed_until" field.
+func (_u *TicketUpdateOne) ClearClaimedUntil() *TicketUpdateOne {
+	_u.mutation.ClearClaimedUntil()
+	return _u
+}
+
 // Mutation returns the TicketMutation object of the builder.
 func (_u *TicketUpdateOne) Mutation() *TicketMutation {
 	return _u.mutation
@@ -417,6 +432,9 @@ func (_u *TicketUpdateOne) sqlSave(ctx context.Context) (_node *Ticket, err erro
 	}
 	if value, ok := _u.mutation.AddedClaimedUntil(); ok {
 		_spec.AddField(ticket.FieldClaimedUntil, field.TypeInt64, value)
+	}
+	if _u.mutation.ClaimedUntilCleared() {
+		_spec.ClearField(ticket.FieldClaimedUntil, field.TypeInt64)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &Ticket{config: _u.config}

@@ -28,7 +28,7 @@ type TriageChange struct {
 	Note string `json:"note,omitempty"`
 	// undo: the change that it undoes
 	UndoesID *int64 `json:"undoes_id,omitempty"`
-	// user, token, host (a source-code host's webhook), automation
+	// user, token, host (a source-code host's webhook), automation, tracker
 	ActorKind string `json:"actor_kind,omitempty"`
 	// id of the user or token; 0 for a host
 	ActorID int64 `json:"actor_id,omitempty"`

@@ -2933,7 +2933,7 @@ var (
 		{Name: "open", Type: field.TypeBool, Default: true},
 		{Name: "closed_here", Type: field.TypeBool, Default: false},
 		{Name: "checked_at", Type: field.TypeInt64, Default: 0},
-		{Name: "claimed_until", Type: field.TypeInt64, Default: 0},
+		{Name: "claimed_until", Type: field.TypeInt64, Nullable: true},
 		{Name: "created_at", Type: field.TypeInt64},
 	}
 	// TicketsTable holds the schema information for the "tickets" table.
@@ -2947,7 +2947,7 @@ var (
 				Unique:  true,
 				Columns: []*schema.Column{TicketsColumns[1], TicketsColumns[2], TicketsColumns[5]},
 				Annotation: &entsql.IndexAnnotation{
-					Where: "key <> ''",
+					Where: "claimed_until IS NULL",
 				},
 			},
 			{
@@ -2955,7 +2955,7 @@ var (
 				Unique:  false,
 				Columns: []*schema.Column{TicketsColumns[1], TicketsColumns[2], TicketsColumns[9], TicketsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
-					Where: "key <> ''",
+					Where: "claimed_until IS NULL",
 				},
 			},
 		},

@@ -602,7 +602,6 @@ func init() {
 	ticket.DefaultOpen = true
 	ticket.DefaultClosedHere = false
 	ticket.DefaultCheckedAt = 0
-	ticket.DefaultClaimedUntil = 0
 
 	ticketlink.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.TicketLink{}.Policy()}
 	ticketlink.Hooks[0] = enforcePolicy(ticketlink.Policy)

@@ -65,7 +65,7 @@ func (Ticket) Fields() []ent.Field {
 		field.Bool("open").Default(true).Comment("as the tracker last said, or we told it"),
 		field.Bool("closed_here").Default(false).Comment("we closed it, and open it again with its findings"),
 		timestamp("checked_at").Default(0).Comment("when the tracker was last asked, or told"),
-		timestamp("claimed_until").Default(0).Comment("until then, a call creates it"),
+		timestamp("claimed_until").Optional().Nillable().Comment("until then, a call creates it; null when its key is known"),
 		timestamp("created_at").Immutable(),
 	}
 }
@@ -73,8 +73,8 @@ func (Ticket) Fields() []ent.Field {
 // Indexes of a ticket.
 func (Ticket) Indexes() []ent.Index {
 	return []ent.Index{
-		index.Fields("deployment_id", "instance_id", "key").Unique().StorageKey("tickets_by_key").Annotations(entsql.IndexWhere("key <> ''")),
-		index.Fields("deployment_id", "instance_id", "checked_at", "id").StorageKey("tickets_by_check").Annotations(entsql.IndexWhere("key <> ''")),
+		index.Fields("deployment_id", "instance_id", "key").Unique().StorageKey("tickets_by_key").Annotations(entsql.IndexWhere("claimed_until IS NULL")),
+		index.Fields("deployment_id", "instance_id", "checked_at", "id").StorageKey("tickets_by_check").Annotations(entsql.IndexWhere("claimed_until IS NULL")),
 	}
 }
 

@@ -82,8 +82,6 @@ var (
 	DefaultClosedHere bool
 	// DefaultCheckedAt holds the default value on creation for the "checked_at" field.
 	DefaultCheckedAt int64
-	// DefaultClaimedUntil holds the default value on creation for the "claimed_until" field.
-	DefaultClaimedUntil int64
 )
 
 // OrderOption defines the ordering options for the Ticket queries.

@@ -547,6 +547,16 @@ func ClaimedUntilLTE(v int64) predicate.Ticket {
 	return predicate.Ticket(sql.FieldLTE(FieldClaimedUntil, v))
 }
 
+// ClaimedUntilIsNil applies the IsNil predicate on the "claimed_until" field.
+func ClaimedUntilIsNil() predicate.Ticket {
+	return predicate.Ticket(sql.FieldIsNull(FieldClaimedUntil))
+}
+
+// ClaimedUntilNotNil applies the NotNil predicate on the "claimed_until" field.
+func ClaimedUntilNotNil() predicate.Ticket {
+	return predicate.Ticket(sql.FieldNotNull(FieldClaimedUntil))
+}
+
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.
 func CreatedAtEQ(v int64) predicate.Ticket {
 	return predicate.Ticket(sql.FieldEQ(FieldCreatedAt, v))

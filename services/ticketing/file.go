@@ -62,7 +62,7 @@ func (f *filing) claim(ctx context.Context, b *batch) (*ent.Ticket, error) {
 	err := f.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
 		if b.abandoned != nil {
 			t = b.abandoned
-			n, err := tx.Ticket.Update().Where(ticket.ID(t.ID), ticket.Key(""), ticket.ClaimedUntilLTE(store.Now())).SetClaimedUntil(lease()).Save(ctx)
+			n, err := tx.Ticket.Update().Where(ticket.ID(t.ID), ticket.ClaimedUntilLTE(store.Now())).SetClaimedUntil(lease()).Save(ctx)
 			if err == nil && n == 0 {
 				return errClaimed
 			}
@@ -163,7 +163,7 @@ func (f *filing) finish(ctx context.Context, t *ent.Ticket, created tracker.Tick
 func (f *filing) adopt(ctx context.Context, tx *ent.Tx, t *ent.Ticket, created tracker.Ticket) (*ent.Ticket, error) {
 	linked, err := tx.Ticket.Query().Where(ticket.InstanceID(t.InstanceID), ticket.Key(created.Key)).Only(ctx)
 	if ent.IsNotFound(err) {
-		err := tx.Ticket.Update().Where(ticket.ID(t.ID)).SetKey(created.Key).SetURL(created.URL).SetOpen(created.Open).SetCheckedAt(store.Now()).SetClaimedUntil(0).Exec(ctx)
+		err := tx.Ticket.Update().Where(ticket.ID(t.ID)).SetKey(created.Key).SetURL(created.URL).SetOpen(created.Open).SetCheckedAt(store.Now()).ClearClaimedUntil().Exec(ctx)
 		t.Key, t.URL = created.Key, created.URL
 		return t, err
 	}

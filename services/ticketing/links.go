@@ -50,7 +50,7 @@ func (d *desk) link(ctx context.Context, instance *ent.TicketingInstance, key, u
 		for _, row := range rows {
 			if t := earlier[row.ID]; t != nil && t.ID == out.ticket.ID {
 				continue
-			} else if t != nil && t.Key != "" {
+			} else if t != nil && t.ClaimedUntil == nil {
 				out.replaced = append(out.replaced, row.ID)
 			}
 			links = append(links, tx.TicketLink.Create().SetTicketID(out.ticket.ID).SetProjectID(row.ProjectID).SetFindingID(row.ID))
@@ -185,7 +185,7 @@ func (d *desk) changed(ctx context.Context, tx *ent.Tx, ids []int64, earlier map
 func finished(ctx context.Context, tx *ent.Tx, ids []int64) (map[int64]*ent.Ticket, error) {
 	found, err := ticketsOf(ctx, tx.Client(), ids)
 	for id, t := range found {
-		if t.Key == "" && t.ClaimedUntil > store.Now() {
+		if t.ClaimedUntil != nil && *t.ClaimedUntil > store.Now() {
 			return nil, apierr.Conflict("the ticket of finding %d is being created: repeat the call in a moment", id)
 		}
 	}
@@ -249,7 +249,7 @@ func (d *desk) show(ctx context.Context, tx *ent.Tx, ids []int64) error {
 			return fmt.Errorf("content of finding %d: %w", row.ID, err)
 		}
 		content.ExternalTicket = nil
-		if t := tickets[row.ID]; t != nil && t.Key != "" {
+		if t := tickets[row.ID]; t != nil && t.ClaimedUntil == nil {
 			content.ExternalTicket = &findingsv1.ExternalTicket{
 				ExternalSlug: t.Key, Id: t.ID, LinkedIssueIds: linked[member{t.ID, row.ProjectID}], Url: t.URL,
 			}

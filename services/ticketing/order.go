@@ -143,7 +143,7 @@ func withoutTicket(deploymentID int64) predicate.Finding {
 		has := entsql.Dialect(s.Dialect()).Select(links.C(ticketlink.FieldID)).From(links).
 			Join(tickets).On(tickets.C(ticket.FieldID), links.C(ticketlink.FieldTicketID)).
 			Where(entsql.And(entsql.EQ(links.C(ticketlink.FieldDeploymentID), deploymentID),
-				entsql.ColumnsEQ(links.C(ticketlink.FieldFindingID), s.C(finding.FieldID)), entsql.NEQ(tickets.C(ticket.FieldKey), "")))
+				entsql.ColumnsEQ(links.C(ticketlink.FieldFindingID), s.C(finding.FieldID)), entsql.IsNull(tickets.C(ticket.FieldClaimedUntil))))
 		s.Where(entsql.NotExists(has))
 	}
 }
@@ -206,10 +206,13 @@ func (f *filing) batches(ctx context.Context, rows []*ent.Finding) ([]*batch, er
 	for _, row := range rows {
 		t, project := tickets[row.ID], cmp.Or(f.project, projectFor(f.instance, f.projects[row.ProjectID].Name))
 		switch {
-		case t != nil && t.Key != "":
+		case t != nil && t.ClaimedUntil == nil:
 			skipped["has the ticket "+t.Key] = append(skipped["has the ticket "+t.Key], row.ID)
-		case t != nil && (t.ClaimedUntil > now || t.InstanceID != f.instance.ID):
+		case t != nil && *t.ClaimedUntil > now:
 			skipped[beingCreated] = append(skipped[beingCreated], row.ID)
+		case t != nil && t.InstanceID != f.instance.ID:
+			reason := "another ticketing instance may have its ticket: repeat the call there, or unlink the finding"
+			skipped[reason] = append(skipped[reason], row.ID)
 		case t != nil:
 			add(fmt.Sprint("abandoned ", t.ID), row, batch{project: t.Project, abandoned: t})
 		case project == "":

@@ -113,7 +113,7 @@ func (s *syncing) openAgain(ctx context.Context) error {
 
 // tickets reads the next tickets of the instance that satisfy the conditions.
 func (s *syncing) tickets(ctx context.Context, where ...predicate.Ticket) ([]*ent.Ticket, error) {
-	return s.store.Reader.Ticket.Query().Where(ticket.InstanceID(s.instance.ID), ticket.KeyNEQ("")).Where(where...).
+	return s.store.Reader.Ticket.Query().Where(ticket.InstanceID(s.instance.ID), ticket.ClaimedUntilIsNil()).Where(where...).
 		Order(ent.Asc(ticket.FieldID)).Limit(syncBatch).All(ctx)
 }
 
@@ -165,7 +165,7 @@ func (s *syncing) transition(open bool) string {
 
 // ask asks the tracker for the state of tickets that it was not asked for lately.
 func (s *syncing) ask(ctx context.Context) error {
-	rows, err := s.store.Reader.Ticket.Query().Where(ticket.InstanceID(s.instance.ID), ticket.KeyNEQ(""),
+	rows, err := s.store.Reader.Ticket.Query().Where(ticket.InstanceID(s.instance.ID), ticket.ClaimedUntilIsNil(),
 		ticket.CheckedAtLTE(store.Micros(time.Now().Add(-askEvery)))).Order(ent.Asc(ticket.FieldCheckedAt, ticket.FieldID)).Limit(syncBatch).All(ctx)
 	for _, t := range rows {
 		got, err := s.tracker.Get(ctx, t.Key)

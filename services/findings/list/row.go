@@ -232,7 +232,9 @@ func (f *listed) showContent(c *storev1.FindingContent) {
 		// The key lockfile_line_url must be present (contract facts 2.4).
 		f.FoundDependency = cmp.Or(c.FoundDependency, unknownDependency)
 		f.ReachableCondition = c.ReachableCondition
-		f.Usage = c.Usage
+		if f.Usage = c.Usage; f.Usage != nil {
+			f.Usage.ExternalTicket = c.ExternalTicket
+		}
 		f.VulnerabilityIdentifier = c.VulnerabilityIdentifier
 	}
 }

@@ -413,10 +413,10 @@ type AiAutotriageConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// True if it is enabled.
 	Enabled bool `protobuf:"varint,1,opt,name=enabled,proto3" json:"enabled,omitempty"`
-	// True suppresses review comments about likely false positives. No effect: there are no review comments yet. It is
+	// True suppresses review comments about likely false positives. No effect: comments do not follow verdicts yet. It is
 	// kept for clients.
 	HideFalsePositiveComments bool `protobuf:"varint,2,opt,name=hide_false_positive_comments,proto3" json:"hide_false_positive_comments,omitempty"`
-	// True if review comments show the verdict. No effect: there are no review comments yet. It is kept for clients.
+	// True if review comments show the verdict. No effect: comments have no verdicts yet. It is kept for clients.
 	SendToScmComments bool `protobuf:"varint,3,opt,name=send_to_scm_comments,proto3" json:"send_to_scm_comments,omitempty"`
 	// True if chat messages show the verdict. No effect: chat messages have no verdicts yet. It is kept for clients.
 	SendToSlack   bool `protobuf:"varint,4,opt,name=send_to_slack,proto3" json:"send_to_slack,omitempty"`
@@ -535,7 +535,7 @@ type ScaProductConfig struct {
 	Enabled bool `protobuf:"varint,1,opt,name=enabled,proto3" json:"enabled,omitempty"`
 	// True if pull requests can be blocked. No effect: the modes of rules say what blocks. It is kept for clients.
 	BlockPrEnabled bool `protobuf:"varint,2,opt,name=block_pr_enabled,json=blockPrEnabled,proto3" json:"block_pr_enabled,omitempty"`
-	// True if review comments are written. No effect: there are no review comments yet. It is kept for clients.
+	// True if review comments are written. No effect: UpdatePullRequestFeedback says it. It is kept for clients.
 	PrCommentsEnabled bool `protobuf:"varint,3,opt,name=pr_comments_enabled,json=prCommentsEnabled,proto3" json:"pr_comments_enabled,omitempty"`
 	// True if malicious dependencies are detected. No effect: rules say which dependencies are malicious. It is kept
 	// for clients.

@@ -589,13 +589,14 @@ type TicketingInstance struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id. Ignored in requests: the path gives it.
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// True if the instance has a project, so that tickets can be created without naming one. Ignored in requests.
+	// True if the instance has a project, so that tickets can be created without naming one. No effect: in requests, the
+	// project says it.
 	IsConfigured bool `protobuf:"varint,2,opt,name=is_configured,json=isConfigured,proto3" json:"is_configured,omitempty"`
 	// True if the tracker refused the credential at the last call. Ignored in requests; a new token resets it.
 	IsAuthRevoked bool `protobuf:"varint,3,opt,name=is_auth_revoked,json=isAuthRevoked,proto3" json:"is_auth_revoked,omitempty"`
 	// Kind of the tracker: github, gitlab, jira (Jira Cloud) or jira-data-center. Required; cannot be changed.
 	InstanceType string `protobuf:"bytes,4,opt,name=instance_type,json=instanceType,proto3" json:"instance_type,omitempty"`
-	// Host of the tracker, for example acme.atlassian.net. Ignored in requests.
+	// Host of the tracker, for example acme.atlassian.net. No effect: in requests, the base URL says it.
 	Subdomain string `protobuf:"bytes,5,opt,name=subdomain,proto3" json:"subdomain,omitempty"`
 	// Project for tickets of projects that no mapping names: a key of Jira (SEC), or a repository (acme/web).
 	ProjectId string `protobuf:"bytes,6,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`

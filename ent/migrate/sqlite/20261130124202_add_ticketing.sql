@@ -1,10 +1,10 @@
 -- +goose Up
 -- create "tickets" table
-CREATE TABLE `tickets` (`id` integer NOT NULL PRIMARY KEY AUTOINCREMENT, `deployment_id` integer NOT NULL, `instance_id` integer NOT NULL, `project` text NOT NULL, `marker` text NOT NULL, `key` text NOT NULL DEFAULT (''), `url` text NOT NULL DEFAULT (''), `open` bool NOT NULL DEFAULT (true), `closed_here` bool NOT NULL DEFAULT (false), `checked_at` integer NOT NULL DEFAULT (0), `claimed_until` integer NOT NULL DEFAULT (0), `created_at` integer NOT NULL);
+CREATE TABLE `tickets` (`id` integer NOT NULL PRIMARY KEY AUTOINCREMENT, `deployment_id` integer NOT NULL, `instance_id` integer NOT NULL, `project` text NOT NULL, `marker` text NOT NULL, `key` text NOT NULL DEFAULT (''), `url` text NOT NULL DEFAULT (''), `open` bool NOT NULL DEFAULT (true), `closed_here` bool NOT NULL DEFAULT (false), `checked_at` integer NOT NULL DEFAULT (0), `claimed_until` integer NULL, `created_at` integer NOT NULL);
 -- create index "tickets_by_key" to table: "tickets"
-CREATE UNIQUE INDEX `tickets_by_key` ON `tickets` (`deployment_id`, `instance_id`, `key`) WHERE key <> '';
+CREATE UNIQUE INDEX `tickets_by_key` ON `tickets` (`deployment_id`, `instance_id`, `key`) WHERE claimed_until IS NULL;
 -- create index "tickets_by_check" to table: "tickets"
-CREATE INDEX `tickets_by_check` ON `tickets` (`deployment_id`, `instance_id`, `checked_at`, `id`) WHERE key <> '';
+CREATE INDEX `tickets_by_check` ON `tickets` (`deployment_id`, `instance_id`, `checked_at`, `id`) WHERE claimed_until IS NULL;
 -- create "ticket_links" table
 CREATE TABLE `ticket_links` (`id` integer NOT NULL PRIMARY KEY AUTOINCREMENT, `deployment_id` integer NOT NULL, `ticket_id` integer NOT NULL, `project_id` integer NOT NULL, `finding_id` integer NOT NULL);
 -- create index "ticket_links_of_finding" to table: "ticket_links"
