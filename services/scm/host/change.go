@@ -40,7 +40,8 @@ func tooLargeFile(path string) error {
 // maxChangedFiles is how many files of a pull request are read. GitHub lists no more.
 const maxChangedFiles = 3000
 
-// changedPaths collects the paths of a pull request's files. total is how many files it has, as the host counts them.
+// changedPaths collects the paths of a pull request's files. paths begin with the present path of a file. total is how
+// many files it has, as the host counts them.
 func changedPaths[T any](files iter.Seq2[T, error], total int, paths func(T) []string) ([]string, error) {
 	if total > maxChangedFiles {
 		return nil, errManyFiles
@@ -54,7 +55,11 @@ func changedPaths[T any](files iter.Seq2[T, error], total int, paths func(T) []s
 		if n++; n > maxChangedFiles {
 			break
 		}
-		out = append(out, paths(file)...)
+		named := paths(file)
+		if named[0] == "" {
+			return nil, malformed("the host's answer is not a list of changed files", nil)
+		}
+		out = append(out, named...)
 	}
 	if n != total {
 		return nil, errManyFiles

@@ -82,11 +82,7 @@ func (h *gitHub) Repositories(ctx context.Context, namespace string) iter.Seq2[R
 			return
 		}
 		list := h.repositoriesOf(ctx, account)
-		for repository, err := range paged(list) {
-			if !yield(convertGitHubRepository(repository), err) {
-				return
-			}
-		}
+		convert(paged(list), convertGitHubRepository)(yield)
 	}
 }
 
@@ -99,7 +95,11 @@ func (h *gitHub) repositoriesOf(ctx context.Context, account *github.User) func(
 			return h.client.Repositories.ListByOrg(ctx, login, &github.RepositoryListByOrgOptions{Type: "all", Sort: "full_name", ListOptions: page(n)})
 		})
 	}
-	if self, _, err := h.client.Users.Get(ctx, ""); err == nil && strings.EqualFold(self.GetLogin(), login) {
+	self, err := gitHubAnswer(h.client.Users.Get(ctx, ""))
+	if err != nil && !Is(err, Unauthorized) && !Is(err, Forbidden) && !Is(err, NotFound) { // it may be this user
+		return func(int) ([]*github.Repository, int, error) { return nil, 0, err }
+	}
+	if strings.EqualFold(self.GetLogin(), login) {
 		return gitHubPages(func(n int) ([]*github.Repository, *github.Response, error) {
 			return h.client.Repositories.ListByAuthenticatedUser(ctx, &github.RepositoryListByAuthenticatedUserOptions{
 				Affiliation: "owner", Sort: "full_name", ListOptions: page(n)})
@@ -111,8 +111,8 @@ func (h *gitHub) repositoriesOf(ctx context.Context, account *github.User) func(
 }
 
 // gitHubPages adapts a list of the client to paged. The client only takes the page number from the Link header.
-func gitHubPages[T any](list func(page int) ([]T, *github.Response, error)) func(int) ([]T, int, error) {
-	return func(page int) ([]T, int, error) {
+func gitHubPages[T any](list func(page int) ([]*T, *github.Response, error)) func(int) ([]*T, int, error) {
+	return func(page int) ([]*T, int, error) {
 		items, response, err := list(page)
 		if err != nil {
 			return nil, 0, gitHubError(err)
@@ -121,9 +121,9 @@ func gitHubPages[T any](list func(page int) ([]T, *github.Response, error)) func
 	}
 }
 
-func convertGitHubRepository(r *github.Repository) Repository {
-	if r == nil {
-		return Repository{}
+func convertGitHubRepository(r *github.Repository) (Repository, error) {
+	if r.GetID() == 0 || r.GetFullName() == "" {
+		return Repository{}, malformed("the host's answer is not a repository of GitHub", nil)
 	}
 	visibility := "public"
 	if r.GetPrivate() || r.GetVisibility() == "private" || r.GetVisibility() == "internal" {
@@ -133,7 +133,7 @@ func convertGitHubRepository(r *github.Repository) Repository {
 		ID: strconv.FormatInt(r.GetID(), 10), Name: printable(r.GetFullName()), URL: printable(r.GetHTMLURL()),
 		DefaultBranch: printable(r.GetDefaultBranch()),
 		Visibility:    visibility, Archived: r.GetArchived(),
-	}
+	}, nil
 }
 
 // CanWrite reads the user's permission. GitHub reports "maintain" as write and "triage" as read.
@@ -145,9 +145,12 @@ func (h *gitHub) CanWrite(ctx context.Context, repository, login string) (bool, 
 	if err := checkGitHubName("user", login); err != nil {
 		return false, err
 	}
-	level, _, err := h.client.Repositories.GetPermissionLevel(ctx, owner, name, login)
+	level, err := gitHubAnswer(h.client.Repositories.GetPermissionLevel(ctx, owner, name, login))
 	if err != nil {
-		return false, gitHubError(err)
+		return false, err
+	}
+	if level.GetPermission() == "" {
+		return false, malformed("the host's answer is not a permission of GitHub", nil)
 	}
 	return level.GetPermission() == "admin" || level.GetPermission() == "write", nil
 }
@@ -158,14 +161,14 @@ func (h *gitHub) ReviewThread(ctx context.Context, repository string, _ int64, t
 	if err != nil {
 		return ReviewComment{}, err
 	}
-	comment, _, err := h.client.PullRequests.GetComment(ctx, owner, name, id)
+	comment, err := gitHubAnswer(h.client.PullRequests.GetComment(ctx, owner, name, id))
 	if err == nil && comment.GetInReplyTo() != 0 {
-		comment, _, err = h.client.PullRequests.GetComment(ctx, owner, name, comment.GetInReplyTo())
+		comment, err = gitHubAnswer(h.client.PullRequests.GetComment(ctx, owner, name, comment.GetInReplyTo()))
 	}
 	if err != nil {
-		return ReviewComment{}, gitHubError(err)
+		return ReviewComment{}, err
 	}
-	if comment.GetID() == 0 {
+	if comment.GetID() == 0 || comment.GetUser().GetLogin() == "" {
 		return ReviewComment{}, malformed("the host's answer is not a review comment of GitHub", nil)
 	}
 	return ReviewComment{
@@ -180,8 +183,8 @@ func (h *gitHub) ReplyToReviewComment(ctx context.Context, repository string, nu
 	if err != nil {
 		return err
 	}
-	_, _, err = h.client.PullRequests.CreateCommentInReplyTo(ctx, owner, name, int(number), text, id)
-	return gitHubError(err)
+	_, err = gitHubAnswer(h.client.PullRequests.CreateCommentInReplyTo(ctx, owner, name, int(number), text, id))
+	return err
 }
 
 func gitHubComment(repository, thread string) (owner, name string, id int64, err error) {
@@ -200,18 +203,13 @@ func (h *gitHub) PullRequest(ctx context.Context, repository string, number int6
 	if err != nil {
 		return PullRequest{}, err
 	}
-	pull, _, err := h.client.PullRequests.Get(ctx, owner, name, int(number))
+	pull, err := gitHubAnswer(h.client.PullRequests.Get(ctx, owner, name, int(number)))
 	if err != nil {
-		return PullRequest{}, gitHubError(err)
+		return PullRequest{}, err
 	}
-	if pull.GetNumber() == 0 {
-		return PullRequest{}, malformed("the host's answer is not a pull request of GitHub", nil)
-	}
-	return PullRequest{
-		Number: int64(pull.GetNumber()), Open: pull.GetState() == "open", Merged: pull.GetMerged(),
-		Head: pull.GetHead().GetRef(), Base: pull.GetBase().GetRef(), URL: pull.GetHTMLURL(),
-		Commit: pull.GetHead().GetSHA(), MergeCommit: pull.GetMergeCommitSHA(),
-	}, nil
+	request, err := gitHubPull(pull)
+	request.Commit, request.MergeCommit = pull.GetHead().GetSHA(), pull.GetMergeCommitSHA()
+	return request, err
 }
 
 // gitHubError converts the client's errors; nil stays nil.

@@ -65,10 +65,10 @@ func (a *App) SetWebhook(ctx context.Context, callback, secret string) error {
 	if err != nil {
 		return err
 	}
-	_, _, err = c.Apps.UpdateHookConfig(ctx, &github.HookConfig{
+	_, err = appAnswer(c.Apps.UpdateHookConfig(ctx, &github.HookConfig{
 		URL: &callback, Secret: &secret, ContentType: github.Ptr("json"), InsecureSSL: github.Ptr("0"),
-	})
-	return appError(err)
+	}))
+	return err
 }
 
 // ReadsCode reports whether the application may read code.
@@ -77,9 +77,12 @@ func (a *App) ReadsCode(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	self, _, err := c.Apps.Get(ctx, "")
+	self, err := appAnswer(c.Apps.Get(ctx, ""))
 	if err != nil {
-		return false, appError(err)
+		return false, err
+	}
+	if self.GetID() == 0 || self.Permissions == nil {
+		return false, malformed("the host's answer is not an application of GitHub", nil)
 	}
 	return self.GetPermissions().GetContents() != "", nil
 }
@@ -90,9 +93,9 @@ func (a *App) Installation(ctx context.Context, id int64) (Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	token, _, err := c.Apps.CreateInstallationToken(ctx, id, nil)
+	token, err := appAnswer(c.Apps.CreateInstallationToken(ctx, id, nil))
 	if err != nil {
-		return nil, appError(err)
+		return nil, err
 	}
 	if token.GetToken() == "" {
 		return nil, malformed("the host's answer is not a credential of GitHub", nil)

@@ -23,11 +23,20 @@ func (h *gitHub) content(ctx context.Context, repository, path, ref string) ([]b
 	if err := checkPath(path); err != nil {
 		return nil, "", err
 	}
-	file, _, _, err := h.client.Repositories.GetContents(ctx, owner, name, path, &github.RepositoryContentGetOptions{Ref: ref})
+	file, directory, _, err := h.client.Repositories.GetContents(ctx, owner, name, path, &github.RepositoryContentGetOptions{Ref: ref})
 	if err != nil {
 		return nil, "", gitHubError(err)
 	}
-	if file == nil || file.GetType() != "file" || file.GetEncoding() == "none" || file.GetSize() > maxFile {
+	if file == nil {
+		if _, err := checkList(directory, nil); err != nil || len(directory) == 0 { // Git has no empty directories
+			return nil, "", malformed("the host's answer is not a file of GitHub", err)
+		}
+		return nil, "", tooLargeFile(path)
+	}
+	if file.GetType() == "" {
+		return nil, "", malformed("the host's answer is not a file of GitHub", nil)
+	}
+	if file.GetType() != "file" || file.GetEncoding() == "none" || file.GetSize() > maxFile {
 		return nil, "", tooLargeFile(path)
 	}
 	text, err := file.GetContent()
@@ -43,9 +52,9 @@ func (h *gitHub) ChangedFiles(ctx context.Context, repository string, number int
 	if err != nil {
 		return nil, err
 	}
-	pull, _, err := h.client.PullRequests.Get(ctx, owner, name, int(number))
+	pull, err := gitHubAnswer(h.client.PullRequests.Get(ctx, owner, name, int(number)))
 	if err != nil {
-		return nil, gitHubError(err)
+		return nil, err
 	}
 	if pull.ChangedFiles == nil {
 		return nil, malformed("the host's answer is not a pull request of GitHub", nil)
@@ -64,48 +73,53 @@ func (h *gitHub) Propose(ctx context.Context, repository string, change Change) 
 	if err != nil {
 		return PullRequest{}, err
 	}
-	pulls, _, err := h.client.PullRequests.List(ctx, owner, name, &github.PullRequestListOptions{State: "open", Head: owner + ":" + change.Branch, Base: change.Base})
+	pulls, err := gitHubList(h.client.PullRequests.List(ctx, owner, name, &github.PullRequestListOptions{
+		State: "open", Head: owner + ":" + change.Branch, Base: change.Base,
+	}))
 	if err != nil {
-		return PullRequest{}, gitHubError(err)
+		return PullRequest{}, err
 	}
 	if err := h.commit(ctx, owner, name, change); err != nil {
 		return PullRequest{}, err
 	}
 	for _, pull := range pulls {
-		if pull.GetHead().GetRef() == change.Branch {
-			return gitHubPull(pull)
+		if request, err := gitHubPull(pull); err != nil || request.Head == change.Branch {
+			return request, err
 		}
 	}
-	pull, _, err := h.client.PullRequests.Create(ctx, owner, name, &github.NewPullRequest{
+	pull, err := gitHubAnswer(h.client.PullRequests.Create(ctx, owner, name, &github.NewPullRequest{
 		Title: &change.Title, Head: &change.Branch, Base: &change.Base, Body: &change.Text, MaintainerCanModify: github.Ptr(true),
-	})
+	}))
 	if err != nil {
-		return PullRequest{}, gitHubError(err)
+		return PullRequest{}, err
 	}
 	return gitHubPull(pull)
 }
 
 func (h *gitHub) commit(ctx context.Context, owner, name string, change Change) error {
-	base, _, err := h.client.Git.GetRef(ctx, owner, name, "heads/"+change.Base)
+	base, err := gitHubAnswer(h.client.Git.GetRef(ctx, owner, name, "heads/"+change.Base))
 	if err != nil {
-		return gitHubError(err)
+		return err
 	}
-	_, _, err = h.client.Git.CreateRef(ctx, owner, name, github.CreateRef{Ref: "refs/heads/" + change.Branch, SHA: base.GetObject().GetSHA()})
-	if err := gitHubError(err); err != nil && !alreadyExists(err) {
+	if base.GetObject().GetSHA() == "" {
+		return malformed("the host's answer is not a branch of GitHub", nil)
+	}
+	branch := github.CreateRef{Ref: "refs/heads/" + change.Branch, SHA: base.GetObject().GetSHA()}
+	if _, err = gitHubAnswer(h.client.Git.CreateRef(ctx, owner, name, branch)); err != nil && !alreadyExists(err) {
 		return err
 	}
 	old, sha, err := h.content(ctx, owner+"/"+name, change.Path, change.Branch)
 	file := &github.RepositoryContentFileOptions{Message: &change.Title, Content: change.Content, SHA: &sha, Branch: &change.Branch}
 	if Is(err, NotFound) && change.Create {
 		file.SHA = nil
-		_, _, err = h.client.Repositories.CreateFile(ctx, owner, name, change.Path, file)
-		return gitHubError(err)
+		_, err = gitHubAnswer(h.client.Repositories.CreateFile(ctx, owner, name, change.Path, file))
+		return err
 	}
 	if err != nil || bytes.Equal(old, change.Content) {
 		return err
 	}
-	_, _, err = h.client.Repositories.UpdateFile(ctx, owner, name, change.Path, file)
-	return gitHubError(err)
+	_, err = gitHubAnswer(h.client.Repositories.UpdateFile(ctx, owner, name, change.Path, file))
+	return err
 }
 
 // alreadyExists reports whether GitHub rejected a branch because it exists. Other rejections have the same status.
@@ -114,7 +128,7 @@ func alreadyExists(err error) bool {
 }
 
 func gitHubPull(pull *github.PullRequest) (PullRequest, error) {
-	if pull.GetNumber() == 0 {
+	if pull.GetNumber() == 0 || pull.GetState() == "" || pull.GetHead().GetRef() == "" || pull.GetBase().GetRef() == "" {
 		return PullRequest{}, malformed("the host's answer is not a pull request of GitHub", nil)
 	}
 	return PullRequest{

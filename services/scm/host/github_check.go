@@ -55,18 +55,18 @@ func classicScopes(list string) *scmv1.ScmTokenScopes {
 func (h *gitHub) probeScopes(ctx context.Context, account *github.User) (*scmv1.ScmTokenScopes, error) {
 	login, scopes := account.GetLogin(), &scmv1.ScmTokenScopes{}
 	repositories, _, err := h.repositoriesOf(ctx, account)(1)
-	if err != nil {
+	if repositories, err = checkList(repositories, err); err != nil {
 		return scopes, allowed(&scopes.ReadMetadata, err)
 	}
 	scopes.ReadMetadata = true
 	if entity(account) == Org {
 		one := github.ListOptions{PerPage: 1}
-		_, _, err := h.client.Organizations.ListMembers(ctx, login, &github.ListMembersOptions{ListOptions: one})
-		if err := allowed(&scopes.ReadMembers, gitHubError(err)); err != nil {
+		_, err := gitHubList(h.client.Organizations.ListMembers(ctx, login, &github.ListMembersOptions{ListOptions: one}))
+		if err := allowed(&scopes.ReadMembers, err); err != nil {
 			return nil, err
 		}
-		_, _, err = h.client.Organizations.ListHooks(ctx, login, &one)
-		if err := allowed(&scopes.ManageWebhooks, gitHubError(err)); err != nil {
+		_, err = gitHubList(h.client.Organizations.ListHooks(ctx, login, &one))
+		if err := allowed(&scopes.ManageWebhooks, err); err != nil {
 			return nil, err
 		}
 	}
@@ -90,12 +90,13 @@ func (h *gitHub) probeRepository(ctx context.Context, r *github.Repository, scop
 	if err != nil {
 		return malformed("the host's list of repositories is not in GitHub's format", err)
 	}
-	_, _, err = h.client.PullRequests.List(ctx, owner, name, &github.PullRequestListOptions{ListOptions: github.ListOptions{PerPage: 1}})
-	if err := allowed(&scopes.ReadPullRequest, gitHubError(err)); err != nil {
+	one := github.ListOptions{PerPage: 1}
+	_, err = gitHubList(h.client.PullRequests.List(ctx, owner, name, &github.PullRequestListOptions{ListOptions: one}))
+	if err := allowed(&scopes.ReadPullRequest, err); err != nil {
 		return err
 	}
-	_, _, err = h.client.Repositories.ListBranches(ctx, owner, name, &github.BranchListOptions{ListOptions: github.ListOptions{PerPage: 1}})
-	if err := allowed(&scopes.ReadContents, gitHubError(err)); err != nil {
+	_, err = gitHubList(h.client.Repositories.ListBranches(ctx, owner, name, &github.BranchListOptions{ListOptions: one}))
+	if err := allowed(&scopes.ReadContents, err); err != nil {
 		return err
 	}
 	push := r.GetPermissions().GetPush()

@@ -18,10 +18,10 @@ func (h *gitHub) SetStatus(ctx context.Context, repository, commit string, statu
 	if status.Passed {
 		state = "success"
 	}
-	_, _, err = h.client.Repositories.CreateStatus(ctx, owner, name, commit, github.RepoStatus{
+	_, err = gitHubAnswer(h.client.Repositories.CreateStatus(ctx, owner, name, commit, github.RepoStatus{
 		State: &state, Context: &status.Name, Description: &status.Text, TargetURL: &status.URL,
-	})
-	return gitHubError(err)
+	}))
+	return err
 }
 
 // FindComment reads the comments of the pull request as an issue.
@@ -43,6 +43,9 @@ func (h *gitHub) FindComment(ctx context.Context, repository string, number int6
 		if err != nil {
 			return "", err
 		}
+		if comment.GetID() == 0 {
+			return "", malformed("the host's answer is not a list of comments of GitHub", nil)
+		}
 		if strings.Contains(comment.GetBody(), text) {
 			return strconv.FormatInt(comment.GetID(), 10), nil
 		}
@@ -56,9 +59,9 @@ func (h *gitHub) Comment(ctx context.Context, repository string, number int64, t
 	if err != nil {
 		return "", err
 	}
-	comment, _, err := h.client.Issues.CreateComment(ctx, owner, name, int(number), &github.IssueComment{Body: &text})
+	comment, err := gitHubAnswer(h.client.Issues.CreateComment(ctx, owner, name, int(number), &github.IssueComment{Body: &text}))
 	if err != nil {
-		return "", gitHubError(err)
+		return "", err
 	}
 	if comment.GetID() == 0 {
 		return "", malformed("the host's answer is not a comment of GitHub", nil)
@@ -72,6 +75,6 @@ func (h *gitHub) EditComment(ctx context.Context, repository string, _ int64, id
 	if err != nil {
 		return err
 	}
-	_, _, err = h.client.Issues.EditComment(ctx, owner, name, comment, &github.IssueComment{Body: &text})
-	return gitHubError(err)
+	_, err = gitHubAnswer(h.client.Issues.EditComment(ctx, owner, name, comment, &github.IssueComment{Body: &text}))
+	return err
 }

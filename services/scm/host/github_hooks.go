@@ -39,7 +39,9 @@ func (h *gitHub) Subscriptions(ctx context.Context, namespace string) ([]Subscri
 	}
 	out := make([]Subscription, len(hooks))
 	for i, hook := range hooks {
-		out[i] = h.subscription(org, hook)
+		if out[i], err = h.subscription(org, hook); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
 }
@@ -52,8 +54,11 @@ func (h *gitHub) Subscribe(ctx context.Context, namespace string, hook Webhook) 
 	}
 	request := gitHubHook(hook)
 	request.Name = github.Ptr("web") // GitHub's only kind
-	made, _, err := h.client.Organizations.CreateHook(ctx, org.GetLogin(), request)
-	return h.answered(org, made, err)
+	made, err := gitHubAnswer(h.client.Organizations.CreateHook(ctx, org.GetLogin(), request))
+	if err != nil {
+		return Subscription{}, err
+	}
+	return h.subscription(org, made)
 }
 
 // UpdateWebhook changes an organization's webhook.
@@ -66,8 +71,11 @@ func (h *gitHub) UpdateWebhook(ctx context.Context, namespace, id string, hook W
 	if err != nil {
 		return Subscription{}, err
 	}
-	changed, _, err := h.client.Organizations.EditHook(ctx, org.GetLogin(), number, gitHubHook(hook))
-	return h.answered(org, changed, err)
+	changed, err := gitHubAnswer(h.client.Organizations.EditHook(ctx, org.GetLogin(), number, gitHubHook(hook)))
+	if err != nil {
+		return Subscription{}, err
+	}
+	return h.subscription(org, changed)
 }
 
 // Unsubscribe deletes an organization's webhook.
@@ -96,17 +104,10 @@ func gitHubHook(hook Webhook) *github.Hook {
 	}
 }
 
-func (h *gitHub) answered(org *github.User, hook *github.Hook, err error) (Subscription, error) {
-	if err != nil {
-		return Subscription{}, gitHubError(err)
-	}
-	if hook.GetID() == 0 {
+func (h *gitHub) subscription(org *github.User, hook *github.Hook) (Subscription, error) {
+	if hook.GetID() == 0 || hook.Config == nil || hook.Events == nil {
 		return Subscription{}, malformed("the host's answer is not a webhook of GitHub", nil)
 	}
-	return h.subscription(org, hook), nil
-}
-
-func (h *gitHub) subscription(org *github.User, hook *github.Hook) Subscription {
 	events := make([]string, len(hook.Events))
 	for i, event := range hook.Events {
 		events[i] = printable(event)
@@ -115,7 +116,7 @@ func (h *gitHub) subscription(org *github.User, hook *github.Hook) Subscription 
 	return Subscription{
 		ID: strconv.FormatInt(hook.GetID(), 10), Callback: hook.GetConfig().GetURL(), URL: h.web + "/" + org.GetLogin(),
 		Events: events, Active: hook.GetActive(),
-	}
+	}, nil
 }
 
 // hookID parses a webhook's id; both hosts use numbers.

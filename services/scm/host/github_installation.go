@@ -26,6 +26,9 @@ func (a *App) InstalledIn(ctx context.Context, namespace string) (Installed, err
 	if err != nil {
 		return Installed{}, err
 	}
+	if installation.GetID() == 0 || installation.Permissions == nil {
+		return Installed{}, malformed("the host's answer is not an installation of GitHub", nil)
+	}
 	return Installed{
 		ID: installation.GetID(), Suspended: installation.SuspendedAt != nil, ReadsCode: installation.GetPermissions().GetContents() != "",
 		UpdatedAt: installation.GetUpdatedAt().Time,
@@ -42,8 +45,7 @@ func (a *App) findInstallation(ctx context.Context, namespace string) (*github.I
 		return nil, err
 	}
 	find := func(of func(context.Context, string) (*github.Installation, *github.Response, error)) (*github.Installation, error) {
-		installation, _, err := of(ctx, namespace)
-		return installation, appError(err)
+		return appAnswer(of(ctx, namespace))
 	}
 	installation, err := find(c.Apps.FindOrganizationInstallation)
 	if Is(err, NotFound) {

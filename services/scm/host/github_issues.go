@@ -18,9 +18,9 @@ func (h *gitHub) CheckIssues(ctx context.Context, repository string) error {
 	if err != nil {
 		return err
 	}
-	found, _, err := h.client.Repositories.Get(ctx, owner, name)
+	found, err := gitHubAnswer(h.client.Repositories.Get(ctx, owner, name))
 	if err != nil {
-		return gitHubError(err)
+		return err
 	}
 	switch {
 	case found.GetID() == 0:
@@ -30,8 +30,9 @@ func (h *gitHub) CheckIssues(ctx context.Context, repository string) error {
 	case found.HasIssues != nil && !found.GetHasIssues():
 		return issuesDisabled(nil)
 	}
-	_, _, err = h.client.Issues.ListByRepo(ctx, owner, name, &github.IssueListByRepoOptions{ListOptions: github.ListOptions{PerPage: 1}})
-	return gitHubIssueError(err)
+	list, _, err := h.client.Issues.ListByRepo(ctx, owner, name, &github.IssueListByRepoOptions{ListOptions: github.ListOptions{PerPage: 1}})
+	_, err = checkList(list, gitHubIssueError(err))
+	return err
 }
 
 func archived(repository string) error {
@@ -52,9 +53,9 @@ func (h *gitHub) CreateIssue(ctx context.Context, repository string, draft Issue
 	if len(draft.Labels) > 0 {
 		request.Labels = &draft.Labels
 	}
-	issue, _, err := h.client.Issues.Create(ctx, owner, name, request)
+	issue, err := gitHubIssueAnswer(h.client.Issues.Create(ctx, owner, name, request))
 	if err != nil {
-		return Issue{}, gitHubIssueError(err)
+		return Issue{}, err
 	}
 	return convertGitHubIssue(repository, issue)
 }
@@ -79,6 +80,9 @@ func (h *gitHub) FindIssue(ctx context.Context, repository, text string, since t
 		if err != nil {
 			return Issue{}, err
 		}
+		if issue.CreatedAt == nil {
+			return Issue{}, malformed("the host's answer is not a list of issues of GitHub", nil)
+		}
 		if issue.GetCreatedAt().Before(since.Truncate(time.Second)) {
 			break
 		}
@@ -95,9 +99,9 @@ func (h *gitHub) Issue(ctx context.Context, repository string, number int64) (Is
 	if err != nil {
 		return Issue{}, err
 	}
-	issue, _, err := h.client.Issues.Get(ctx, owner, name, int(number))
+	issue, err := gitHubIssueAnswer(h.client.Issues.Get(ctx, owner, name, int(number)))
 	if err != nil {
-		return Issue{}, gitHubIssueError(err)
+		return Issue{}, err
 	}
 	return convertGitHubIssue(repository, issue)
 }
@@ -126,9 +130,10 @@ func (h *gitHub) SetIssueOpen(ctx context.Context, repository string, number int
 	if open {
 		state, reason = "open", "reopened"
 	}
-	changed, _, err := h.client.Issues.Edit(ctx, owner, name, int(issue.Number), &github.IssueRequest{State: &state, StateReason: &reason})
+	request := &github.IssueRequest{State: &state, StateReason: &reason}
+	changed, err := gitHubIssueAnswer(h.client.Issues.Edit(ctx, owner, name, int(issue.Number), request))
 	if err != nil {
-		return gitHubIssueError(err)
+		return err
 	}
 	if changed.GetState() != state {
 		return malformed("the host did not change the state of the issue", nil)
@@ -137,7 +142,7 @@ func (h *gitHub) SetIssueOpen(ctx context.Context, repository string, number int
 }
 
 func convertGitHubIssue(repository string, issue *github.Issue) (Issue, error) {
-	if issue.GetID() == 0 || issue.GetNumber() == 0 {
+	if issue.GetID() == 0 || issue.GetNumber() == 0 || issue.GetState() == "" {
 		return Issue{}, malformed("the host's answer is not an issue of GitHub", nil)
 	}
 	if issue.GetPullRequestLinks() != nil {

@@ -19,9 +19,9 @@ func (h *gitHub) SetActionsSecret(ctx context.Context, repository, name, value s
 	if err != nil {
 		return err
 	}
-	key, _, err := h.client.Actions.GetRepoPublicKey(ctx, owner, repo)
+	key, err := gitHubAnswer(h.client.Actions.GetRepoPublicKey(ctx, owner, repo))
 	if err != nil {
-		return gitHubError(err)
+		return err
 	}
 	public, err := base64.StdEncoding.DecodeString(key.GetKey())
 	if err != nil || len(public) != boxKey || key.GetKeyID() == "" {
@@ -43,12 +43,9 @@ func (h *gitHub) Repository(ctx context.Context, repository string) (Repository,
 	if err != nil {
 		return Repository{}, err
 	}
-	found, _, err := h.client.Repositories.Get(ctx, owner, name)
+	found, err := gitHubAnswer(h.client.Repositories.Get(ctx, owner, name))
 	if err != nil {
-		return Repository{}, gitHubError(err)
+		return Repository{}, err
 	}
-	if found.GetID() == 0 || found.GetFullName() == "" {
-		return Repository{}, malformed("the host's answer is not a repository of GitHub", nil)
-	}
-	return convertGitHubRepository(found), nil
+	return convertGitHubRepository(found)
 }

@@ -24,10 +24,7 @@ func (h *gitHub) CommentOnLine(ctx context.Context, repository string, request P
 	if err != nil {
 		return Thread{}, gitHubError(err)
 	}
-	if comment.GetID() == 0 {
-		return Thread{}, malformed("the host's answer is not a review comment of GitHub", nil)
-	}
-	return gitHubThread(comment), nil
+	return gitHubThread(comment)
 }
 
 // isOutside reports whether a host's refusal is about the place of a comment.
@@ -40,8 +37,11 @@ func isOutside(text string, signs ...string) bool {
 	return false
 }
 
-func gitHubThread(first *github.PullRequestComment) Thread {
-	return Thread{ID: strconv.FormatInt(first.GetID(), 10), Note: first.GetID()}
+func gitHubThread(first *github.PullRequestComment) (Thread, error) {
+	if first.GetID() == 0 {
+		return Thread{}, malformed("the host's answer is not a review comment of GitHub", nil)
+	}
+	return Thread{ID: strconv.FormatInt(first.GetID(), 10), Note: first.GetID()}, nil
 }
 
 // FindThread reads the review comments, the oldest first.
@@ -64,7 +64,7 @@ func (h *gitHub) FindThread(ctx context.Context, repository string, number int64
 			return Thread{}, err
 		}
 		if comment.GetInReplyTo() == 0 && strings.Contains(comment.GetBody(), text) {
-			return gitHubThread(comment), nil
+			return gitHubThread(comment)
 		}
 	}
 	return Thread{}, nil
@@ -76,8 +76,8 @@ func (h *gitHub) EditThread(ctx context.Context, repository string, _ int64, thr
 	if err != nil {
 		return err
 	}
-	_, _, err = h.client.PullRequests.EditComment(ctx, owner, name, thread.Note, &github.PullRequestComment{Body: &text})
-	return gitHubError(err)
+	_, err = gitHubAnswer(h.client.PullRequests.EditComment(ctx, owner, name, thread.Note, &github.PullRequestComment{Body: &text}))
+	return err
 }
 
 const (
@@ -101,7 +101,16 @@ func (h *gitHub) ResolveThread(ctx context.Context, repository string, number in
 	if resolved {
 		mutation = resolveThread
 	}
-	return h.graphQL(ctx, mutation, map[string]any{"id": id}, nil)
+	var changed map[string]struct{ Thread struct{ IsResolved *bool } }
+	if err := h.graphQL(ctx, mutation, map[string]any{"id": id}, &changed); err != nil {
+		return err
+	}
+	for _, answer := range changed {
+		if is := answer.Thread.IsResolved; is != nil && *is == resolved {
+			return nil
+		}
+	}
+	return malformed("the host did not change the state of the review thread", nil)
 }
 
 // threadNode finds the node id of the thread that begins with a comment.
@@ -116,7 +125,7 @@ func (h *gitHub) threadNode(ctx context.Context, repository string, number, note
 			Repository struct {
 				PullRequest struct {
 					ReviewThreads struct {
-						PageInfo struct {
+						PageInfo *struct {
 							HasNextPage bool
 							EndCursor   string
 						}
@@ -133,8 +142,15 @@ func (h *gitHub) threadNode(ctx context.Context, repository string, number, note
 			return "", false, err
 		}
 		threads := found.Repository.PullRequest.ReviewThreads
+		if threads.PageInfo == nil || threads.Nodes == nil {
+			return "", false, malformed("the host's answer is not a list of review threads of GitHub", nil)
+		}
 		for _, one := range threads.Nodes {
-			if first := one.Comments.Nodes; len(first) > 0 && first[0].DatabaseID == note {
+			first := one.Comments.Nodes
+			if one.ID == "" || first == nil || len(first) > 0 && first[0].DatabaseID == 0 {
+				return "", false, malformed("the host's answer is not a review thread of GitHub", nil)
+			}
+			if len(first) > 0 && first[0].DatabaseID == note {
 				return one.ID, one.IsResolved, nil
 			}
 		}

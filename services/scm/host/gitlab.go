@@ -46,14 +46,14 @@ type owner struct {
 // owner reads the group with a path, or the user with that name.
 func (h *gitLab) owner(ctx context.Context, namespace string) (owner, error) {
 	//lint:ignore SA1019 GitLab's API keeps the parameter; without it the answer holds 100 whole projects
-	group, _, err := h.client.Groups.GetGroup(namespace, &gitlab.GetGroupOptions{WithProjects: gitlab.Ptr(false)}, gitlab.WithContext(ctx))
-	if err == nil && group.ID == 0 {
+	options := &gitlab.GetGroupOptions{WithProjects: gitlab.Ptr(false)}
+	group, missing := gitLabAnswer(h.client.Groups.GetGroup(namespace, options, gitlab.WithContext(ctx)))
+	if missing == nil && (group.ID == 0 || group.FullPath == "") {
 		return owner{}, malformed("the host's answer is not from GitLab: check type and baseUrl", nil)
 	}
-	if err == nil {
+	if missing == nil {
 		return owner{group: group}, nil
 	}
-	missing := gitLabError(err)
 	if !Is(missing, NotFound) || strings.Contains(namespace, "/") {
 		return owner{}, missing
 	}
@@ -69,11 +69,14 @@ func (h *gitLab) owner(ctx context.Context, namespace string) (owner, error) {
 
 // user finds a user by login; nil if there is none.
 func (h *gitLab) user(ctx context.Context, login string) (*gitlab.User, error) {
-	users, _, err := h.client.Users.ListUsers(&gitlab.ListUsersOptions{Username: &login}, gitlab.WithContext(ctx))
+	users, err := gitLabList(h.client.Users.ListUsers(&gitlab.ListUsersOptions{Username: &login}, gitlab.WithContext(ctx)))
 	if err != nil {
-		return nil, gitLabError(err)
+		return nil, err
 	}
 	for _, user := range users {
+		if user.ID == 0 || user.Username == "" {
+			return nil, malformed("the host's answer is not a list of users of GitLab", nil)
+		}
 		if strings.EqualFold(user.Username, login) {
 			return user, nil
 		}
@@ -100,24 +103,17 @@ func (h *gitLab) Repositories(ctx context.Context, namespace string) iter.Seq2[R
 				OrderBy: gitlab.Ptr("id"), Sort: gitlab.Ptr("asc"),
 			}, gitlab.WithContext(ctx))
 		})
-		for project, err := range paged(list) {
-			if !yield(convertGitLabProject(project), err) {
-				return
-			}
-		}
+		convert(paged(list), convertGitLabProject)(yield)
 	}
 }
 
 // Repository reads one project.
 func (h *gitLab) Repository(ctx context.Context, repository string) (Repository, error) {
-	project, _, err := h.client.Projects.GetProject(repository, nil, gitlab.WithContext(ctx))
+	project, err := gitLabAnswer(h.client.Projects.GetProject(repository, nil, gitlab.WithContext(ctx)))
 	if err != nil {
-		return Repository{}, gitLabError(err)
+		return Repository{}, err
 	}
-	if project.ID == 0 || project.PathWithNamespace == "" {
-		return Repository{}, malformed("the host's answer is not a project of GitLab", nil)
-	}
-	return convertGitLabProject(project), nil
+	return convertGitLabProject(project)
 }
 
 // SetActionsSecret is not for GitLab.
@@ -126,8 +122,8 @@ func (h *gitLab) SetActionsSecret(context.Context, string, string, string) error
 }
 
 // gitLabPages adapts a list of the client to paged. X-Next-Page has the page number.
-func gitLabPages[T any](list func(gitlab.ListOptions) ([]T, *gitlab.Response, error)) func(int) ([]T, int, error) {
-	return func(page int) ([]T, int, error) {
+func gitLabPages[T any](list func(gitlab.ListOptions) ([]*T, *gitlab.Response, error)) func(int) ([]*T, int, error) {
+	return func(page int) ([]*T, int, error) {
 		items, response, err := list(gitlab.ListOptions{Page: int64(page), PerPage: pageSize})
 		if err != nil {
 			return nil, 0, gitLabError(err)
@@ -136,9 +132,9 @@ func gitLabPages[T any](list func(gitlab.ListOptions) ([]T, *gitlab.Response, er
 	}
 }
 
-func convertGitLabProject(p *gitlab.Project) Repository {
-	if p == nil {
-		return Repository{}
+func convertGitLabProject(p *gitlab.Project) (Repository, error) {
+	if p.ID == 0 || p.PathWithNamespace == "" {
+		return Repository{}, malformed("the host's answer is not a project of GitLab", nil)
 	}
 	visibility := "private"
 	if p.Visibility == gitlab.PublicVisibility {
@@ -147,7 +143,7 @@ func convertGitLabProject(p *gitlab.Project) Repository {
 	return Repository{
 		ID: strconv.FormatInt(p.ID, 10), Name: printable(p.PathWithNamespace), URL: printable(p.WebURL), DefaultBranch: printable(p.DefaultBranch),
 		Visibility: visibility, Archived: p.Archived,
-	}
+	}, nil
 }
 
 // CanWrite reads the user's access level, including inherited ones: developers and above may push.
@@ -156,29 +152,36 @@ func (h *gitLab) CanWrite(ctx context.Context, repository, login string) (bool, 
 	if err != nil || user == nil {
 		return false, err
 	}
-	member, _, err := h.client.ProjectMembers.GetInheritedProjectMember(repository, user.ID, gitlab.WithContext(ctx))
-	if errors.Is(err, gitlab.ErrNotFound) {
+	member, err := gitLabAnswer(h.client.ProjectMembers.GetInheritedProjectMember(repository, user.ID, gitlab.WithContext(ctx)))
+	if Is(err, NotFound) {
 		return false, nil
 	}
 	if err != nil {
-		return false, gitLabError(err)
+		return false, err
+	}
+	if member.ID == 0 || member.State == "" {
+		return false, malformed("the host's answer is not a member of a GitLab project", nil)
 	}
 	return member.State == "active" && member.AccessLevel >= gitlab.DeveloperPermissions, nil
 }
 
 // ReviewThread returns the first note of a discussion.
 func (h *gitLab) ReviewThread(ctx context.Context, repository string, number int64, thread string) (ReviewComment, error) {
-	discussion, _, err := h.client.Discussions.GetMergeRequestDiscussion(repository, number, thread, gitlab.WithContext(ctx))
+	discussion, err := gitLabAnswer(h.client.Discussions.GetMergeRequestDiscussion(repository, number, thread, gitlab.WithContext(ctx)))
 	if err != nil {
-		return ReviewComment{}, gitLabError(err)
+		return ReviewComment{}, err
 	}
-	if discussion.ID == "" || len(discussion.Notes) == 0 {
-		return ReviewComment{}, malformed("the host's answer is not a discussion of GitLab", nil)
+	root, err := gitLabThread(discussion)
+	if err != nil {
+		return ReviewComment{}, err
 	}
 	first := discussion.Notes[0]
+	if first.Author.Username == "" {
+		return ReviewComment{}, malformed("the host's answer is not a discussion of GitLab", nil)
+	}
 	comment := ReviewComment{
-		ID: discussion.ID, Author: first.Author.Username, Body: first.Body,
-		URL: h.web + "/" + repository + "/-/merge_requests/" + strconv.FormatInt(number, 10) + "#note_" + strconv.FormatInt(first.ID, 10),
+		ID: root.ID, Author: first.Author.Username, Body: first.Body,
+		URL: h.web + "/" + repository + "/-/merge_requests/" + strconv.FormatInt(number, 10) + "#note_" + strconv.FormatInt(root.Note, 10),
 	}
 	if first.Position != nil {
 		comment.Path, comment.Line = first.Position.NewPath, first.Position.NewLine
@@ -188,24 +191,51 @@ func (h *gitLab) ReviewThread(ctx context.Context, repository string, number int
 
 // ReplyToReviewComment adds a note to a discussion.
 func (h *gitLab) ReplyToReviewComment(ctx context.Context, repository string, number int64, thread, text string) error {
-	_, _, err := h.client.Discussions.AddMergeRequestDiscussionNote(repository, number, thread,
-		&gitlab.AddMergeRequestDiscussionNoteOptions{Body: &text}, gitlab.WithContext(ctx))
-	return gitLabError(err)
+	_, err := gitLabAnswer(h.client.Discussions.AddMergeRequestDiscussionNote(repository, number, thread,
+		&gitlab.AddMergeRequestDiscussionNoteOptions{Body: &text}, gitlab.WithContext(ctx)))
+	return err
 }
 
 // PullRequest reads a merge request.
 func (h *gitLab) PullRequest(ctx context.Context, repository string, number int64) (PullRequest, error) {
-	request, _, err := h.client.MergeRequests.GetMergeRequest(repository, number, nil, gitlab.WithContext(ctx))
+	request, err := h.mergeRequest(ctx, repository, number)
 	if err != nil {
-		return PullRequest{}, gitLabError(err)
+		return PullRequest{}, err
 	}
-	if request.IID == 0 {
+	pull, err := request.convert()
+	pull.Commit, pull.MergeCommit = request.SHA, request.MergeCommitSHA
+	pull.diff = diffCommits{base: request.DiffRefs.BaseSha, start: request.DiffRefs.StartSha, head: request.DiffRefs.HeadSha}
+	return pull, err
+}
+
+// gitLabRequest is a merge request in an answer. The client's own type panics if its labels are of several types.
+type gitLabRequest struct {
+	IID            int64
+	State          string
+	SourceBranch   string                      `json:"source_branch"`
+	TargetBranch   string                      `json:"target_branch"`
+	WebURL         string                      `json:"web_url"`
+	SHA            string                      `json:"sha"`
+	MergeCommitSHA string                      `json:"merge_commit_sha"`
+	ChangesCount   string                      `json:"changes_count"`
+	DiffRefs       gitlab.MergeRequestDiffRefs `json:"diff_refs"`
+}
+
+func (h *gitLab) mergeRequest(ctx context.Context, repository string, number int64) (*gitLabRequest, error) {
+	request := &gitLabRequest{}
+	_, err := h.read(ctx, http.MethodGet, gitLabRequests(repository)+issueNumber(number), nil, request)
+	return checkAnswer(request, err)
+}
+
+func gitLabRequests(repository string) string { return gitLabProject(repository) + "/merge_requests" }
+
+func (r *gitLabRequest) convert() (PullRequest, error) {
+	if r.IID == 0 || r.State == "" || r.SourceBranch == "" || r.TargetBranch == "" {
 		return PullRequest{}, malformed("the host's answer is not a merge request of GitLab", nil)
 	}
 	return PullRequest{
-		Number: request.IID, Open: request.State == "opened" || request.State == "locked", Merged: request.State == "merged",
-		Head: request.SourceBranch, Base: request.TargetBranch, URL: request.WebURL, Commit: request.SHA, MergeCommit: request.MergeCommitSHA,
-		diff: diffCommits{base: request.DiffRefs.BaseSha, start: request.DiffRefs.StartSha, head: request.DiffRefs.HeadSha},
+		Number: r.IID, Open: r.State == "opened" || r.State == "locked", Merged: r.State == "merged",
+		Head: r.SourceBranch, Base: r.TargetBranch, URL: r.WebURL,
 	}, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"net/http"
 	"strconv"
 
 	gitlab "gitlab.com/gitlab-org/api/client-go"
@@ -20,9 +21,9 @@ func (h *gitLab) content(ctx context.Context, repository, path, ref string) ([]b
 	if err := checkPath(path); err != nil {
 		return nil, "", err
 	}
-	file, _, err := h.client.RepositoryFiles.GetFile(repository, path, &gitlab.GetFileOptions{Ref: &ref}, gitlab.WithContext(ctx))
+	file, err := gitLabAnswer(h.client.RepositoryFiles.GetFile(repository, path, &gitlab.GetFileOptions{Ref: &ref}, gitlab.WithContext(ctx)))
 	if err != nil {
-		return nil, "", gitLabError(err)
+		return nil, "", err
 	}
 	if file.Size > maxFile {
 		return nil, "", tooLargeFile(path)
@@ -37,9 +38,12 @@ func (h *gitLab) content(ctx context.Context, repository, path, ref string) ([]b
 // ChangedFiles lists the files of a merge request, with their former names. GitLab counts them as text, with a plus
 // sign if there are too many.
 func (h *gitLab) ChangedFiles(ctx context.Context, repository string, number int64) ([]string, error) {
-	request, _, err := h.client.MergeRequests.GetMergeRequest(repository, number, nil, gitlab.WithContext(ctx))
+	request, err := h.mergeRequest(ctx, repository, number)
 	if err != nil {
-		return nil, gitLabError(err)
+		return nil, err
+	}
+	if request.IID == 0 {
+		return nil, malformed("the host's answer is not a merge request of GitLab", nil)
 	}
 	total, err := strconv.Atoi(request.ChangesCount)
 	if err != nil {
@@ -48,32 +52,33 @@ func (h *gitLab) ChangedFiles(ctx context.Context, repository string, number int
 	files := paged(gitLabPages(func(options gitlab.ListOptions) ([]*gitlab.MergeRequestDiff, *gitlab.Response, error) {
 		return h.client.MergeRequests.ListMergeRequestDiffs(repository, number, &gitlab.ListMergeRequestDiffsOptions{ListOptions: options}, gitlab.WithContext(ctx))
 	}))
-	return changedPaths(files, total, func(f *gitlab.MergeRequestDiff) []string { return []string{f.OldPath, f.NewPath} })
+	return changedPaths(files, total, func(f *gitlab.MergeRequestDiff) []string { return []string{f.NewPath, f.OldPath} })
 }
 
 // Propose creates the branch with the commit, and the merge request, each unless it exists.
 func (h *gitLab) Propose(ctx context.Context, repository string, change Change) (PullRequest, error) {
-	open, _, err := h.client.MergeRequests.ListProjectMergeRequests(repository, &gitlab.ListProjectMergeRequestsOptions{
+	var open []*gitLabRequest
+	_, err := h.read(ctx, http.MethodGet, gitLabRequests(repository), &gitlab.ListProjectMergeRequestsOptions{
 		State: gitlab.Ptr("opened"), SourceBranch: &change.Branch, TargetBranch: &change.Base,
-	}, gitlab.WithContext(ctx))
-	if err != nil {
-		return PullRequest{}, gitLabError(err)
+	}, &open)
+	if open, err = checkList(open, err); err != nil {
+		return PullRequest{}, err
 	}
 	if err := h.commit(ctx, repository, change); err != nil {
 		return PullRequest{}, err
 	}
 	for _, request := range open {
-		if request.SourceBranch == change.Branch {
-			return gitLabRequest(request)
+		if pull, err := request.convert(); err != nil || pull.Head == change.Branch {
+			return pull, err
 		}
 	}
-	request, _, err := h.client.MergeRequests.CreateMergeRequest(repository, &gitlab.CreateMergeRequestOptions{
+	var made gitLabRequest
+	if _, err = h.read(ctx, http.MethodPost, gitLabRequests(repository), &gitlab.CreateMergeRequestOptions{
 		Title: &change.Title, Description: &change.Text, SourceBranch: &change.Branch, TargetBranch: &change.Base, RemoveSourceBranch: gitlab.Ptr(true),
-	}, gitlab.WithContext(ctx))
-	if err != nil {
-		return PullRequest{}, gitLabError(err)
+	}, &made); err != nil {
+		return PullRequest{}, err
 	}
-	return gitLabRequest(&request.BasicMergeRequest)
+	return made.convert()
 }
 
 // commit adds a commit to the branch. GitLab creates the branch if it does not exist.
@@ -98,16 +103,6 @@ func (h *gitLab) commit(ctx context.Context, repository string, change Change) e
 	if last != "" {
 		options.LastCommitID = &last
 	}
-	_, _, err = h.client.RepositoryFiles.UpdateFile(repository, change.Path, options, gitlab.WithContext(ctx))
-	return gitLabError(err)
-}
-
-func gitLabRequest(request *gitlab.BasicMergeRequest) (PullRequest, error) {
-	if request.IID == 0 {
-		return PullRequest{}, malformed("the host's answer is not a merge request of GitLab", nil)
-	}
-	return PullRequest{
-		Number: request.IID, Open: request.State == "opened" || request.State == "locked", Merged: request.State == "merged",
-		Head: request.SourceBranch, Base: request.TargetBranch, URL: request.WebURL,
-	}, nil
+	_, err = gitLabAnswer(h.client.RepositoryFiles.UpdateFile(repository, change.Path, options, gitlab.WithContext(ctx)))
+	return err
 }

@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 
@@ -14,11 +13,11 @@ import (
 // Check reads the namespace, the token's scopes and the access level of the token's user there. GitLab allows what both
 // allow.
 func (h *gitLab) Check(ctx context.Context, namespace string) (Account, error) {
-	token, _, err := h.client.PersonalAccessTokens.GetSinglePersonalAccessToken(gitlab.WithContext(ctx))
+	token, err := gitLabAnswer(h.client.PersonalAccessTokens.GetSinglePersonalAccessToken(gitlab.WithContext(ctx)))
 	if err != nil {
-		return Account{}, gitLabError(err)
+		return Account{}, err
 	}
-	if token.UserID == 0 {
+	if token.UserID == 0 || token.Scopes == nil {
 		return Account{}, malformed("the host's answer is not from GitLab: check type and baseUrl", nil)
 	}
 	of, err := h.owner(ctx, namespace)
@@ -49,15 +48,15 @@ func (h *gitLab) level(ctx context.Context, of owner, userID int64) (gitlab.Acce
 		}
 		return gitlab.NoPermissions, nil
 	}
-	member, _, err := h.client.GroupMembers.GetInheritedGroupMember(of.group.ID, userID, gitlab.WithContext(ctx))
-	if errors.Is(err, gitlab.ErrNotFound) {
+	member, err := gitLabAnswer(h.client.GroupMembers.GetInheritedGroupMember(of.group.ID, userID, gitlab.WithContext(ctx)))
+	if Is(err, NotFound) || Is(err, Forbidden) { // no member, or the token has no API scope
 		return gitlab.NoPermissions, nil
 	}
-	if err := gitLabError(err); err != nil {
-		if Is(err, Forbidden) { // the token has no API scope
-			return gitlab.NoPermissions, nil
-		}
+	if err != nil {
 		return gitlab.NoPermissions, err
+	}
+	if member.ID == 0 {
+		return gitlab.NoPermissions, malformed("the host's answer is not a member of a GitLab group", nil)
 	}
 	return member.AccessLevel, nil
 }

@@ -14,10 +14,10 @@ func (h *gitLab) SetStatus(ctx context.Context, repository, commit string, statu
 	if status.Passed {
 		state = gitlab.Success
 	}
-	_, _, err := h.client.Commits.SetCommitStatus(repository, commit, &gitlab.SetCommitStatusOptions{
+	_, err := gitLabAnswer(h.client.Commits.SetCommitStatus(repository, commit, &gitlab.SetCommitStatusOptions{
 		State: state, Name: &status.Name, Description: &status.Text, TargetURL: &status.URL,
-	}, gitlab.WithContext(ctx))
-	if err := gitLabError(err); err != nil && !(Is(err, Refused) && strings.Contains(err.Error(), "Cannot transition status")) {
+	}, gitlab.WithContext(ctx)))
+	if err != nil && !(Is(err, Refused) && strings.Contains(err.Error(), "Cannot transition status")) {
 		return err
 	}
 	return nil
@@ -38,6 +38,9 @@ func (h *gitLab) FindComment(ctx context.Context, repository string, number int6
 		if err != nil {
 			return "", err
 		}
+		if note.ID == 0 {
+			return "", malformed("the host's answer is not a list of notes of GitLab", nil)
+		}
 		if strings.Contains(note.Body, text) {
 			return strconv.FormatInt(note.ID, 10), nil
 		}
@@ -47,9 +50,10 @@ func (h *gitLab) FindComment(ctx context.Context, repository string, number int6
 
 // Comment adds a note to the merge request.
 func (h *gitLab) Comment(ctx context.Context, repository string, number int64, text string) (string, error) {
-	note, _, err := h.client.Notes.CreateMergeRequestNote(repository, number, &gitlab.CreateMergeRequestNoteOptions{Body: &text}, gitlab.WithContext(ctx))
+	options := &gitlab.CreateMergeRequestNoteOptions{Body: &text}
+	note, err := gitLabAnswer(h.client.Notes.CreateMergeRequestNote(repository, number, options, gitlab.WithContext(ctx)))
 	if err != nil {
-		return "", gitLabError(err)
+		return "", err
 	}
 	if note.ID == 0 {
 		return "", malformed("the host's answer is not a note of GitLab", nil)
@@ -63,6 +67,7 @@ func (h *gitLab) EditComment(ctx context.Context, repository string, number int6
 	if err != nil || note <= 0 {
 		return &Error{Kind: NotFound, Text: "GitLab has no note " + strconv.Quote(clip(id))}
 	}
-	_, _, err = h.client.Notes.UpdateMergeRequestNote(repository, number, note, &gitlab.UpdateMergeRequestNoteOptions{Body: &text}, gitlab.WithContext(ctx))
-	return gitLabError(err)
+	options := &gitlab.UpdateMergeRequestNoteOptions{Body: &text}
+	_, err = gitLabAnswer(h.client.Notes.UpdateMergeRequestNote(repository, number, note, options, gitlab.WithContext(ctx)))
+	return err
 }

@@ -34,7 +34,9 @@ func (h *gitLab) Subscriptions(ctx context.Context, namespace string) ([]Subscri
 	}
 	out := make([]Subscription, len(hooks))
 	for i, hook := range hooks {
-		out[i] = gitLabSubscription(group, hook)
+		if out[i], err = gitLabSubscription(group, hook); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
 }
@@ -46,12 +48,15 @@ func (h *gitLab) Subscribe(ctx context.Context, namespace string, hook Webhook) 
 		return Subscription{}, err
 	}
 	on := func(event Event) *bool { return gitlab.Ptr(slices.Contains(hook.Events, event)) }
-	made, _, err := h.client.Groups.AddGroupHook(group.ID, &gitlab.AddGroupHookOptions{
+	made, err := gitLabAnswer(h.client.Groups.AddGroupHook(group.ID, &gitlab.AddGroupHookOptions{
 		URL: &hook.Callback, Token: &hook.Secret, EnableSSLVerification: gitlab.Ptr(true),
 		PushEvents: on(BranchDeletedEvent), ProjectEvents: on(RepositoryEvent),
 		MergeRequestsEvents: on(PullRequestEvent), NoteEvents: on(ReviewCommentEvent),
-	}, gitlab.WithContext(ctx))
-	return gitLabAnswered(group, made, err)
+	}, gitlab.WithContext(ctx)))
+	if err != nil {
+		return Subscription{}, err
+	}
+	return gitLabSubscription(group, made)
 }
 
 // UpdateWebhook changes a group's webhook.
@@ -65,12 +70,15 @@ func (h *gitLab) UpdateWebhook(ctx context.Context, namespace, id string, hook W
 		return Subscription{}, err
 	}
 	on := func(event Event) *bool { return gitlab.Ptr(slices.Contains(hook.Events, event)) }
-	changed, _, err := h.client.Groups.EditGroupHook(group.ID, number, &gitlab.EditGroupHookOptions{
+	changed, err := gitLabAnswer(h.client.Groups.EditGroupHook(group.ID, number, &gitlab.EditGroupHookOptions{
 		URL: &hook.Callback, Token: &hook.Secret, EnableSSLVerification: gitlab.Ptr(true),
 		PushEvents: on(BranchDeletedEvent), ProjectEvents: on(RepositoryEvent),
 		MergeRequestsEvents: on(PullRequestEvent), NoteEvents: on(ReviewCommentEvent),
-	}, gitlab.WithContext(ctx))
-	return gitLabAnswered(group, changed, err)
+	}, gitlab.WithContext(ctx)))
+	if err != nil {
+		return Subscription{}, err
+	}
+	return gitLabSubscription(group, changed)
 }
 
 // Unsubscribe deletes a group's webhook.
@@ -83,19 +91,12 @@ func (h *gitLab) Unsubscribe(ctx context.Context, namespace, id string) error {
 	return ignoreNotFound(gitLabError(err))
 }
 
-func gitLabAnswered(group *gitlab.Group, hook *gitlab.GroupHook, err error) (Subscription, error) {
-	if err != nil {
-		return Subscription{}, gitLabError(err)
-	}
-	if hook.ID == 0 {
-		return Subscription{}, malformed("the host's answer is not a webhook of GitLab", nil)
-	}
-	return gitLabSubscription(group, hook), nil
-}
-
 // gitLabSubscription converts a webhook. Event names are the ones in GitLab's settings. GitLab disables a webhook that
 // failed too often and reports that in alert_status.
-func gitLabSubscription(group *gitlab.Group, hook *gitlab.GroupHook) Subscription {
+func gitLabSubscription(group *gitlab.Group, hook *gitlab.GroupHook) (Subscription, error) {
+	if hook.ID == 0 || hook.URL == "" {
+		return Subscription{}, malformed("the host's answer is not a webhook of GitLab", nil)
+	}
 	var events []string
 	for name, on := range map[string]bool{
 		"merge_requests_events": hook.MergeRequestsEvents, "note_events": hook.NoteEvents, "push_events": hook.PushEvents,
@@ -111,5 +112,5 @@ func gitLabSubscription(group *gitlab.Group, hook *gitlab.GroupHook) Subscriptio
 	return Subscription{
 		ID: strconv.FormatInt(hook.ID, 10), Callback: hook.URL, URL: printable(group.WebURL), Events: events,
 		Active: hook.AlertStatus == "" || hook.AlertStatus == "executable",
-	}
+	}, nil
 }

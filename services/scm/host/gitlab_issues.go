@@ -32,6 +32,9 @@ func (h *gitLab) CheckIssues(ctx context.Context, repository string) error {
 	}
 	var token struct{ Scopes []string }
 	_, err := h.read(ctx, http.MethodGet, "personal_access_tokens/self", nil, &token)
+	if Is(err, Malformed) || err == nil && token.Scopes == nil {
+		return malformed("the host's answer is not an access token of GitLab", err)
+	}
 	if err == nil && slices.Contains(token.Scopes, "read_api") && !slices.Contains(token.Scopes, "api") {
 		return &Error{Kind: Forbidden, Text: "the access token may only read: give it the scope \"api\" at the host"}
 	}
@@ -53,7 +56,7 @@ func (h *gitLab) CreateIssue(ctx context.Context, repository string, draft Issue
 
 // FindIssue reads the issues that were created since a time, the newest first.
 func (h *gitLab) FindIssue(ctx context.Context, repository, text string, since time.Time) (Issue, error) {
-	pages := paged(func(page int) (list []gitLabIssue, next int, err error) {
+	pages := paged(func(page int) (list []*gitLabIssue, next int, err error) {
 		response, err := h.read(ctx, http.MethodGet, gitLabIssues(repository), &gitlab.ListProjectIssuesOptions{
 			ListOptions: gitlab.ListOptions{Page: int64(page), PerPage: issuePageSize}, CreatedAfter: gitlab.Ptr(since.Truncate(time.Second)),
 			OrderBy: gitlab.Ptr("created_at"), Sort: gitlab.Ptr("desc"),
@@ -151,7 +154,7 @@ func (h *gitLab) read(ctx context.Context, method, path string, options, into an
 }
 
 func (i gitLabIssue) convert(repository string) (Issue, error) {
-	if i.ID == 0 || i.IID == 0 {
+	if i.ID == 0 || i.IID == 0 || i.State == "" {
 		return Issue{}, malformed("the host's answer is not an issue of GitLab", nil)
 	}
 	if full, _, ok := strings.Cut(printable(i.References.Full), "#"); ok {

@@ -10,6 +10,9 @@ import (
 
 // CommentOnLine begins a discussion on an added line. GitLab wants the commits of the request's latest version.
 func (h *gitLab) CommentOnLine(ctx context.Context, repository string, request PullRequest, at Line, text string) (Thread, error) {
+	if request.diff.base == "" || request.diff.start == "" || request.diff.head == "" { // a new request, for some seconds
+		return Thread{}, &Error{Kind: Failed, Text: "GitLab has not compared the branches of the merge request yet: try again later"}
+	}
 	position := &gitlab.PositionOptions{
 		PositionType: gitlab.Ptr("text"), BaseSHA: &request.diff.base, StartSHA: &request.diff.start, HeadSHA: &request.diff.head,
 		OldPath: &at.Path, NewPath: &at.Path, NewLine: &at.Line,
@@ -22,14 +25,14 @@ func (h *gitLab) CommentOnLine(ctx context.Context, repository string, request P
 	if err != nil {
 		return Thread{}, gitLabError(err)
 	}
-	if discussion.ID == "" || len(discussion.Notes) == 0 {
-		return Thread{}, malformed("the host's answer is not a discussion of GitLab", nil)
-	}
-	return gitLabThread(discussion), nil
+	return gitLabThread(discussion)
 }
 
-func gitLabThread(discussion *gitlab.Discussion) Thread {
-	return Thread{ID: discussion.ID, Note: discussion.Notes[0].ID}
+func gitLabThread(discussion *gitlab.Discussion) (Thread, error) {
+	if discussion == nil || discussion.ID == "" || len(discussion.Notes) == 0 || discussion.Notes[0] == nil || discussion.Notes[0].ID == 0 {
+		return Thread{}, malformed("the host's answer is not a discussion of GitLab", nil)
+	}
+	return Thread{ID: discussion.ID, Note: discussion.Notes[0].ID}, nil
 }
 
 // FindThread reads the discussions of the merge request.
@@ -47,8 +50,9 @@ func (h *gitLab) FindThread(ctx context.Context, repository string, number int64
 		if err != nil {
 			return Thread{}, err
 		}
-		if len(discussion.Notes) > 0 && strings.Contains(discussion.Notes[0].Body, text) {
-			return gitLabThread(discussion), nil
+		thread, err := gitLabThread(discussion)
+		if err != nil || strings.Contains(discussion.Notes[0].Body, text) {
+			return thread, err
 		}
 	}
 	return Thread{}, nil
@@ -56,14 +60,14 @@ func (h *gitLab) FindThread(ctx context.Context, repository string, number int64
 
 // EditThread replaces the text of the note.
 func (h *gitLab) EditThread(ctx context.Context, repository string, number int64, thread Thread, text string) error {
-	_, _, err := h.client.Discussions.UpdateMergeRequestDiscussionNote(repository, number, thread.ID, thread.Note,
-		&gitlab.UpdateMergeRequestDiscussionNoteOptions{Body: &text}, gitlab.WithContext(ctx))
-	return gitLabError(err)
+	_, err := gitLabAnswer(h.client.Discussions.UpdateMergeRequestDiscussionNote(repository, number, thread.ID, thread.Note,
+		&gitlab.UpdateMergeRequestDiscussionNoteOptions{Body: &text}, gitlab.WithContext(ctx)))
+	return err
 }
 
 // ResolveThread resolves the discussion.
 func (h *gitLab) ResolveThread(ctx context.Context, repository string, number int64, thread Thread, resolved bool) error {
-	_, _, err := h.client.Discussions.ResolveMergeRequestDiscussion(repository, number, thread.ID,
-		&gitlab.ResolveMergeRequestDiscussionOptions{Resolved: &resolved}, gitlab.WithContext(ctx))
-	return gitLabError(err)
+	_, err := gitLabAnswer(h.client.Discussions.ResolveMergeRequestDiscussion(repository, number, thread.ID,
+		&gitlab.ResolveMergeRequestDiscussionOptions{Resolved: &resolved}, gitlab.WithContext(ctx)))
+	return err
 }

@@ -42,7 +42,7 @@ func TestInstallations(t *testing.T) {
 	if _, err := host.OpenApp(enterprise, s.URL, "4711", "no key", http.DefaultClient).InstallationIn(t.Context(), "acme"); !host.Is(err, host.Unauthorized) {
 		t.Errorf("no key: %v", err)
 	}
-	s.Answer(hosttest.Status(200, `{"id":8801,"suspended_at":"2026-01-01T00:00:00Z"}`))
+	s.Answer(hosttest.Status(200, `{"id":8801,"permissions":{"contents":"read"},"suspended_at":"2026-01-01T00:00:00Z"}`))
 	if _, err := app.InstallationIn(t.Context(), "acme"); !host.Is(err, host.Forbidden) {
 		t.Errorf("suspended: %v", err)
 	}

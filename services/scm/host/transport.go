@@ -58,16 +58,16 @@ const (
 )
 
 // paged reads one page after the other. fetch gets the page number (from 1) and returns the next one, 0 after the last.
-func paged[T any](fetch func(page int) (items []T, next int, err error)) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		var none T
+func paged[T any](fetch func(page int) (items []*T, next int, err error)) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
 		for page := 1; page > 0; {
 			items, next, err := fetch(page)
+			items, err = checkList(items, err)
 			if err == nil && next != 0 && (next <= page || next > maxPages) {
 				err = &Error{Kind: Malformed, Text: fmt.Sprintf("the host's lists do not end: after page %d comes page %d", page, next)}
 			}
 			if err != nil {
-				yield(none, err)
+				yield(nil, err)
 				return
 			}
 			for _, item := range items {
@@ -76,6 +76,21 @@ func paged[T any](fetch func(page int) (items []T, next int, err error)) iter.Se
 				}
 			}
 			page = next
+		}
+	}
+}
+
+// convert converts the items of pages. It ends after an error.
+func convert[T, U any](pages iter.Seq2[*T, error], to func(*T) (U, error)) iter.Seq2[U, error] {
+	return func(yield func(U, error) bool) {
+		for item, err := range pages {
+			var out U
+			if err == nil {
+				out, err = to(item)
+			}
+			if !yield(out, err) || err != nil {
+				return
+			}
 		}
 	}
 }

@@ -51,6 +51,8 @@ func NewGitHub(t testing.TB) *GitHub {
 	for pattern, handler := range map[string]http.HandlerFunc{
 		"GET /api/v3/users/{name}":                                        h.account,
 		"GET /api/v3/orgs/{org}/installation":                             h.installation,
+		"GET /api/v3/app":                                                 h.app,
+		"PATCH /api/v3/app/hook/config":                                   h.setAppHook,
 		"POST /api/v3/app/installations/{id}/access_tokens":               h.installationToken,
 		"GET /api/v3/user":                                                h.self,
 		"GET /api/v3/orgs/{owner}/repos":                                  h.repos,
