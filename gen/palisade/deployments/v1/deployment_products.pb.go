@@ -535,7 +535,7 @@ type ScaProductConfig struct {
 	Enabled bool `protobuf:"varint,1,opt,name=enabled,proto3" json:"enabled,omitempty"`
 	// True if pull requests can be blocked. No effect: the modes of rules say what blocks. It is kept for clients.
 	BlockPrEnabled bool `protobuf:"varint,2,opt,name=block_pr_enabled,json=blockPrEnabled,proto3" json:"block_pr_enabled,omitempty"`
-	// True if review comments are written. No effect: UpdatePullRequestFeedback says it. It is kept for clients.
+	// True if review comments are written. No effect: the settings of feedback say it. It is kept for clients.
 	PrCommentsEnabled bool `protobuf:"varint,3,opt,name=pr_comments_enabled,json=prCommentsEnabled,proto3" json:"pr_comments_enabled,omitempty"`
 	// True if malicious dependencies are detected. No effect: rules say which dependencies are malicious. It is kept
 	// for clients.
