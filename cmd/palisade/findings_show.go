@@ -72,6 +72,9 @@ func printIssue(out io.Writer, i *findingsv1.Issue) error {
 	if i.GetNote() != "" {
 		line("  note: %s", printable(i.GetNote()))
 	}
+	if t := i.GetExternalTicket(); t != nil {
+		line("  ticket: %s %s", printable(t.GetExternalSlug()), printable(t.GetUrl()))
+	}
 	line("  first detected %s, first scan here %d, last scan %s", minute(i.GetFirstDetectedAt()), i.GetFirstSeenScan().GetId(),
 		scanWord(i.GetLastSeenScan()))
 	printCode(line, i)

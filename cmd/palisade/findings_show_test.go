@@ -27,7 +27,7 @@ func TestFindingsShow(t *testing.T) {
 		return strings.Join(strings.Fields(got.out), " ")
 	}
 	wantParts(t, show("1"), "Finding 1: built from input", "high sast, rule python.flask.sqli", "src/app.py:7 of acme/web",
-		"main provisionally ignored app", "refs/merge-requests/12/head ignored code finding 2", "note: checked", "first scan here 1, last scan 2",
+		"main provisionally ignored app", "refs/merge-requests/12/head ignored code finding 2", "note: checked", "ticket: APP-1 https://tickets.acme.test/APP-1", "first scan here 1, last scan 2",
 		"Code cur.execute(q + name)", "History, newest first", "2026-05-04 10:20Z Triaged as ignored ann@acme.test false_positive checked")
 	if query := server.requests[len(server.requests)-1].URL.RawQuery; query != "includeCodeSnippet=true&includeIsArchived=true" {
 		t.Errorf("query %q", query)

@@ -40,7 +40,7 @@ export function Facts({ issue }: { issue: Issue }) {
     [t.firstSeen, <When key="first" at={issue.firstDetectedAt ?? issue.createdAt} />],
     [t.lastSeen, issue.lastSeenScan && t.scan(String(issue.lastSeenScan.id))],
     [t.commit, safeLink(issue.commitUrl) && <Outside url={issue.commitUrl}>{issue.commitUrl.split("/").at(-1)?.slice(0, 12)}</Outside>],
-    [t.ticket, issue.externalTicket && <Outside url={issue.externalTicket.url}>{issue.externalTicket.url}</Outside>],
+    [t.ticket, issue.externalTicket && <Outside url={issue.externalTicket.url}>{issue.externalTicket.externalSlug}</Outside>],
     [t.fixPr, safeLink(issue.clickToFixPrUrl) && <Outside url={issue.clickToFixPrUrl}>{issue.clickToFixPrId ? t.pullRequest(issue.clickToFixPrId) : issue.clickToFixPrUrl}</Outside>],
   ];
   return (
