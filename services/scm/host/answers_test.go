@@ -176,7 +176,7 @@ var absent = map[string]string{
 	"gitlab ReviewThread notes[].position": "Path: Line:0", // a comment on the whole request
 }
 
-// TestAnswersWithNullInside replaces each object and list within an answer with null: it is an error, or the same result.
+// TestAnswersWithNullInside replaces each object and list in an answer with null. That is an error, or changes nothing.
 func TestAnswersWithNullInside(t *testing.T) {
 	for _, s := range sides {
 		t.Run(s.name, func(t *testing.T) {
