@@ -167,6 +167,11 @@ var budgets = map[string]budget{
 	// One more for entries from before the chain: the record that covers them.
 	"/palisade.platform.v1.AuditService/ListAuditEntries":          {3, 0, codes.OK},
 	"/palisade.platform.v1.DoctorService/RunDoctor":                {8, 0, codes.OK},
+	"/palisade.platform.v1.MiscellaneousService/GetIp":             {1, 0, codes.OK},
+	"/palisade.platform.v1.MiscellaneousService/GetPing":           {0, 0, codes.OK},
+	"/palisade.platform.v1.MiscellaneousService/GetTenant":         {0, 0, codes.OK},
+	"/palisade.platform.v1.MiscellaneousService/HealthCheck":       {0, 0, codes.OK},
+	"/palisade.platform.v1.MiscellaneousService/ReadinessCheck":    {0, 0, codes.OK},
 	"/palisade.platform.v1.MiscellaneousService/Ping":              {0, 0, codes.OK},
 	"/palisade.platform.v1.ScannerSupportService/CheckVersion":     {0, 0, codes.OK},
 	"/palisade.platform.v1.ScannerSupportService/GetDeepEngine":    {1, 0, codes.PermissionDenied},
@@ -340,6 +345,7 @@ var budgets = map[string]budget{
 	"/palisade.supplychain.v1.SbomsService/CreateSbomExport":                                           {3, 2, codes.OK},
 	"/palisade.supplychain.v1.SbomsService/GenerateSbomAsync":                                          {3, 2, codes.OK},
 	"/palisade.supplychain.v1.SbomsService/GetSbomExport":                                              {2, 1, codes.NotFound}, // the first call stores the key of tokens
+	"/palisade.supplychain.v1.SupplyChainService/ListFindingsForAdvisory":                              {5, 0, codes.OK},
 	"/palisade.supplychain.v1.SupplyChainService/ListDependencies":                                     {5, 0, codes.OK},
 	"/palisade.supplychain.v1.SupplyChainService/ListDependenciesV1":                                   {5, 0, codes.OK},
 	"/palisade.supplychain.v1.SupplyChainService/ListLockfilesForDependencies":                         {4, 0, codes.OK},

@@ -21,7 +21,7 @@ func Register(d *server.Deps) server.Parts {
 				return nil, err
 			}
 			return []server.Service{
-				server.Group[platformv1.MiscellaneousServiceServer](platformv1.RegisterMiscellaneousServiceServer, Miscellaneous{},
+				server.Group[platformv1.MiscellaneousServiceServer](platformv1.RegisterMiscellaneousServiceServer, NewMiscellaneous(d.State, d.Config.BaseURL()),
 					platformv1.RegisterMiscellaneousServiceHandlerClient, platformv1.NewMiscellaneousServiceClient),
 				server.Group[platformv1.ScannerSupportServiceServer](platformv1.RegisterScannerSupportServiceServer, ScannerSupport{},
 					platformv1.RegisterScannerSupportServiceHandlerClient, platformv1.NewScannerSupportServiceClient),

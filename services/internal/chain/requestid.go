@@ -28,6 +28,9 @@ const RequestIDHeader = "x-request-id"
 // RequestID returns the id of the request, for a handler that puts it into its response.
 func RequestID(ctx context.Context) string { return callFrom(ctx).id }
 
+// Remote returns the address of the caller, without port; behind a trusted proxy, the one that the proxy names.
+func Remote(ctx context.Context) string { return callFrom(ctx).remote }
+
 // maxRequestID is the longest accepted id of a caller, in characters.
 const maxRequestID = 128
 

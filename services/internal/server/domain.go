@@ -42,6 +42,8 @@ type Deps struct {
 	Model   *llm.Provider
 	Calls   *traffic.Calls
 	Spool   *spool.Spool
+	// State says whether the server is ready, as /readyz does.
+	State func(ctx context.Context) (text string, ready bool)
 	// Jobs is the queue, and Reports the database of reports. Both are set when Parts.Services is called.
 	Jobs    *jobs.Jobs
 	Reports *Reports

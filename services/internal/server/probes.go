@@ -78,37 +78,42 @@ func (p *probes) live(w http.ResponseWriter, _ *http.Request) {
 	writeProbe(w, http.StatusOK, "ok")
 }
 
-// readiness is /readyz: the server accepts requests, its database answers and accepts writes, and its disk is not full.
+// readiness is /readyz.
 func (p *probes) readiness(w http.ResponseWriter, r *http.Request) {
+	code := http.StatusOK
+	text, ready := p.state(r.Context())
+	if !ready {
+		code = http.StatusServiceUnavailable
+	}
+	writeProbe(w, code, text)
+}
+
+// state reports whether the server accepts requests, its database answers and accepts writes, and its disk is not full.
+// The text is public: it says what is wrong, or lacking in a ready server.
+func (p *probes) state(ctx context.Context) (text string, ready bool) {
 	if !p.ready.Load() {
-		writeProbe(w, http.StatusServiceUnavailable, "not serving: starting or stopping")
-		return
+		return "not serving: starting or stopping", false
 	}
 	if p.corrupt.Load() {
-		writeProbe(w, http.StatusServiceUnavailable, "the database is corrupt; see the log")
-		return
+		return "the database is corrupt; see the log", false
 	}
 	if reason := p.refusing.Load(); reason != nil {
-		writeProbe(w, http.StatusServiceUnavailable, *reason)
-		return
+		return *reason, false
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	if err := p.ping(ctx); err != nil {
-		// A probe is public. The log of the failing requests has the cause.
-		writeProbe(w, http.StatusServiceUnavailable, "the database does not answer")
-		return
+		return "the database does not answer", false // the log of the failing requests has the cause
 	}
 	// Below the reserve everything except uploads works, so a load balancer should keep the node. On a full disk hardly
 	// anything works.
 	switch problem, full := p.disk(); {
 	case full:
-		writeProbe(w, http.StatusServiceUnavailable, problem)
+		return problem, false
 	case problem != "":
-		writeProbe(w, http.StatusOK, "degraded: "+problem)
-	default:
-		writeProbe(w, http.StatusOK, "ok")
+		return "degraded: " + problem, true
 	}
+	return "ok", true
 }
 
 func writeProbe(w http.ResponseWriter, code int, text string) {

@@ -175,7 +175,7 @@ func (s *Server) makeDeps(st *store.Store, who *identities, metrics *telemetry.M
 	return &Deps{
 		Config: s.config, Log: s.log, Store: st, Keyring: who.keyring, Trail: who.trail, Tokens: access.NewTokens(st), Metrics: metrics,
 		Sessions: who.sessions, OIDC: who.oidc,
-		Egress: guard, Model: openModel(s.config, guard, metrics), Calls: &s.calls, Spool: files,
+		Egress: guard, Model: openModel(s.config, guard, metrics), Calls: &s.calls, Spool: files, State: s.probes.state,
 	}, nil
 }
 

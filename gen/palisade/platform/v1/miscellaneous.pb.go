@@ -99,15 +99,480 @@ func (*PingResponse) Descriptor() ([]byte, []int) {
 	return file_palisade_platform_v1_miscellaneous_proto_rawDescGZIP(), []int{1}
 }
 
+// Request of GetPing.
+type GetPingRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetPingRequest) Reset() {
+	*x = GetPingRequest{}
+	mi := &file_palisade_platform_v1_miscellaneous_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetPingRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetPingRequest) ProtoMessage() {}
+
+func (x *GetPingRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_platform_v1_miscellaneous_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetPingRequest.ProtoReflect.Descriptor instead.
+func (*GetPingRequest) Descriptor() ([]byte, []int) {
+	return file_palisade_platform_v1_miscellaneous_proto_rawDescGZIP(), []int{2}
+}
+
+// Response of GetPing.
+type GetPingResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Always "pong".
+	Message       string `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetPingResponse) Reset() {
+	*x = GetPingResponse{}
+	mi := &file_palisade_platform_v1_miscellaneous_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetPingResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetPingResponse) ProtoMessage() {}
+
+func (x *GetPingResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_platform_v1_miscellaneous_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetPingResponse.ProtoReflect.Descriptor instead.
+func (*GetPingResponse) Descriptor() ([]byte, []int) {
+	return file_palisade_platform_v1_miscellaneous_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *GetPingResponse) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+// Request of HealthCheck.
+type HealthCheckRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HealthCheckRequest) Reset() {
+	*x = HealthCheckRequest{}
+	mi := &file_palisade_platform_v1_miscellaneous_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HealthCheckRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HealthCheckRequest) ProtoMessage() {}
+
+func (x *HealthCheckRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_platform_v1_miscellaneous_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HealthCheckRequest.ProtoReflect.Descriptor instead.
+func (*HealthCheckRequest) Descriptor() ([]byte, []int) {
+	return file_palisade_platform_v1_miscellaneous_proto_rawDescGZIP(), []int{4}
+}
+
+// Response of HealthCheck.
+type HealthCheckResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Always "ok".
+	Status string `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
+	// Always true.
+	Healthy       bool `protobuf:"varint,2,opt,name=healthy,proto3" json:"healthy,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HealthCheckResponse) Reset() {
+	*x = HealthCheckResponse{}
+	mi := &file_palisade_platform_v1_miscellaneous_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HealthCheckResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HealthCheckResponse) ProtoMessage() {}
+
+func (x *HealthCheckResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_platform_v1_miscellaneous_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HealthCheckResponse.ProtoReflect.Descriptor instead.
+func (*HealthCheckResponse) Descriptor() ([]byte, []int) {
+	return file_palisade_platform_v1_miscellaneous_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *HealthCheckResponse) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
+func (x *HealthCheckResponse) GetHealthy() bool {
+	if x != nil {
+		return x.Healthy
+	}
+	return false
+}
+
+// Request of ReadinessCheck.
+type ReadinessCheckRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadinessCheckRequest) Reset() {
+	*x = ReadinessCheckRequest{}
+	mi := &file_palisade_platform_v1_miscellaneous_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadinessCheckRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadinessCheckRequest) ProtoMessage() {}
+
+func (x *ReadinessCheckRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_platform_v1_miscellaneous_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadinessCheckRequest.ProtoReflect.Descriptor instead.
+func (*ReadinessCheckRequest) Descriptor() ([]byte, []int) {
+	return file_palisade_platform_v1_miscellaneous_proto_rawDescGZIP(), []int{6}
+}
+
+// Response of ReadinessCheck.
+type ReadinessCheckResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "ok", or "degraded: " and what is lacking.
+	Status string `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
+	// Always true: otherwise the call fails.
+	Ready         bool `protobuf:"varint,2,opt,name=ready,proto3" json:"ready,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadinessCheckResponse) Reset() {
+	*x = ReadinessCheckResponse{}
+	mi := &file_palisade_platform_v1_miscellaneous_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadinessCheckResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadinessCheckResponse) ProtoMessage() {}
+
+func (x *ReadinessCheckResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_platform_v1_miscellaneous_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadinessCheckResponse.ProtoReflect.Descriptor instead.
+func (*ReadinessCheckResponse) Descriptor() ([]byte, []int) {
+	return file_palisade_platform_v1_miscellaneous_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ReadinessCheckResponse) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
+func (x *ReadinessCheckResponse) GetReady() bool {
+	if x != nil {
+		return x.Ready
+	}
+	return false
+}
+
+// Request of GetIp.
+type GetIpRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetIpRequest) Reset() {
+	*x = GetIpRequest{}
+	mi := &file_palisade_platform_v1_miscellaneous_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetIpRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetIpRequest) ProtoMessage() {}
+
+func (x *GetIpRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_platform_v1_miscellaneous_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetIpRequest.ProtoReflect.Descriptor instead.
+func (*GetIpRequest) Descriptor() ([]byte, []int) {
+	return file_palisade_platform_v1_miscellaneous_proto_rawDescGZIP(), []int{8}
+}
+
+// Response of GetIp.
+type GetIpResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Address, without port; behind a trusted proxy, the one that the proxy names.
+	Ip string `protobuf:"bytes,1,opt,name=ip,proto3" json:"ip,omitempty"`
+	// Request id of a content-delivery network. Never set: there is none in front that the server knows of.
+	Cf            string `protobuf:"bytes,2,opt,name=cf,proto3" json:"cf,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetIpResponse) Reset() {
+	*x = GetIpResponse{}
+	mi := &file_palisade_platform_v1_miscellaneous_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetIpResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetIpResponse) ProtoMessage() {}
+
+func (x *GetIpResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_platform_v1_miscellaneous_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetIpResponse.ProtoReflect.Descriptor instead.
+func (*GetIpResponse) Descriptor() ([]byte, []int) {
+	return file_palisade_platform_v1_miscellaneous_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *GetIpResponse) GetIp() string {
+	if x != nil {
+		return x.Ip
+	}
+	return ""
+}
+
+func (x *GetIpResponse) GetCf() string {
+	if x != nil {
+		return x.Cf
+	}
+	return ""
+}
+
+// Request of GetTenant.
+type GetTenantRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetTenantRequest) Reset() {
+	*x = GetTenantRequest{}
+	mi := &file_palisade_platform_v1_miscellaneous_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetTenantRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetTenantRequest) ProtoMessage() {}
+
+func (x *GetTenantRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_platform_v1_miscellaneous_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetTenantRequest.ProtoReflect.Descriptor instead.
+func (*GetTenantRequest) Descriptor() ([]byte, []int) {
+	return file_palisade_platform_v1_miscellaneous_proto_rawDescGZIP(), []int{10}
+}
+
+// Response of GetTenant.
+type GetTenantResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Host of the server's public URL, for example palisade.acme.example.
+	Tenant        string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetTenantResponse) Reset() {
+	*x = GetTenantResponse{}
+	mi := &file_palisade_platform_v1_miscellaneous_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetTenantResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetTenantResponse) ProtoMessage() {}
+
+func (x *GetTenantResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_platform_v1_miscellaneous_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetTenantResponse.ProtoReflect.Descriptor instead.
+func (*GetTenantResponse) Descriptor() ([]byte, []int) {
+	return file_palisade_platform_v1_miscellaneous_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *GetTenantResponse) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
 var File_palisade_platform_v1_miscellaneous_proto protoreflect.FileDescriptor
 
 const file_palisade_platform_v1_miscellaneous_proto_rawDesc = "" +
 	"\n" +
 	"(palisade/platform/v1/miscellaneous.proto\x12\x14palisade.platform.v1\x1a\x1cgoogle/api/annotations.proto\x1a!palisade/options/v1/options.proto\"\r\n" +
 	"\vPingRequest\"\x0e\n" +
-	"\fPingResponse2\x85\x01\n" +
+	"\fPingResponse\"\x10\n" +
+	"\x0eGetPingRequest\"+\n" +
+	"\x0fGetPingResponse\x12\x18\n" +
+	"\amessage\x18\x01 \x01(\tR\amessage\"\x14\n" +
+	"\x12HealthCheckRequest\"G\n" +
+	"\x13HealthCheckResponse\x12\x16\n" +
+	"\x06status\x18\x01 \x01(\tR\x06status\x12\x18\n" +
+	"\ahealthy\x18\x02 \x01(\bR\ahealthy\"\x17\n" +
+	"\x15ReadinessCheckRequest\"F\n" +
+	"\x16ReadinessCheckResponse\x12\x16\n" +
+	"\x06status\x18\x01 \x01(\tR\x06status\x12\x14\n" +
+	"\x05ready\x18\x02 \x01(\bR\x05ready\"\x0e\n" +
+	"\fGetIpRequest\"/\n" +
+	"\rGetIpResponse\x12\x0e\n" +
+	"\x02ip\x18\x01 \x01(\tR\x02ip\x12\x0e\n" +
+	"\x02cf\x18\x02 \x01(\tR\x02cf\"\x12\n" +
+	"\x10GetTenantRequest\"+\n" +
+	"\x11GetTenantResponse\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant2\x99\x06\n" +
 	"\x14MiscellaneousService\x12m\n" +
-	"\x04Ping\x12!.palisade.platform.v1.PingRequest\x1a\".palisade.platform.v1.PingResponse\"\x1e\x8a\xb5\x18\x06\b\x01\x18\x01(\x01\x82\xd3\xe4\x93\x02\x0e\x12\f/api/v1/pingB\xe2\x01\n" +
+	"\x04Ping\x12!.palisade.platform.v1.PingRequest\x1a\".palisade.platform.v1.PingResponse\"\x1e\x8a\xb5\x18\x06\b\x01\x18\x01(\x01\x82\xd3\xe4\x93\x02\x0e\x12\f/api/v1/ping\x12y\n" +
+	"\aGetPing\x12$.palisade.platform.v1.GetPingRequest\x1a%.palisade.platform.v1.GetPingResponse\"!\x8a\xb5\x18\x06\b\x01\x18\x01(\x01\x82\xd3\xe4\x93\x02\x11\x12\x0f/api/agent/ping\x12\x87\x01\n" +
+	"\vHealthCheck\x12(.palisade.platform.v1.HealthCheckRequest\x1a).palisade.platform.v1.HealthCheckResponse\"#\x8a\xb5\x18\x06\b\x01\x18\x01(\x01\x82\xd3\xe4\x93\x02\x13\x12\x11/api/health-check\x12\x93\x01\n" +
+	"\x0eReadinessCheck\x12+.palisade.platform.v1.ReadinessCheckRequest\x1a,.palisade.platform.v1.ReadinessCheckResponse\"&\x8a\xb5\x18\x06\b\x01\x18\x01(\x01\x82\xd3\xe4\x93\x02\x16\x12\x14/api/readiness-check\x12s\n" +
+	"\x05GetIp\x12\".palisade.platform.v1.GetIpRequest\x1a#.palisade.platform.v1.GetIpResponse\"!\x8a\xb5\x18\b\b\x02\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02\x0f\x12\r/api/agent/ip\x12\x81\x01\n" +
+	"\tGetTenant\x12&.palisade.platform.v1.GetTenantRequest\x1a'.palisade.platform.v1.GetTenantResponse\"#\x8a\xb5\x18\x06\b\x01\x18\x01(\x01\x82\xd3\xe4\x93\x02\x13\x12\x11/api/agent/tenantB\xe2\x01\n" +
 	"\x18com.palisade.platform.v1B\x12MiscellaneousProtoP\x01Z@github.com/palisade/palisade/gen/palisade/platform/v1;platformv1\xa2\x02\x03PPX\xaa\x02\x14Palisade.Platform.V1\xca\x02\x14Palisade\\Platform\\V1\xe2\x02 Palisade\\Platform\\V1\\GPBMetadata\xea\x02\x16Palisade::Platform::V1b\x06proto3"
 
 var (
@@ -122,19 +587,39 @@ func file_palisade_platform_v1_miscellaneous_proto_rawDescGZIP() []byte {
 	return file_palisade_platform_v1_miscellaneous_proto_rawDescData
 }
 
-var file_palisade_platform_v1_miscellaneous_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_palisade_platform_v1_miscellaneous_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_palisade_platform_v1_miscellaneous_proto_goTypes = []any{
-	(*PingRequest)(nil),  // 0: palisade.platform.v1.PingRequest
-	(*PingResponse)(nil), // 1: palisade.platform.v1.PingResponse
+	(*PingRequest)(nil),            // 0: palisade.platform.v1.PingRequest
+	(*PingResponse)(nil),           // 1: palisade.platform.v1.PingResponse
+	(*GetPingRequest)(nil),         // 2: palisade.platform.v1.GetPingRequest
+	(*GetPingResponse)(nil),        // 3: palisade.platform.v1.GetPingResponse
+	(*HealthCheckRequest)(nil),     // 4: palisade.platform.v1.HealthCheckRequest
+	(*HealthCheckResponse)(nil),    // 5: palisade.platform.v1.HealthCheckResponse
+	(*ReadinessCheckRequest)(nil),  // 6: palisade.platform.v1.ReadinessCheckRequest
+	(*ReadinessCheckResponse)(nil), // 7: palisade.platform.v1.ReadinessCheckResponse
+	(*GetIpRequest)(nil),           // 8: palisade.platform.v1.GetIpRequest
+	(*GetIpResponse)(nil),          // 9: palisade.platform.v1.GetIpResponse
+	(*GetTenantRequest)(nil),       // 10: palisade.platform.v1.GetTenantRequest
+	(*GetTenantResponse)(nil),      // 11: palisade.platform.v1.GetTenantResponse
 }
 var file_palisade_platform_v1_miscellaneous_proto_depIdxs = []int32{
-	0, // 0: palisade.platform.v1.MiscellaneousService.Ping:input_type -> palisade.platform.v1.PingRequest
-	1, // 1: palisade.platform.v1.MiscellaneousService.Ping:output_type -> palisade.platform.v1.PingResponse
-	1, // [1:2] is the sub-list for method output_type
-	0, // [0:1] is the sub-list for method input_type
-	0, // [0:0] is the sub-list for extension type_name
-	0, // [0:0] is the sub-list for extension extendee
-	0, // [0:0] is the sub-list for field type_name
+	0,  // 0: palisade.platform.v1.MiscellaneousService.Ping:input_type -> palisade.platform.v1.PingRequest
+	2,  // 1: palisade.platform.v1.MiscellaneousService.GetPing:input_type -> palisade.platform.v1.GetPingRequest
+	4,  // 2: palisade.platform.v1.MiscellaneousService.HealthCheck:input_type -> palisade.platform.v1.HealthCheckRequest
+	6,  // 3: palisade.platform.v1.MiscellaneousService.ReadinessCheck:input_type -> palisade.platform.v1.ReadinessCheckRequest
+	8,  // 4: palisade.platform.v1.MiscellaneousService.GetIp:input_type -> palisade.platform.v1.GetIpRequest
+	10, // 5: palisade.platform.v1.MiscellaneousService.GetTenant:input_type -> palisade.platform.v1.GetTenantRequest
+	1,  // 6: palisade.platform.v1.MiscellaneousService.Ping:output_type -> palisade.platform.v1.PingResponse
+	3,  // 7: palisade.platform.v1.MiscellaneousService.GetPing:output_type -> palisade.platform.v1.GetPingResponse
+	5,  // 8: palisade.platform.v1.MiscellaneousService.HealthCheck:output_type -> palisade.platform.v1.HealthCheckResponse
+	7,  // 9: palisade.platform.v1.MiscellaneousService.ReadinessCheck:output_type -> palisade.platform.v1.ReadinessCheckResponse
+	9,  // 10: palisade.platform.v1.MiscellaneousService.GetIp:output_type -> palisade.platform.v1.GetIpResponse
+	11, // 11: palisade.platform.v1.MiscellaneousService.GetTenant:output_type -> palisade.platform.v1.GetTenantResponse
+	6,  // [6:12] is the sub-list for method output_type
+	0,  // [0:6] is the sub-list for method input_type
+	0,  // [0:0] is the sub-list for extension type_name
+	0,  // [0:0] is the sub-list for extension extendee
+	0,  // [0:0] is the sub-list for field type_name
 }
 
 func init() { file_palisade_platform_v1_miscellaneous_proto_init() }
@@ -148,7 +633,7 @@ func file_palisade_platform_v1_miscellaneous_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_palisade_platform_v1_miscellaneous_proto_rawDesc), len(file_palisade_platform_v1_miscellaneous_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   2,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -21,7 +21,12 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	MiscellaneousService_Ping_FullMethodName = "/palisade.platform.v1.MiscellaneousService/Ping"
+	MiscellaneousService_Ping_FullMethodName           = "/palisade.platform.v1.MiscellaneousService/Ping"
+	MiscellaneousService_GetPing_FullMethodName        = "/palisade.platform.v1.MiscellaneousService/GetPing"
+	MiscellaneousService_HealthCheck_FullMethodName    = "/palisade.platform.v1.MiscellaneousService/HealthCheck"
+	MiscellaneousService_ReadinessCheck_FullMethodName = "/palisade.platform.v1.MiscellaneousService/ReadinessCheck"
+	MiscellaneousService_GetIp_FullMethodName          = "/palisade.platform.v1.MiscellaneousService/GetIp"
+	MiscellaneousService_GetTenant_FullMethodName      = "/palisade.platform.v1.MiscellaneousService/GetTenant"
 )
 
 // MiscellaneousServiceClient is the client API for MiscellaneousService service.
@@ -32,6 +37,16 @@ const (
 type MiscellaneousServiceClient interface {
 	// Answers with an empty object when the server is up. Needs no credentials.
 	Ping(ctx context.Context, in *PingRequest, opts ...grpc.CallOption) (*PingResponse, error)
+	// Answers "pong" when the server is up. Needs no credentials.
+	GetPing(ctx context.Context, in *GetPingRequest, opts ...grpc.CallOption) (*GetPingResponse, error)
+	// Says that the process answers. Needs no credentials.
+	HealthCheck(ctx context.Context, in *HealthCheckRequest, opts ...grpc.CallOption) (*HealthCheckResponse, error)
+	// Says that the server is ready, as /readyz does; UNAVAILABLE if it is not. Needs no credentials.
+	ReadinessCheck(ctx context.Context, in *ReadinessCheckRequest, opts ...grpc.CallOption) (*ReadinessCheckResponse, error)
+	// Returns the address from which the caller calls.
+	GetIp(ctx context.Context, in *GetIpRequest, opts ...grpc.CallOption) (*GetIpResponse, error)
+	// Returns the name of this installation. Needs no credentials.
+	GetTenant(ctx context.Context, in *GetTenantRequest, opts ...grpc.CallOption) (*GetTenantResponse, error)
 }
 
 type miscellaneousServiceClient struct {
@@ -52,6 +67,56 @@ func (c *miscellaneousServiceClient) Ping(ctx context.Context, in *PingRequest, 
 	return out, nil
 }
 
+func (c *miscellaneousServiceClient) GetPing(ctx context.Context, in *GetPingRequest, opts ...grpc.CallOption) (*GetPingResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetPingResponse)
+	err := c.cc.Invoke(ctx, MiscellaneousService_GetPing_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *miscellaneousServiceClient) HealthCheck(ctx context.Context, in *HealthCheckRequest, opts ...grpc.CallOption) (*HealthCheckResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(HealthCheckResponse)
+	err := c.cc.Invoke(ctx, MiscellaneousService_HealthCheck_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *miscellaneousServiceClient) ReadinessCheck(ctx context.Context, in *ReadinessCheckRequest, opts ...grpc.CallOption) (*ReadinessCheckResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReadinessCheckResponse)
+	err := c.cc.Invoke(ctx, MiscellaneousService_ReadinessCheck_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *miscellaneousServiceClient) GetIp(ctx context.Context, in *GetIpRequest, opts ...grpc.CallOption) (*GetIpResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetIpResponse)
+	err := c.cc.Invoke(ctx, MiscellaneousService_GetIp_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *miscellaneousServiceClient) GetTenant(ctx context.Context, in *GetTenantRequest, opts ...grpc.CallOption) (*GetTenantResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetTenantResponse)
+	err := c.cc.Invoke(ctx, MiscellaneousService_GetTenant_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // MiscellaneousServiceServer is the server API for MiscellaneousService service.
 // All implementations must embed UnimplementedMiscellaneousServiceServer
 // for forward compatibility.
@@ -60,6 +125,16 @@ func (c *miscellaneousServiceClient) Ping(ctx context.Context, in *PingRequest, 
 type MiscellaneousServiceServer interface {
 	// Answers with an empty object when the server is up. Needs no credentials.
 	Ping(context.Context, *PingRequest) (*PingResponse, error)
+	// Answers "pong" when the server is up. Needs no credentials.
+	GetPing(context.Context, *GetPingRequest) (*GetPingResponse, error)
+	// Says that the process answers. Needs no credentials.
+	HealthCheck(context.Context, *HealthCheckRequest) (*HealthCheckResponse, error)
+	// Says that the server is ready, as /readyz does; UNAVAILABLE if it is not. Needs no credentials.
+	ReadinessCheck(context.Context, *ReadinessCheckRequest) (*ReadinessCheckResponse, error)
+	// Returns the address from which the caller calls.
+	GetIp(context.Context, *GetIpRequest) (*GetIpResponse, error)
+	// Returns the name of this installation. Needs no credentials.
+	GetTenant(context.Context, *GetTenantRequest) (*GetTenantResponse, error)
 	mustEmbedUnimplementedMiscellaneousServiceServer()
 }
 
@@ -72,6 +147,21 @@ type UnimplementedMiscellaneousServiceServer struct{}
 
 func (UnimplementedMiscellaneousServiceServer) Ping(context.Context, *PingRequest) (*PingResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Ping not implemented")
+}
+func (UnimplementedMiscellaneousServiceServer) GetPing(context.Context, *GetPingRequest) (*GetPingResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetPing not implemented")
+}
+func (UnimplementedMiscellaneousServiceServer) HealthCheck(context.Context, *HealthCheckRequest) (*HealthCheckResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method HealthCheck not implemented")
+}
+func (UnimplementedMiscellaneousServiceServer) ReadinessCheck(context.Context, *ReadinessCheckRequest) (*ReadinessCheckResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReadinessCheck not implemented")
+}
+func (UnimplementedMiscellaneousServiceServer) GetIp(context.Context, *GetIpRequest) (*GetIpResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetIp not implemented")
+}
+func (UnimplementedMiscellaneousServiceServer) GetTenant(context.Context, *GetTenantRequest) (*GetTenantResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetTenant not implemented")
 }
 func (UnimplementedMiscellaneousServiceServer) mustEmbedUnimplementedMiscellaneousServiceServer() {}
 func (UnimplementedMiscellaneousServiceServer) testEmbeddedByValue()                              {}
@@ -112,6 +202,96 @@ func _MiscellaneousService_Ping_Handler(srv interface{}, ctx context.Context, de
 	return interceptor(ctx, in, info, handler)
 }
 
+func _MiscellaneousService_GetPing_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetPingRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MiscellaneousServiceServer).GetPing(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MiscellaneousService_GetPing_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MiscellaneousServiceServer).GetPing(ctx, req.(*GetPingRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MiscellaneousService_HealthCheck_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(HealthCheckRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MiscellaneousServiceServer).HealthCheck(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MiscellaneousService_HealthCheck_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MiscellaneousServiceServer).HealthCheck(ctx, req.(*HealthCheckRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MiscellaneousService_ReadinessCheck_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReadinessCheckRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MiscellaneousServiceServer).ReadinessCheck(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MiscellaneousService_ReadinessCheck_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MiscellaneousServiceServer).ReadinessCheck(ctx, req.(*ReadinessCheckRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MiscellaneousService_GetIp_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetIpRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MiscellaneousServiceServer).GetIp(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MiscellaneousService_GetIp_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MiscellaneousServiceServer).GetIp(ctx, req.(*GetIpRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MiscellaneousService_GetTenant_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetTenantRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MiscellaneousServiceServer).GetTenant(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MiscellaneousService_GetTenant_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MiscellaneousServiceServer).GetTenant(ctx, req.(*GetTenantRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // MiscellaneousService_ServiceDesc is the grpc.ServiceDesc for MiscellaneousService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -122,6 +302,26 @@ var MiscellaneousService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Ping",
 			Handler:    _MiscellaneousService_Ping_Handler,
+		},
+		{
+			MethodName: "GetPing",
+			Handler:    _MiscellaneousService_GetPing_Handler,
+		},
+		{
+			MethodName: "HealthCheck",
+			Handler:    _MiscellaneousService_HealthCheck_Handler,
+		},
+		{
+			MethodName: "ReadinessCheck",
+			Handler:    _MiscellaneousService_ReadinessCheck_Handler,
+		},
+		{
+			MethodName: "GetIp",
+			Handler:    _MiscellaneousService_GetIp_Handler,
+		},
+		{
+			MethodName: "GetTenant",
+			Handler:    _MiscellaneousService_GetTenant_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

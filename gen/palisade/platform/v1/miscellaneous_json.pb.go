@@ -3,6 +3,10 @@
 
 package platformv1
 
+import (
+	jsonappend "github.com/palisade/palisade/cmd/protoc-gen-go-json/jsonappend"
+)
+
 // AppendJSON appends x to b as one JSON object; a nil x is {}.
 func (x *PingRequest) AppendJSON(b []byte) []byte {
 	return append(b, "{}"...)
@@ -11,4 +15,90 @@ func (x *PingRequest) AppendJSON(b []byte) []byte {
 // AppendJSON appends x to b as one JSON object; a nil x is {}.
 func (x *PingResponse) AppendJSON(b []byte) []byte {
 	return append(b, "{}"...)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *GetPingRequest) AppendJSON(b []byte) []byte {
+	return append(b, "{}"...)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *GetPingResponse) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"message":`...)
+	b = jsonappend.String(b, x.Message)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *HealthCheckRequest) AppendJSON(b []byte) []byte {
+	return append(b, "{}"...)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *HealthCheckResponse) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"status":`...)
+	b = jsonappend.String(b, x.Status)
+	b = append(b, `,"healthy":`...)
+	b = jsonappend.Bool(b, x.Healthy)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *ReadinessCheckRequest) AppendJSON(b []byte) []byte {
+	return append(b, "{}"...)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *ReadinessCheckResponse) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"status":`...)
+	b = jsonappend.String(b, x.Status)
+	b = append(b, `,"ready":`...)
+	b = jsonappend.Bool(b, x.Ready)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *GetIpRequest) AppendJSON(b []byte) []byte {
+	return append(b, "{}"...)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *GetIpResponse) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"ip":`...)
+	b = jsonappend.String(b, x.Ip)
+	b = append(b, `,"cf":`...)
+	b = jsonappend.String(b, x.Cf)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *GetTenantRequest) AppendJSON(b []byte) []byte {
+	return append(b, "{}"...)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *GetTenantResponse) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"tenant":`...)
+	b = jsonappend.String(b, x.Tenant)
+	return jsonappend.CloseObject(b, start)
 }

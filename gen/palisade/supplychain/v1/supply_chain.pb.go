@@ -1525,6 +1525,289 @@ func (x *ListLockfilesForDependenciesResponse) GetCursor() string {
 	return ""
 }
 
+// Request of ListFindingsForAdvisory.
+type ListFindingsForAdvisoryRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the deployment.
+	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
+	// Identifier of the advisory, as findings show it, for example CVE-2026-1234. Case-insensitive.
+	AdvisoryId string `protobuf:"bytes,2,opt,name=advisory_id,json=advisoryId,proto3" json:"advisory_id,omitempty"`
+	// Maximum number of projects, 1 to 100; 25 when absent.
+	PageSize *int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3,oneof" json:"page_size,omitempty"`
+	// cursorFindingCount of the last page.
+	CursorFindingCount int32 `protobuf:"varint,4,opt,name=cursor_finding_count,json=cursorFindingCount,proto3" json:"cursor_finding_count,omitempty"`
+	// cursorProjectName of the last page; the first page when empty.
+	CursorProjectName string `protobuf:"bytes,5,opt,name=cursor_project_name,json=cursorProjectName,proto3" json:"cursor_project_name,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *ListFindingsForAdvisoryRequest) Reset() {
+	*x = ListFindingsForAdvisoryRequest{}
+	mi := &file_palisade_supplychain_v1_supply_chain_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListFindingsForAdvisoryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListFindingsForAdvisoryRequest) ProtoMessage() {}
+
+func (x *ListFindingsForAdvisoryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_supplychain_v1_supply_chain_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListFindingsForAdvisoryRequest.ProtoReflect.Descriptor instead.
+func (*ListFindingsForAdvisoryRequest) Descriptor() ([]byte, []int) {
+	return file_palisade_supplychain_v1_supply_chain_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *ListFindingsForAdvisoryRequest) GetDeploymentId() int64 {
+	if x != nil {
+		return x.DeploymentId
+	}
+	return 0
+}
+
+func (x *ListFindingsForAdvisoryRequest) GetAdvisoryId() string {
+	if x != nil {
+		return x.AdvisoryId
+	}
+	return ""
+}
+
+func (x *ListFindingsForAdvisoryRequest) GetPageSize() int32 {
+	if x != nil && x.PageSize != nil {
+		return *x.PageSize
+	}
+	return 0
+}
+
+func (x *ListFindingsForAdvisoryRequest) GetCursorFindingCount() int32 {
+	if x != nil {
+		return x.CursorFindingCount
+	}
+	return 0
+}
+
+func (x *ListFindingsForAdvisoryRequest) GetCursorProjectName() string {
+	if x != nil {
+		return x.CursorProjectName
+	}
+	return ""
+}
+
+// Response of ListFindingsForAdvisory.
+type ListFindingsForAdvisoryResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Projects with findings that are neither fixed nor ignored.
+	Projects []*ProjectFindingSummary `protobuf:"bytes,1,rep,name=projects,proto3" json:"projects,omitempty"`
+	// True if there are more projects.
+	HasMore bool `protobuf:"varint,2,opt,name=has_more,json=hasMore,proto3" json:"has_more,omitempty"`
+	// Part of the cursor of the next page; 0 on the last one.
+	CursorFindingCount int32 `protobuf:"varint,3,opt,name=cursor_finding_count,json=cursorFindingCount,proto3" json:"cursor_finding_count,omitempty"`
+	// Part of the cursor of the next page; empty on the last one.
+	CursorProjectName string `protobuf:"bytes,4,opt,name=cursor_project_name,json=cursorProjectName,proto3" json:"cursor_project_name,omitempty"`
+	// Id of the newest rule that found the advisory; empty when nothing is found.
+	RuleId        string `protobuf:"bytes,5,opt,name=rule_id,json=ruleId,proto3" json:"rule_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListFindingsForAdvisoryResponse) Reset() {
+	*x = ListFindingsForAdvisoryResponse{}
+	mi := &file_palisade_supplychain_v1_supply_chain_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListFindingsForAdvisoryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListFindingsForAdvisoryResponse) ProtoMessage() {}
+
+func (x *ListFindingsForAdvisoryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_supplychain_v1_supply_chain_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListFindingsForAdvisoryResponse.ProtoReflect.Descriptor instead.
+func (*ListFindingsForAdvisoryResponse) Descriptor() ([]byte, []int) {
+	return file_palisade_supplychain_v1_supply_chain_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ListFindingsForAdvisoryResponse) GetProjects() []*ProjectFindingSummary {
+	if x != nil {
+		return x.Projects
+	}
+	return nil
+}
+
+func (x *ListFindingsForAdvisoryResponse) GetHasMore() bool {
+	if x != nil {
+		return x.HasMore
+	}
+	return false
+}
+
+func (x *ListFindingsForAdvisoryResponse) GetCursorFindingCount() int32 {
+	if x != nil {
+		return x.CursorFindingCount
+	}
+	return 0
+}
+
+func (x *ListFindingsForAdvisoryResponse) GetCursorProjectName() string {
+	if x != nil {
+		return x.CursorProjectName
+	}
+	return ""
+}
+
+func (x *ListFindingsForAdvisoryResponse) GetRuleId() string {
+	if x != nil {
+		return x.RuleId
+	}
+	return ""
+}
+
+// The findings of an advisory in a project.
+type ProjectFindingSummary struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the project.
+	ProjectName string `protobuf:"bytes,1,opt,name=project_name,json=projectName,proto3" json:"project_name,omitempty"`
+	// Findings on all branches.
+	TotalFindingCount int32 `protobuf:"varint,2,opt,name=total_finding_count,json=totalFindingCount,proto3" json:"total_finding_count,omitempty"`
+	// Findings by branch, the branch with most findings first.
+	BranchFindings []*BranchFindingSummary `protobuf:"bytes,3,rep,name=branch_findings,json=branchFindings,proto3" json:"branch_findings,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *ProjectFindingSummary) Reset() {
+	*x = ProjectFindingSummary{}
+	mi := &file_palisade_supplychain_v1_supply_chain_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProjectFindingSummary) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProjectFindingSummary) ProtoMessage() {}
+
+func (x *ProjectFindingSummary) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_supplychain_v1_supply_chain_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProjectFindingSummary.ProtoReflect.Descriptor instead.
+func (*ProjectFindingSummary) Descriptor() ([]byte, []int) {
+	return file_palisade_supplychain_v1_supply_chain_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ProjectFindingSummary) GetProjectName() string {
+	if x != nil {
+		return x.ProjectName
+	}
+	return ""
+}
+
+func (x *ProjectFindingSummary) GetTotalFindingCount() int32 {
+	if x != nil {
+		return x.TotalFindingCount
+	}
+	return 0
+}
+
+func (x *ProjectFindingSummary) GetBranchFindings() []*BranchFindingSummary {
+	if x != nil {
+		return x.BranchFindings
+	}
+	return nil
+}
+
+// The findings of an advisory on a branch.
+type BranchFindingSummary struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Full ref.
+	BranchName string `protobuf:"bytes,1,opt,name=branch_name,json=branchName,proto3" json:"branch_name,omitempty"`
+	// Findings.
+	FindingCount  int32 `protobuf:"varint,2,opt,name=finding_count,json=findingCount,proto3" json:"finding_count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BranchFindingSummary) Reset() {
+	*x = BranchFindingSummary{}
+	mi := &file_palisade_supplychain_v1_supply_chain_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BranchFindingSummary) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BranchFindingSummary) ProtoMessage() {}
+
+func (x *BranchFindingSummary) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_supplychain_v1_supply_chain_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BranchFindingSummary.ProtoReflect.Descriptor instead.
+func (*BranchFindingSummary) Descriptor() ([]byte, []int) {
+	return file_palisade_supplychain_v1_supply_chain_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *BranchFindingSummary) GetBranchName() string {
+	if x != nil {
+		return x.BranchName
+	}
+	return ""
+}
+
+func (x *BranchFindingSummary) GetFindingCount() int32 {
+	if x != nil {
+		return x.FindingCount
+	}
+	return 0
+}
+
 var File_palisade_supplychain_v1_supply_chain_proto protoreflect.FileDescriptor
 
 const file_palisade_supplychain_v1_supply_chain_proto_rawDesc = "" +
@@ -1650,19 +1933,43 @@ const file_palisade_supplychain_v1_supply_chain_proto_rawDesc = "" +
 	"$ListLockfilesForDependenciesResponse\x12a\n" +
 	"\x12lockfile_summaries\x18\x01 \x03(\v22.palisade.supplychain.v1.LockfileDependencySummaryR\x11lockfileSummaries\x12\x19\n" +
 	"\bhas_more\x18\x02 \x01(\bR\ahasMore\x12\x16\n" +
-	"\x06cursor\x18\x03 \x01(\tR\x06cursor*\xa6\x01\n" +
+	"\x06cursor\x18\x03 \x01(\tR\x06cursor\"\x9f\x02\n" +
+	"\x1eListFindingsForAdvisoryRequest\x12#\n" +
+	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12(\n" +
+	"\vadvisory_id\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18dR\n" +
+	"advisoryId\x12+\n" +
+	"\tpage_size\x18\x03 \x01(\x05B\t\xbaH\x06\x1a\x04\x18d(\x01H\x00R\bpageSize\x88\x01\x01\x129\n" +
+	"\x14cursor_finding_count\x18\x04 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\x12cursorFindingCount\x128\n" +
+	"\x13cursor_project_name\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\xe8\aR\x11cursorProjectNameB\f\n" +
+	"\n" +
+	"_page_size\"\x83\x02\n" +
+	"\x1fListFindingsForAdvisoryResponse\x12J\n" +
+	"\bprojects\x18\x01 \x03(\v2..palisade.supplychain.v1.ProjectFindingSummaryR\bprojects\x12\x19\n" +
+	"\bhas_more\x18\x02 \x01(\bR\ahasMore\x120\n" +
+	"\x14cursor_finding_count\x18\x03 \x01(\x05R\x12cursorFindingCount\x12.\n" +
+	"\x13cursor_project_name\x18\x04 \x01(\tR\x11cursorProjectName\x12\x17\n" +
+	"\arule_id\x18\x05 \x01(\tR\x06ruleId\"\xc2\x01\n" +
+	"\x15ProjectFindingSummary\x12!\n" +
+	"\fproject_name\x18\x01 \x01(\tR\vprojectName\x12.\n" +
+	"\x13total_finding_count\x18\x02 \x01(\x05R\x11totalFindingCount\x12V\n" +
+	"\x0fbranch_findings\x18\x03 \x03(\v2-.palisade.supplychain.v1.BranchFindingSummaryR\x0ebranchFindings\"\\\n" +
+	"\x14BranchFindingSummary\x12\x1f\n" +
+	"\vbranch_name\x18\x01 \x01(\tR\n" +
+	"branchName\x12#\n" +
+	"\rfinding_count\x18\x02 \x01(\x05R\ffindingCount*\xa6\x01\n" +
 	"\x14LicensePolicySetting\x12&\n" +
 	"\"LICENSE_POLICY_SETTING_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cLICENSE_POLICY_SETTING_ALLOW\x10\x01\x12\"\n" +
 	"\x1eLICENSE_POLICY_SETTING_COMMENT\x10\x02\x12 \n" +
-	"\x1cLICENSE_POLICY_SETTING_BLOCK\x10\x032\xd0\v\n" +
+	"\x1cLICENSE_POLICY_SETTING_BLOCK\x10\x032\xbe\r\n" +
 	"\x12SupplyChainService\x12\xc5\x01\n" +
 	"\x12ListDependenciesV1\x122.palisade.supplychain.v1.ListDependenciesV1Request\x1a3.palisade.supplychain.v1.ListDependenciesV1Response\"F\x8a\xb5\x18\a\b\x03\x12\x01\x01\x18\x01\x82\xd3\xe4\x93\x025:\x01*\"0/api/v1/deployments/{deployment_id}/dependencies\x12\xff\x01\n" +
 	"!ListRepositoriesForDependenciesV1\x12A.palisade.supplychain.v1.ListRepositoriesForDependenciesV1Request\x1aB.palisade.supplychain.v1.ListRepositoriesForDependenciesV1Response\"S\x8a\xb5\x18\a\b\x03\x12\x01\x01\x18\x01\x82\xd3\xe4\x93\x02B:\x01*\"=/api/v1/deployments/{deployment_id}/dependencies/repositories\x12\x90\x02\n" +
 	"\x1eListLockfilesForDependenciesV1\x12>.palisade.supplychain.v1.ListLockfilesForDependenciesV1Request\x1a?.palisade.supplychain.v1.ListLockfilesForDependenciesV1Response\"m\x8a\xb5\x18\a\b\x03\x12\x01\x01\x18\x01\x82\xd3\xe4\x93\x02\\:\x01*\"W/api/v1/deployments/{deployment_id}/dependencies/repositories/{repository_id}/lockfiles\x12\xf6\x01\n" +
 	"\x10ListDependencies\x120.palisade.supplychain.v1.ListDependenciesRequest\x1a1.palisade.supplychain.v1.ListDependenciesResponse\"}\x8a\xb5\x18\b\b\x03\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02k:\x01*Z3\x121/api/sca/deployments/{deployment_id}/dependencies\"1/api/sca/deployments/{deployment_id}/dependencies\x12\xf2\x01\n" +
 	"\x1cListLockfilesForDependencies\x12<.palisade.supplychain.v1.ListLockfilesForDependenciesRequest\x1a=.palisade.supplychain.v1.ListLockfilesForDependenciesResponse\"U\x8a\xb5\x18\b\b\x03\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02C:\x01*\">/api/sca/deployments/{deployment_id}/{repository_id}/lockfiles\x12\xee\x01\n" +
-	"\x1fListRepositoriesForDependencies\x12?.palisade.supplychain.v1.ListRepositoriesForDependenciesRequest\x1a@.palisade.supplychain.v1.ListRepositoriesForDependenciesResponse\"H\x8a\xb5\x18\b\b\x03\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x026:\x01*\"1/api/sca/deployments/{deployment_id}/repositoriesB\xf5\x01\n" +
+	"\x1fListRepositoriesForDependencies\x12?.palisade.supplychain.v1.ListRepositoriesForDependenciesRequest\x1a@.palisade.supplychain.v1.ListRepositoriesForDependenciesResponse\"H\x8a\xb5\x18\b\b\x03\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x026:\x01*\"1/api/sca/deployments/{deployment_id}/repositories\x12\xeb\x01\n" +
+	"\x17ListFindingsForAdvisory\x127.palisade.supplychain.v1.ListFindingsForAdvisoryRequest\x1a8.palisade.supplychain.v1.ListFindingsForAdvisoryResponse\"]\x8a\xb5\x18\b\b\x03\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02K:\x01*\"F/api/sca/deployments/{deployment_id}/advisories/{advisory_id}/findingsB\xf5\x01\n" +
 	"\x1bcom.palisade.supplychain.v1B\x10SupplyChainProtoP\x01ZFgithub.com/palisade/palisade/gen/palisade/supplychain/v1;supplychainv1\xa2\x02\x03PSX\xaa\x02\x17Palisade.Supplychain.V1\xca\x02\x17Palisade\\Supplychain\\V1\xe2\x02#Palisade\\Supplychain\\V1\\GPBMetadata\xea\x02\x19Palisade::Supplychain::V1b\x06proto3"
 
 var (
@@ -1678,7 +1985,7 @@ func file_palisade_supplychain_v1_supply_chain_proto_rawDescGZIP() []byte {
 }
 
 var file_palisade_supplychain_v1_supply_chain_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_palisade_supplychain_v1_supply_chain_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_palisade_supplychain_v1_supply_chain_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_palisade_supplychain_v1_supply_chain_proto_goTypes = []any{
 	(LicensePolicySetting)(0),                         // 0: palisade.supplychain.v1.LicensePolicySetting
 	(*DependencyFilter)(nil),                          // 1: palisade.supplychain.v1.DependencyFilter
@@ -1700,7 +2007,11 @@ var file_palisade_supplychain_v1_supply_chain_proto_goTypes = []any{
 	(*ListRepositoriesForDependenciesResponse)(nil),   // 17: palisade.supplychain.v1.ListRepositoriesForDependenciesResponse
 	(*ListLockfilesForDependenciesRequest)(nil),       // 18: palisade.supplychain.v1.ListLockfilesForDependenciesRequest
 	(*ListLockfilesForDependenciesResponse)(nil),      // 19: palisade.supplychain.v1.ListLockfilesForDependenciesResponse
-	(*timestamppb.Timestamp)(nil),                     // 20: google.protobuf.Timestamp
+	(*ListFindingsForAdvisoryRequest)(nil),            // 20: palisade.supplychain.v1.ListFindingsForAdvisoryRequest
+	(*ListFindingsForAdvisoryResponse)(nil),           // 21: palisade.supplychain.v1.ListFindingsForAdvisoryResponse
+	(*ProjectFindingSummary)(nil),                     // 22: palisade.supplychain.v1.ProjectFindingSummary
+	(*BranchFindingSummary)(nil),                      // 23: palisade.supplychain.v1.BranchFindingSummary
+	(*timestamppb.Timestamp)(nil),                     // 24: google.protobuf.Timestamp
 }
 var file_palisade_supplychain_v1_supply_chain_proto_depIdxs = []int32{
 	0,  // 0: palisade.supplychain.v1.DependencyFilter.license_policy_settings:type_name -> palisade.supplychain.v1.LicensePolicySetting
@@ -1708,7 +2019,7 @@ var file_palisade_supplychain_v1_supply_chain_proto_depIdxs = []int32{
 	5,  // 2: palisade.supplychain.v1.FoundDependency.defined_at:type_name -> palisade.supplychain.v1.CodeLocation
 	4,  // 3: palisade.supplychain.v1.FoundDependency.package:type_name -> palisade.supplychain.v1.Dependency
 	5,  // 4: palisade.supplychain.v1.FoundDependency.manifest_definition:type_name -> palisade.supplychain.v1.CodeLocation
-	20, // 5: palisade.supplychain.v1.CodeLocation.committed_at:type_name -> google.protobuf.Timestamp
+	24, // 5: palisade.supplychain.v1.CodeLocation.committed_at:type_name -> google.protobuf.Timestamp
 	1,  // 6: palisade.supplychain.v1.ListDependenciesV1Request.dependency_filter:type_name -> palisade.supplychain.v1.DependencyFilter
 	3,  // 7: palisade.supplychain.v1.ListDependenciesV1Response.dependencies:type_name -> palisade.supplychain.v1.FoundDependency
 	1,  // 8: palisade.supplychain.v1.ListRepositoriesForDependenciesV1Request.dependency_filter:type_name -> palisade.supplychain.v1.DependencyFilter
@@ -1721,23 +2032,27 @@ var file_palisade_supplychain_v1_supply_chain_proto_depIdxs = []int32{
 	6,  // 15: palisade.supplychain.v1.ListRepositoriesForDependenciesResponse.repository_summaries:type_name -> palisade.supplychain.v1.RepositoryDependencySummary
 	1,  // 16: palisade.supplychain.v1.ListLockfilesForDependenciesRequest.dependency_filter:type_name -> palisade.supplychain.v1.DependencyFilter
 	7,  // 17: palisade.supplychain.v1.ListLockfilesForDependenciesResponse.lockfile_summaries:type_name -> palisade.supplychain.v1.LockfileDependencySummary
-	8,  // 18: palisade.supplychain.v1.SupplyChainService.ListDependenciesV1:input_type -> palisade.supplychain.v1.ListDependenciesV1Request
-	10, // 19: palisade.supplychain.v1.SupplyChainService.ListRepositoriesForDependenciesV1:input_type -> palisade.supplychain.v1.ListRepositoriesForDependenciesV1Request
-	12, // 20: palisade.supplychain.v1.SupplyChainService.ListLockfilesForDependenciesV1:input_type -> palisade.supplychain.v1.ListLockfilesForDependenciesV1Request
-	14, // 21: palisade.supplychain.v1.SupplyChainService.ListDependencies:input_type -> palisade.supplychain.v1.ListDependenciesRequest
-	18, // 22: palisade.supplychain.v1.SupplyChainService.ListLockfilesForDependencies:input_type -> palisade.supplychain.v1.ListLockfilesForDependenciesRequest
-	16, // 23: palisade.supplychain.v1.SupplyChainService.ListRepositoriesForDependencies:input_type -> palisade.supplychain.v1.ListRepositoriesForDependenciesRequest
-	9,  // 24: palisade.supplychain.v1.SupplyChainService.ListDependenciesV1:output_type -> palisade.supplychain.v1.ListDependenciesV1Response
-	11, // 25: palisade.supplychain.v1.SupplyChainService.ListRepositoriesForDependenciesV1:output_type -> palisade.supplychain.v1.ListRepositoriesForDependenciesV1Response
-	13, // 26: palisade.supplychain.v1.SupplyChainService.ListLockfilesForDependenciesV1:output_type -> palisade.supplychain.v1.ListLockfilesForDependenciesV1Response
-	15, // 27: palisade.supplychain.v1.SupplyChainService.ListDependencies:output_type -> palisade.supplychain.v1.ListDependenciesResponse
-	19, // 28: palisade.supplychain.v1.SupplyChainService.ListLockfilesForDependencies:output_type -> palisade.supplychain.v1.ListLockfilesForDependenciesResponse
-	17, // 29: palisade.supplychain.v1.SupplyChainService.ListRepositoriesForDependencies:output_type -> palisade.supplychain.v1.ListRepositoriesForDependenciesResponse
-	24, // [24:30] is the sub-list for method output_type
-	18, // [18:24] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	22, // 18: palisade.supplychain.v1.ListFindingsForAdvisoryResponse.projects:type_name -> palisade.supplychain.v1.ProjectFindingSummary
+	23, // 19: palisade.supplychain.v1.ProjectFindingSummary.branch_findings:type_name -> palisade.supplychain.v1.BranchFindingSummary
+	8,  // 20: palisade.supplychain.v1.SupplyChainService.ListDependenciesV1:input_type -> palisade.supplychain.v1.ListDependenciesV1Request
+	10, // 21: palisade.supplychain.v1.SupplyChainService.ListRepositoriesForDependenciesV1:input_type -> palisade.supplychain.v1.ListRepositoriesForDependenciesV1Request
+	12, // 22: palisade.supplychain.v1.SupplyChainService.ListLockfilesForDependenciesV1:input_type -> palisade.supplychain.v1.ListLockfilesForDependenciesV1Request
+	14, // 23: palisade.supplychain.v1.SupplyChainService.ListDependencies:input_type -> palisade.supplychain.v1.ListDependenciesRequest
+	18, // 24: palisade.supplychain.v1.SupplyChainService.ListLockfilesForDependencies:input_type -> palisade.supplychain.v1.ListLockfilesForDependenciesRequest
+	16, // 25: palisade.supplychain.v1.SupplyChainService.ListRepositoriesForDependencies:input_type -> palisade.supplychain.v1.ListRepositoriesForDependenciesRequest
+	20, // 26: palisade.supplychain.v1.SupplyChainService.ListFindingsForAdvisory:input_type -> palisade.supplychain.v1.ListFindingsForAdvisoryRequest
+	9,  // 27: palisade.supplychain.v1.SupplyChainService.ListDependenciesV1:output_type -> palisade.supplychain.v1.ListDependenciesV1Response
+	11, // 28: palisade.supplychain.v1.SupplyChainService.ListRepositoriesForDependenciesV1:output_type -> palisade.supplychain.v1.ListRepositoriesForDependenciesV1Response
+	13, // 29: palisade.supplychain.v1.SupplyChainService.ListLockfilesForDependenciesV1:output_type -> palisade.supplychain.v1.ListLockfilesForDependenciesV1Response
+	15, // 30: palisade.supplychain.v1.SupplyChainService.ListDependencies:output_type -> palisade.supplychain.v1.ListDependenciesResponse
+	19, // 31: palisade.supplychain.v1.SupplyChainService.ListLockfilesForDependencies:output_type -> palisade.supplychain.v1.ListLockfilesForDependenciesResponse
+	17, // 32: palisade.supplychain.v1.SupplyChainService.ListRepositoriesForDependencies:output_type -> palisade.supplychain.v1.ListRepositoriesForDependenciesResponse
+	21, // 33: palisade.supplychain.v1.SupplyChainService.ListFindingsForAdvisory:output_type -> palisade.supplychain.v1.ListFindingsForAdvisoryResponse
+	27, // [27:34] is the sub-list for method output_type
+	20, // [20:27] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_palisade_supplychain_v1_supply_chain_proto_init() }
@@ -1751,13 +2066,14 @@ func file_palisade_supplychain_v1_supply_chain_proto_init() {
 	file_palisade_supplychain_v1_supply_chain_proto_msgTypes[13].OneofWrappers = []any{}
 	file_palisade_supplychain_v1_supply_chain_proto_msgTypes[15].OneofWrappers = []any{}
 	file_palisade_supplychain_v1_supply_chain_proto_msgTypes[17].OneofWrappers = []any{}
+	file_palisade_supplychain_v1_supply_chain_proto_msgTypes[19].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_palisade_supplychain_v1_supply_chain_proto_rawDesc), len(file_palisade_supplychain_v1_supply_chain_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   19,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -390,6 +390,67 @@ func local_request_SupplyChainService_ListRepositoriesForDependencies_0(ctx cont
 	return msg, metadata, err
 }
 
+func request_SupplyChainService_ListFindingsForAdvisory_0(ctx context.Context, marshaler runtime.Marshaler, client SupplyChainServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq ListFindingsForAdvisoryRequest
+		metadata runtime.ServerMetadata
+		err      error
+	)
+	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	val, ok := pathParams["deployment_id"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "deployment_id")
+	}
+	protoReq.DeploymentId, err = runtime.Int64(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "deployment_id", err)
+	}
+	val, ok = pathParams["advisory_id"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "advisory_id")
+	}
+	protoReq.AdvisoryId, err = runtime.String(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "advisory_id", err)
+	}
+	if req.Body != nil {
+		_, _ = io.Copy(io.Discard, req.Body)
+	}
+	msg, err := client.ListFindingsForAdvisory(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
+	return msg, metadata, err
+}
+
+func local_request_SupplyChainService_ListFindingsForAdvisory_0(ctx context.Context, marshaler runtime.Marshaler, server SupplyChainServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq ListFindingsForAdvisoryRequest
+		metadata runtime.ServerMetadata
+		err      error
+	)
+	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	val, ok := pathParams["deployment_id"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "deployment_id")
+	}
+	protoReq.DeploymentId, err = runtime.Int64(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "deployment_id", err)
+	}
+	val, ok = pathParams["advisory_id"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "advisory_id")
+	}
+	protoReq.AdvisoryId, err = runtime.String(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "advisory_id", err)
+	}
+	msg, err := server.ListFindingsForAdvisory(ctx, &protoReq)
+	return msg, metadata, err
+}
+
 // RegisterSupplyChainServiceHandlerServer registers the http handlers for service SupplyChainService to "mux".
 // UnaryRPC     :call SupplyChainServiceServer directly.
 // StreamingRPC :currently unsupported pending https://github.com/grpc/grpc-go/issues/906.
@@ -535,6 +596,26 @@ func RegisterSupplyChainServiceHandlerServer(ctx context.Context, mux *runtime.S
 			return
 		}
 		forward_SupplyChainService_ListRepositoriesForDependencies_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
+	mux.Handle(http.MethodPost, pattern_SupplyChainService_ListFindingsForAdvisory_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		var stream runtime.ServerTransportStream
+		ctx = grpc.NewContextWithServerTransportStream(ctx, &stream)
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/palisade.supplychain.v1.SupplyChainService/ListFindingsForAdvisory", runtime.WithHTTPPathPattern("/api/sca/deployments/{deployment_id}/advisories/{advisory_id}/findings"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := local_request_SupplyChainService_ListFindingsForAdvisory_0(annotatedContext, inboundMarshaler, server, req, pathParams)
+		md.HeaderMD, md.TrailerMD = metadata.Join(md.HeaderMD, stream.Header()), metadata.Join(md.TrailerMD, stream.Trailer())
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_SupplyChainService_ListFindingsForAdvisory_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
 
 	return nil
@@ -695,6 +776,23 @@ func RegisterSupplyChainServiceHandlerClient(ctx context.Context, mux *runtime.S
 		}
 		forward_SupplyChainService_ListRepositoriesForDependencies_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
+	mux.Handle(http.MethodPost, pattern_SupplyChainService_ListFindingsForAdvisory_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/palisade.supplychain.v1.SupplyChainService/ListFindingsForAdvisory", runtime.WithHTTPPathPattern("/api/sca/deployments/{deployment_id}/advisories/{advisory_id}/findings"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := request_SupplyChainService_ListFindingsForAdvisory_0(annotatedContext, inboundMarshaler, client, req, pathParams)
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_SupplyChainService_ListFindingsForAdvisory_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
 	return nil
 }
 
@@ -706,6 +804,7 @@ var (
 	pattern_SupplyChainService_ListDependencies_1                  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2, 1, 0, 4, 1, 5, 3, 2, 4}, []string{"api", "sca", "deployments", "deployment_id", "dependencies"}, ""))
 	pattern_SupplyChainService_ListLockfilesForDependencies_0      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2, 1, 0, 4, 1, 5, 3, 1, 0, 4, 1, 5, 4, 2, 5}, []string{"api", "sca", "deployments", "deployment_id", "repository_id", "lockfiles"}, ""))
 	pattern_SupplyChainService_ListRepositoriesForDependencies_0   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2, 1, 0, 4, 1, 5, 3, 2, 4}, []string{"api", "sca", "deployments", "deployment_id", "repositories"}, ""))
+	pattern_SupplyChainService_ListFindingsForAdvisory_0           = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2, 1, 0, 4, 1, 5, 3, 2, 4, 1, 0, 4, 1, 5, 5, 2, 6}, []string{"api", "sca", "deployments", "deployment_id", "advisories", "advisory_id", "findings"}, ""))
 )
 
 var (
@@ -716,4 +815,5 @@ var (
 	forward_SupplyChainService_ListDependencies_1                  = runtime.ForwardResponseMessage
 	forward_SupplyChainService_ListLockfilesForDependencies_0      = runtime.ForwardResponseMessage
 	forward_SupplyChainService_ListRepositoriesForDependencies_0   = runtime.ForwardResponseMessage
+	forward_SupplyChainService_ListFindingsForAdvisory_0           = runtime.ForwardResponseMessage
 )

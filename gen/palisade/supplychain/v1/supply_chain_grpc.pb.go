@@ -25,6 +25,7 @@ const (
 	SupplyChainService_ListDependencies_FullMethodName                  = "/palisade.supplychain.v1.SupplyChainService/ListDependencies"
 	SupplyChainService_ListLockfilesForDependencies_FullMethodName      = "/palisade.supplychain.v1.SupplyChainService/ListLockfilesForDependencies"
 	SupplyChainService_ListRepositoriesForDependencies_FullMethodName   = "/palisade.supplychain.v1.SupplyChainService/ListRepositoriesForDependencies"
+	SupplyChainService_ListFindingsForAdvisory_FullMethodName           = "/palisade.supplychain.v1.SupplyChainService/ListFindingsForAdvisory"
 )
 
 // SupplyChainServiceClient is the client API for SupplyChainService service.
@@ -47,6 +48,8 @@ type SupplyChainServiceClient interface {
 	ListLockfilesForDependencies(ctx context.Context, in *ListLockfilesForDependenciesRequest, opts ...grpc.CallOption) (*ListLockfilesForDependenciesResponse, error)
 	// Lists repositories with matching packages, by id.
 	ListRepositoriesForDependencies(ctx context.Context, in *ListRepositoriesForDependenciesRequest, opts ...grpc.CallOption) (*ListRepositoriesForDependenciesResponse, error)
+	// Counts the findings of an advisory in each project, the project with most findings first.
+	ListFindingsForAdvisory(ctx context.Context, in *ListFindingsForAdvisoryRequest, opts ...grpc.CallOption) (*ListFindingsForAdvisoryResponse, error)
 }
 
 type supplyChainServiceClient struct {
@@ -117,6 +120,16 @@ func (c *supplyChainServiceClient) ListRepositoriesForDependencies(ctx context.C
 	return out, nil
 }
 
+func (c *supplyChainServiceClient) ListFindingsForAdvisory(ctx context.Context, in *ListFindingsForAdvisoryRequest, opts ...grpc.CallOption) (*ListFindingsForAdvisoryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListFindingsForAdvisoryResponse)
+	err := c.cc.Invoke(ctx, SupplyChainService_ListFindingsForAdvisory_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // SupplyChainServiceServer is the server API for SupplyChainService service.
 // All implementations must embed UnimplementedSupplyChainServiceServer
 // for forward compatibility.
@@ -137,6 +150,8 @@ type SupplyChainServiceServer interface {
 	ListLockfilesForDependencies(context.Context, *ListLockfilesForDependenciesRequest) (*ListLockfilesForDependenciesResponse, error)
 	// Lists repositories with matching packages, by id.
 	ListRepositoriesForDependencies(context.Context, *ListRepositoriesForDependenciesRequest) (*ListRepositoriesForDependenciesResponse, error)
+	// Counts the findings of an advisory in each project, the project with most findings first.
+	ListFindingsForAdvisory(context.Context, *ListFindingsForAdvisoryRequest) (*ListFindingsForAdvisoryResponse, error)
 	mustEmbedUnimplementedSupplyChainServiceServer()
 }
 
@@ -164,6 +179,9 @@ func (UnimplementedSupplyChainServiceServer) ListLockfilesForDependencies(contex
 }
 func (UnimplementedSupplyChainServiceServer) ListRepositoriesForDependencies(context.Context, *ListRepositoriesForDependenciesRequest) (*ListRepositoriesForDependenciesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListRepositoriesForDependencies not implemented")
+}
+func (UnimplementedSupplyChainServiceServer) ListFindingsForAdvisory(context.Context, *ListFindingsForAdvisoryRequest) (*ListFindingsForAdvisoryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListFindingsForAdvisory not implemented")
 }
 func (UnimplementedSupplyChainServiceServer) mustEmbedUnimplementedSupplyChainServiceServer() {}
 func (UnimplementedSupplyChainServiceServer) testEmbeddedByValue()                            {}
@@ -294,6 +312,24 @@ func _SupplyChainService_ListRepositoriesForDependencies_Handler(srv interface{}
 	return interceptor(ctx, in, info, handler)
 }
 
+func _SupplyChainService_ListFindingsForAdvisory_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListFindingsForAdvisoryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SupplyChainServiceServer).ListFindingsForAdvisory(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SupplyChainService_ListFindingsForAdvisory_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SupplyChainServiceServer).ListFindingsForAdvisory(ctx, req.(*ListFindingsForAdvisoryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // SupplyChainService_ServiceDesc is the grpc.ServiceDesc for SupplyChainService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -324,6 +360,10 @@ var SupplyChainService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListRepositoriesForDependencies",
 			Handler:    _SupplyChainService_ListRepositoriesForDependencies_Handler,
+		},
+		{
+			MethodName: "ListFindingsForAdvisory",
+			Handler:    _SupplyChainService_ListFindingsForAdvisory_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -373,3 +373,71 @@ func (x *ListLockfilesForDependenciesResponse) AppendJSON(b []byte) []byte {
 	b = jsonappend.String(b, x.Cursor)
 	return jsonappend.CloseObject(b, start)
 }
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *ListFindingsForAdvisoryRequest) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"deploymentId":`...)
+	b = jsonappend.QuotedInt64(b, x.DeploymentId)
+	b = append(b, `,"advisoryId":`...)
+	b = jsonappend.String(b, x.AdvisoryId)
+	if x.PageSize != nil {
+		b = append(b, `,"pageSize":`...)
+		b = jsonappend.Int32(b, *x.PageSize)
+	}
+	b = append(b, `,"cursorFindingCount":`...)
+	b = jsonappend.Int32(b, x.CursorFindingCount)
+	b = append(b, `,"cursorProjectName":`...)
+	b = jsonappend.String(b, x.CursorProjectName)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *ListFindingsForAdvisoryResponse) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"projects":`...)
+	b = jsonappend.List(b, x.Projects, func(b []byte, v *ProjectFindingSummary) []byte { return v.AppendJSON(b) })
+	b = append(b, `,"hasMore":`...)
+	b = jsonappend.Bool(b, x.HasMore)
+	b = append(b, `,"cursorFindingCount":`...)
+	b = jsonappend.Int32(b, x.CursorFindingCount)
+	b = append(b, `,"cursorProjectName":`...)
+	b = jsonappend.String(b, x.CursorProjectName)
+	b = append(b, `,"ruleId":`...)
+	b = jsonappend.String(b, x.RuleId)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *ProjectFindingSummary) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"projectName":`...)
+	b = jsonappend.String(b, x.ProjectName)
+	b = append(b, `,"totalFindingCount":`...)
+	b = jsonappend.Int32(b, x.TotalFindingCount)
+	b = append(b, `,"branchFindings":`...)
+	b = jsonappend.List(b, x.BranchFindings, func(b []byte, v *BranchFindingSummary) []byte { return v.AppendJSON(b) })
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *BranchFindingSummary) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"branchName":`...)
+	b = jsonappend.String(b, x.BranchName)
+	b = append(b, `,"findingCount":`...)
+	b = jsonappend.Int32(b, x.FindingCount)
+	return jsonappend.CloseObject(b, start)
+}
