@@ -22,9 +22,9 @@ var isRead = regexp.MustCompile(`(?i)^\s*(SELECT|WITH\b.*\bSELECT)\b`)
 var isList = regexp.MustCompile(`/(List|Search)[A-Z]`)
 
 // short are lists that stay short here: the deployments of one user, what the server itself knows, the content of one
-// row, or removed findings, because all findings of this test are open.
+// row, or findings that are removed or of dependencies, because those of this test are not.
 var short = []string{
-	"ListAvailableFeatureRollouts", "ListDeploymentSsoProviders", "ListDeployments", "ListDeploymentsV1", "ListScmWebhookSubscription",
+	"ListAvailableFeatureRollouts", "ListFindingsForAdvisory", "ListDeploymentSsoProviders", "ListDeployments", "ListDeploymentsV1", "ListScmWebhookSubscription",
 	"ListRemovedFindings", "ListSessions", "ListSuggestedMemories", "ListUserJoinableOrgs", "ListUserOrgs",
 }
 

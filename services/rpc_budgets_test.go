@@ -171,7 +171,7 @@ var budgets = map[string]budget{
 	"/palisade.platform.v1.MiscellaneousService/GetPing":           {0, 0, codes.OK},
 	"/palisade.platform.v1.MiscellaneousService/GetTenant":         {0, 0, codes.OK},
 	"/palisade.platform.v1.MiscellaneousService/HealthCheck":       {0, 0, codes.OK},
-	"/palisade.platform.v1.MiscellaneousService/ReadinessCheck":    {0, 0, codes.OK},
+	"/palisade.platform.v1.MiscellaneousService/ReadinessCheck":    {1, 0, codes.OK},
 	"/palisade.platform.v1.MiscellaneousService/Ping":              {0, 0, codes.OK},
 	"/palisade.platform.v1.ScannerSupportService/CheckVersion":     {0, 0, codes.OK},
 	"/palisade.platform.v1.ScannerSupportService/GetDeepEngine":    {1, 0, codes.PermissionDenied},
