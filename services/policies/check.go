@@ -268,7 +268,9 @@ func (c *checker) config(field string, kind remediation.ActionType, got map[stri
 		case len(kind.Values[key]) > 0:
 			c.word(place, strings.ToLower(value), kind.Values[key]...)
 		case key == remediation.ConfigRule:
-			c.rule(place, value)
+			c.id(place, value, remediation.RefNotificationRule)
+		case key == remediation.ConfigInstance:
+			c.id(place, value, remediation.RefTicketingInstance)
 		}
 	}
 	state, reason := strings.ToLower(got[remediation.ConfigState]), got[remediation.ConfigReason]
@@ -286,13 +288,13 @@ func settings(known []string) string {
 	return ": it has " + strings.Join(known, ", ")
 }
 
-// rule checks the id of a notification rule.
-func (c *checker) rule(field, value string) {
+// id checks the id of an object.
+func (c *checker) id(field, value string, of remediation.Reference) {
 	if id, err := strconv.ParseInt(value, 10, 64); err != nil || id <= 0 || strconv.FormatInt(id, 10) != value {
-		c.add(errorsv1.Reason_REASON_INVALID_ARGUMENT, field, value, "%s must be the id of a notification rule; got %s", field, apierr.Quote(value))
+		c.add(errorsv1.Reason_REASON_INVALID_ARGUMENT, field, value, "%s must be the id of a %s; got %s", field, of, apierr.Quote(value))
 		return
 	}
-	c.named = append(c.named, named{reference: remediation.RefNotificationRule, value: value, slug: c.slug, field: field})
+	c.named = append(c.named, named{reference: of, value: value, slug: c.slug, field: field})
 }
 
 // bundleError builds the error of an apply, with the code of the first problem.

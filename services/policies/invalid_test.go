@@ -58,8 +58,7 @@ var broken = map[string]struct{ policy, code, field string }{
 	"no actions":          {`{"name":"a","filters":{"mode":"all"}}`, "INVALID_ARGUMENT", "policies[0].actions"},
 	"no action type":      {`{"name":"a","filters":{"mode":"all"},"actions":[{}]}`, "UNSUPPORTED_ACTION_TYPE", "policies[0].actions[0].type"},
 	"unknown action":      {`{"name":"a","filters":{"mode":"all"},"actions":[{"type":"shout"}]}`, "UNSUPPORTED_ACTION_TYPE", "policies[0].actions[0].type"},
-	"known action":        {acting(`{"type":"ticket"}`), "UNSUPPORTED_ACTION_TYPE", "policies[0].actions[0].type"},
-	"other known action":  {acting(`{"type":"assign","config":{"to":"kim"}}`), "UNSUPPORTED_ACTION_TYPE", "policies[0].actions[0].type"},
+	"known action":        {acting(`{"type":"assign","config":{"to":"kim"}}`), "UNSUPPORTED_ACTION_TYPE", "policies[0].actions[0].type"},
 	"notify nobody":       {acting(`{"type":"notify"}`), "INVALID_ARGUMENT", "policies[0].actions[0].config.notification_rule_id"},
 	"notify by a name":    {acting(`{"type":"notify","config":{"notification_rule_id":"hook"}}`), "INVALID_ARGUMENT", "policies[0].actions[0].config.notification_rule_id"},
 	"notify by 01":        {acting(`{"type":"notify","config":{"notification_rule_id":"01"}}`), "INVALID_ARGUMENT", "policies[0].actions[0].config.notification_rule_id"},
@@ -166,7 +165,7 @@ func TestActionsForJobs(t *testing.T) {
 			t.Errorf("stored %s, %s", body, s.compiled(t))
 		}
 		for action, text := range map[string]string{
-			`{"type":"ticket"}`: "the action ticket is known, but this version does not have it: it must be one of block, comment, pr_comment, notify, set_state",
+			`{"type":"assign"}`: "the action assign is known, but this version does not have it: it must be one of block, comment, pr_comment, notify, ticket, set_state",
 			`{"type":"notify","config":{"notification_rule_id":"7"}}`:             `there is no notification rule \"7\"`,
 			`{"type":"set_state","config":{"state":"gone"}}`:                      `must be one of reviewing, fixing, ignored; got \"gone\"`,
 			`{"type":"set_state","config":{"state":"fixing","to":"x"}}`:           "it has state, reason, note",

@@ -15,6 +15,7 @@ import (
 	"github.com/palisade/palisade/ent/ruledocument"
 	"github.com/palisade/palisade/ent/tag"
 	"github.com/palisade/palisade/ent/tenant"
+	"github.com/palisade/palisade/ent/ticketinginstance"
 	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/store"
@@ -44,7 +45,14 @@ func (c *checker) references(ctx context.Context, reader *ent.Client) error {
 			return append(found, documents...), err
 		},
 		remediation.RefNotificationRule: func(ids []string) ([]string, error) {
-			return notificationRules(ctx, reader, ids)
+			return withIDs(ids, func(numbers []int64) ([]int64, error) {
+				return reader.NotificationRule.Query().Where(store.OneOf(notificationrule.FieldID, numbers)).IDs(ctx)
+			})
+		},
+		remediation.RefTicketingInstance: func(ids []string) ([]string, error) {
+			return withIDs(ids, func(numbers []int64) ([]int64, error) {
+				return reader.TicketingInstance.Query().Where(store.OneOf(ticketinginstance.FieldID, numbers)).IDs(ctx)
+			})
 		},
 	} {
 		found, err := c.existing(reference, find)
@@ -63,13 +71,13 @@ func (c *checker) references(ctx context.Context, reader *ent.Client) error {
 	return nil
 }
 
-// notificationRules returns the ids that exist.
-func notificationRules(ctx context.Context, reader *ent.Client, ids []string) ([]string, error) {
+// withIDs returns the ids that find finds.
+func withIDs(ids []string, find func([]int64) ([]int64, error)) ([]string, error) {
 	numbers := make([]int64, len(ids))
 	for i, id := range ids {
 		numbers[i], _ = strconv.ParseInt(id, 10, 64) // the checker has parsed it
 	}
-	found, err := reader.NotificationRule.Query().Where(store.OneOf(notificationrule.FieldID, numbers)).IDs(ctx)
+	found, err := find(numbers)
 	if err != nil {
 		return nil, err
 	}

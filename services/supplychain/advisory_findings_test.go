@@ -22,7 +22,7 @@ func vulnerable(advisory string, packages ...string) []byte {
 	return []byte(`{"results":[{"source":{"path":"package-lock.json","type":"lockfile"},"packages":[` + strings.Join(list, ",") + `]}]}`)
 }
 
-// TestFindingsForAdvisory: projects with an advisory, the one with most findings first, with their branches; pages meet.
+// TestFindingsForAdvisory: projects with an advisory, most findings first, with their branches; pages meet.
 func TestFindingsForAdvisory(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -35,7 +35,7 @@ const (
 var errClaimed = errors.New("another call creates the ticket")
 
 // one creates one ticket.
-func (f *filing) one(ctx context.Context, b *batch) error {
+func (f *filer) one(ctx context.Context, b *batch) error {
 	t, err := f.claim(ctx, b)
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (f *filing) one(ctx context.Context, b *batch) error {
 }
 
 // claim begins a ticket: no other call creates one for these findings until the claim ends.
-func (f *filing) claim(ctx context.Context, b *batch) (*ent.Ticket, error) {
+func (f *filer) claim(ctx context.Context, b *batch) (*ent.Ticket, error) {
 	var t *ent.Ticket
 	err := f.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
 		if b.abandoned != nil {
@@ -87,7 +87,7 @@ func (f *filing) claim(ctx context.Context, b *batch) (*ent.Ticket, error) {
 }
 
 // call creates the ticket at the tracker, or finds the one of an abandoned call.
-func (f *filing) call(ctx context.Context, t *ent.Ticket, b *batch) (tracker.Ticket, error) {
+func (f *filer) call(ctx context.Context, t *ent.Ticket, b *batch) (tracker.Ticket, error) {
 	if b.abandoned != nil {
 		found, err := f.tracker.Find(ctx, t.Project, t.Marker, store.Time(t.CreatedAt).Add(-findEarlier))
 		if err != nil || found.Key != "" {
@@ -103,7 +103,7 @@ func (f *filing) call(ctx context.Context, t *ent.Ticket, b *batch) (tracker.Tic
 
 // giveUp ends the claim, soon. If the tracker rejected the ticket, the findings have none; if its answer is not known,
 // they keep the row, by which a later call finds the ticket.
-func (f *filing) giveUp(ctx context.Context, t *ent.Ticket, b *batch, cause error) error {
+func (f *filer) giveUp(ctx context.Context, t *ent.Ticket, b *batch, cause error) error {
 	return f.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		if isUnsure(cause) {
 			if err := tx.Ticket.Update().Where(ticket.ID(t.ID)).SetClaimedUntil(store.Micros(time.Now().Add(indexDelay))).Exec(ctx); err != nil {
@@ -131,7 +131,7 @@ func dropTicket(ctx context.Context, tx *ent.Tx, id int64) error {
 }
 
 // finish stores the tracker's answer and shows the ticket in its findings.
-func (f *filing) finish(ctx context.Context, t *ent.Ticket, created tracker.Ticket) (done made, err error) {
+func (f *filer) finish(ctx context.Context, t *ent.Ticket, created tracker.Ticket) (done made, err error) {
 	err = f.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		into, err := f.adopt(ctx, tx, t, created)
 		if err != nil {
@@ -160,7 +160,7 @@ func (f *filing) finish(ctx context.Context, t *ent.Ticket, created tracker.Tick
 }
 
 // adopt gives the row its key. If a person has linked the same ticket in the meantime, its row gets the findings.
-func (f *filing) adopt(ctx context.Context, tx *ent.Tx, t *ent.Ticket, created tracker.Ticket) (*ent.Ticket, error) {
+func (f *filer) adopt(ctx context.Context, tx *ent.Tx, t *ent.Ticket, created tracker.Ticket) (*ent.Ticket, error) {
 	linked, err := tx.Ticket.Query().Where(ticket.InstanceID(t.InstanceID), ticket.Key(created.Key)).Only(ctx)
 	if ent.IsNotFound(err) {
 		err := tx.Ticket.Update().Where(ticket.ID(t.ID)).SetKey(created.Key).SetURL(created.URL).SetOpen(created.Open).SetCheckedAt(store.Now()).ClearClaimedUntil().Exec(ctx)
@@ -180,7 +180,7 @@ func (f *filing) adopt(ctx context.Context, tx *ent.Tx, t *ent.Ticket, created t
 const maxTicketText = 4000
 
 // draft is the content of the ticket of a batch: what the rule found, and a line with a link for each finding.
-func (f *filing) draft(b *batch, marker string) (tracker.Draft, error) {
+func (f *filer) draft(b *batch, marker string) (tracker.Draft, error) {
 	first := b.rows[0]
 	name, ruleName := f.projects[first.ProjectID].Name, f.rules[first.RuleID]
 	draft := tracker.Draft{Title: ruleName + " in " + name, Marker: marker, Labels: f.instance.Labels, IssueType: f.instance.IssueType}

@@ -48,8 +48,9 @@ type outcome struct {
 	succeeded []made
 	failed    []reasoned
 	skipped   []reasoned
-	// over: there were more tickets to create than the limit. again is an error that a repetition may not have.
+	// over: there were more tickets to create than the limit, for the findings in left. again is an error that a repetition may not have.
 	over  bool
+	left  []int64
 	again error
 }
 
@@ -85,8 +86,8 @@ func idsOf(rows []*ent.Finding) []int64 {
 	return ids
 }
 
-// filing creates the tickets of one order.
-type filing struct {
+// filer creates the tickets of one order.
+type filer struct {
 	*desk
 	order
 	instance *ent.TicketingInstance
@@ -106,7 +107,7 @@ func (d *desk) create(
 	if err != nil {
 		return outcome{}, err
 	}
-	f := &filing{desk: d, order: o, instance: instance, tracker: at}
+	f := &filer{desk: d, order: o, instance: instance, tracker: at}
 	f.limit = cmp.Or(f.limit, maxTickets)
 	rows, err := d.choose(ctx, named, ticketed, where)
 	if err != nil || len(rows) == 0 {
@@ -149,7 +150,7 @@ func withoutTicket(deploymentID int64) predicate.Finding {
 }
 
 // read reads what tickets say of the findings' projects and rules.
-func (f *filing) read(ctx context.Context, rows []*ent.Finding) (err error) {
+func (f *filer) read(ctx context.Context, rows []*ent.Finding) (err error) {
 	owner, err := f.store.Reader.Deployment.Query().Only(ctx)
 	if err != nil {
 		return err
@@ -186,7 +187,7 @@ func keys(set map[int64]bool) []int64 {
 var severities = map[string]int{vocabulary.SeverityCritical: 4, vocabulary.SeverityHigh: 3, vocabulary.SeverityMedium: 2, vocabulary.SeverityLow: 1}
 
 // batches sorts the findings into tickets, the severest first. It skips those that have a ticket.
-func (f *filing) batches(ctx context.Context, rows []*ent.Finding) ([]*batch, error) {
+func (f *filer) batches(ctx context.Context, rows []*ent.Finding) ([]*batch, error) {
 	tickets, err := ticketsOf(ctx, f.store.Reader, idsOf(rows))
 	if err != nil {
 		return nil, err
@@ -233,7 +234,7 @@ func (f *filing) batches(ctx context.Context, rows []*ent.Finding) ([]*batch, er
 const beingCreated = "its ticket is being created, or may exist already: repeat the call in half a minute"
 
 // fail adds findings to the ones that failed for a reason.
-func (f *filing) fail(reason string, ids ...int64) {
+func (f *filer) fail(reason string, ids ...int64) {
 	at := slices.IndexFunc(f.out.failed, func(r reasoned) bool { return r.reason == reason })
 	if at < 0 {
 		f.out.failed = append(f.out.failed, reasoned{ids, reason})
@@ -243,7 +244,7 @@ func (f *filing) fail(reason string, ids ...int64) {
 }
 
 // file creates the tickets. When the tracker does not answer or rejects the credential, it is not called for the rest.
-func (f *filing) file(ctx context.Context, batches []*batch) error {
+func (f *filer) file(ctx context.Context, batches []*batch) error {
 	var ended error
 	for _, b := range batches {
 		switch {
@@ -251,7 +252,7 @@ func (f *filing) file(ctx context.Context, batches []*batch) error {
 			f.fail(b.project+": "+connect.ErrorText(ended), b.ids()...)
 			continue
 		case len(f.out.succeeded) >= f.limit:
-			f.out.over = true
+			f.out.over, f.out.left = true, append(f.out.left, b.ids()...)
 			f.fail(fmt.Sprintf("over the limit of %d tickets: repeat the call for the rest", f.limit), b.ids()...)
 			continue
 		}

@@ -14,12 +14,11 @@ import (
 	"github.com/palisade/palisade/ent/ticketinginstance"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/scm/connect"
+	"github.com/palisade/palisade/services/ticketing/filing"
 	"github.com/palisade/palisade/services/ticketing/tracker"
 )
 
 const (
-	// Queue is the queue of jobs that call trackers.
-	Queue = "tickets"
 	// syncWorkers is how many instances a node synchronizes at once.
 	syncWorkers = 2
 	// syncInterval is how often findings and tickets are compared.
@@ -37,9 +36,10 @@ func (d *desk) background(log *slog.Logger) jobs.Work {
 		Register: func(workers *river.Workers) {
 			jobs.AddWorker(workers, &dueWorker{desk: d})
 			jobs.AddWorker(workers, &syncWorker{desk: d, log: log})
+			jobs.AddWorker(workers, &fileWorker{desk: d, log: log})
 		},
 		Periodic: []*river.PeriodicJob{jobs.Every(syncInterval, dueTickets{})},
-		Queues:   []jobs.Queue{{Name: Queue, Workers: syncWorkers}},
+		Queues:   []jobs.Queue{{Name: filing.Queue, Workers: syncWorkers}},
 	}
 }
 
@@ -64,7 +64,7 @@ func (syncTickets) Kind() string { return "sync_tickets" }
 // InsertOpts has one run wait for an instance, also after an error.
 func (syncTickets) InsertOpts() river.InsertOpts {
 	opts := jobs.OnceWaiting()
-	opts.Queue = Queue
+	opts.Queue = filing.Queue
 	return opts
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/notifications/outbox"
 	"github.com/palisade/palisade/services/notifications/payload"
+	"github.com/palisade/palisade/services/ticketing/filing"
 )
 
 // maxSentPerHour is the maximum number of messages and workflow runs of one automation or policy in an hour. A workflow
@@ -83,6 +84,8 @@ func (a *actor) do(ctx context.Context, p *part, earlier int64) (done outcome, e
 		return outcome{detail: fmt.Sprintf("not done: %s within an hour", a.candidate.limit())}, nil
 	case p.kind == actWorkflow:
 		done, err = a.startWorkflow(ctx, p)
+	case p.kind == actTicket:
+		done, err = a.fileTickets(ctx, p)
 	default:
 		done, err = a.send(ctx, p)
 	}
@@ -214,6 +217,15 @@ func (a *actor) send(ctx context.Context, p *part) (outcome, error) {
 		return outcome{detail: fmt.Sprintf("not sent: notification rule %d is disabled or deleted", id)}, err
 	}
 	return outcome{true, fmt.Sprintf("sent with notification rule %d", id)}, nil
+}
+
+// fileTickets asks for the tickets of the findings.
+func (a *actor) fileTickets(ctx context.Context, p *part) (outcome, error) {
+	asked, err := filing.Ask(ctx, a.tx, jobs.FromContext(ctx), a.event.DeploymentID, p.config, p.ids)
+	if err != nil || !asked {
+		return outcome{detail: fmt.Sprintf("no tickets: ticketing instance %s is deleted", p.config[filing.ConfigInstance])}, err
+	}
+	return outcome{true, fmt.Sprintf("asked for tickets for %d findings", len(p.ids))}, nil
 }
 
 // startWorkflow starts a workflow for the project of the findings.

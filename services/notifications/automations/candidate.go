@@ -52,6 +52,7 @@ const (
 	actMessage actKind = iota
 	actTriage
 	actWorkflow
+	actTicket
 )
 
 // part is an action with its findings.
@@ -156,6 +157,8 @@ func kindOf(action v1.ActionType) actKind {
 		return actTriage
 	case v1.ActionType_ACTION_TYPE_TRIGGER_WORKFLOW:
 		return actWorkflow
+	case v1.ActionType_ACTION_TYPE_JIRA:
+		return actTicket
 	}
 	return actMessage
 }

@@ -15,11 +15,13 @@ import (
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/remediationpolicy"
 	"github.com/palisade/palisade/ent/tag"
+	"github.com/palisade/palisade/ent/ticketinginstance"
 	v1 "github.com/palisade/palisade/gen/palisade/notifications/v1"
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/policies/remediation"
+	"github.com/palisade/palisade/services/ticketing/filing"
 )
 
 // checker checks automations of requests, except for their workflows (see checkWorkflows).
@@ -205,6 +207,8 @@ func (c checker) checkAction(ctx context.Context, field string, trigger v1.Trigg
 			return apierr.InvalidArgument(field+".type", "%s.type: an automation that runs when somebody triages cannot triage itself: it would overrule that person, or run in circles", field)
 		}
 		return checkTriage(field, action)
+	case v1.ActionType_ACTION_TYPE_JIRA:
+		return c.checkTicket(ctx, field, action)
 	case v1.ActionType_ACTION_TYPE_TRIGGER_WORKFLOW:
 		return requireKeys(field, action, []string{configWorkflow}, nil)
 	case v1.ActionType_ACTION_TYPE_BLOCK:
@@ -218,6 +222,22 @@ func (c checker) checkAction(ctx context.Context, field string, trigger v1.Trigg
 		return err
 	}
 	return c.checkRule(ctx, field+".config."+configRule, action.GetConfig()[configRule], wanted)
+}
+
+func (c checker) checkTicket(ctx context.Context, field string, action *v1.AutomationAction) error {
+	if err := requireKeys(field, action, []string{filing.ConfigInstance}, []string{filing.ConfigProject}); err != nil {
+		return err
+	}
+	field += ".config." + filing.ConfigInstance
+	id, err := strconv.ParseInt(action.GetConfig()[filing.ConfigInstance], 10, 64)
+	if err != nil {
+		return apierr.InvalidArgument(field, "%s must be the id of a ticketing instance", field)
+	}
+	exists, err := c.db.TicketingInstance.Query().Where(ticketinginstance.ID(id)).Exist(ctx)
+	if err == nil && !exists {
+		err = apierr.InvalidArgument(field, "%s: there is no ticketing instance %d", field, id)
+	}
+	return err
 }
 
 func checkTriage(field string, action *v1.AutomationAction) error {

@@ -14,6 +14,10 @@ import (
 	"github.com/palisade/palisade/services/policies/remediation"
 )
 
+var actsOfPolicies = map[string]actKind{
+	remediation.ActionNotify: actMessage, remediation.ActionTicket: actTicket, remediation.ActionSetState: actTriage,
+}
+
 // ofPolicies are the candidates of the policies that have actions for jobs.
 func ofPolicies(policies []remediation.Policy) (list []*candidate) {
 	for i := range policies {
@@ -26,11 +30,7 @@ func ofPolicies(policies []remediation.Policy) (list []*candidate) {
 			applies: func(s *subject) bool { return s.under(of) },
 		}
 		for _, act := range of.Acts() {
-			kind := actMessage
-			if act.Type == remediation.ActionSetState {
-				kind = actTriage
-			}
-			c.parts = append(c.parts, &part{kind: kind, config: act.Config, word: act.Type, selection: &selection{identities: map[identity]bool{}}})
+			c.parts = append(c.parts, &part{kind: actsOfPolicies[act.Type], config: act.Config, word: act.Type, selection: &selection{identities: map[identity]bool{}}})
 		}
 		list = append(list, c)
 	}

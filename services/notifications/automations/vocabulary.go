@@ -108,7 +108,7 @@ var messages = map[v1.ActionType]string{
 }
 
 // supportedActions are the words of an error.
-const supportedActions = "ACTION_TYPE_EMAIL, ACTION_TYPE_WEBHOOK, ACTION_TYPE_SLACK_WEBHOOK, ACTION_TYPE_S3, ACTION_TYPE_TRIAGE or ACTION_TYPE_TRIGGER_WORKFLOW"
+const supportedActions = "ACTION_TYPE_EMAIL, ACTION_TYPE_WEBHOOK, ACTION_TYPE_SLACK_WEBHOOK, ACTION_TYPE_S3, ACTION_TYPE_JIRA, ACTION_TYPE_TRIAGE or ACTION_TYPE_TRIGGER_WORKFLOW"
 
 // Keys of the config of actions.
 const (

@@ -13,7 +13,7 @@ import (
 	policiesv1 "github.com/palisade/palisade/gen/palisade/policies/v1"
 )
 
-// Act is an action that a job does: notify or set_state.
+// Act is an action that a job does: notify, ticket or set_state.
 type Act struct {
 	Type   string
 	Config map[string]string

@@ -116,7 +116,7 @@ func Compile(from *policiesv1.RemediationPolicy) (Policy, error) {
 		switch action.GetType() {
 		case ActionBlock:
 			policy.blocks, policy.reason = true, strings.Join(strings.Fields(action.GetConfig()[ConfigReason]), " ")
-		case ActionNotify, ActionSetState:
+		case ActionNotify, ActionTicket, ActionSetState:
 			policy.acts = append(policy.acts, Act{action.GetType(), action.GetConfig()})
 		}
 	}

@@ -21,12 +21,16 @@ const (
 	ActionComment = "comment"
 	// ActionNotify sends a message about findings.
 	ActionNotify = "notify"
+	// ActionTicket creates tickets for findings.
+	ActionTicket = "ticket"
 	// ActionSetState triages findings.
 	ActionSetState = "set_state"
 	// ConfigReason is the text shown with the name of a blocking policy, or why findings are ignored.
 	ConfigReason = "reason"
 	// ConfigRule is the notification rule of a message.
 	ConfigRule = "notification_rule_id"
+	// ConfigInstance is the ticketing instance of tickets, ConfigProject the project there.
+	ConfigInstance, ConfigProject = "ticketing_instance_id", "project_id"
 	// ConfigState is the triage state that findings get, ConfigNote their note.
 	ConfigState, ConfigNote = "state", "note"
 )
@@ -52,6 +56,8 @@ const (
 	RefTag Reference = "project tag"
 	// RefNotificationRule: notification rules, by id.
 	RefNotificationRule Reference = "notification rule"
+	// RefTicketingInstance: ticketing instances, by id.
+	RefTicketingInstance Reference = "ticketing instance"
 )
 
 // ConditionType is a property that conditions compare.
@@ -149,11 +155,15 @@ var actionTypes = []ActionType{
 	},
 	{
 		Type: ActionComment, Also: []string{"pr_comment"},
-		Description: "Marks the findings for review comments. It is stored with the policy; no scan fails because of it, and none comments on a pull request yet.",
+		Description: "Marks the findings for review comments. It is stored with the policy; no scan fails because of it, and comments on pull requests have all findings that are not monitored.",
 	},
 	{
 		Type: ActionNotify, Requires: []string{ConfigRule},
 		Description: "Sends one message about the findings of a scan, of a triage or of a day, with the notification rule of the config. It tells about each finding once.",
+	},
+	{
+		Type: ActionTicket, Requires: []string{ConfigInstance}, Optional: []string{ConfigProject},
+		Description: "Creates tickets in the ticketing instance of the config, one for the findings of a rule and a project. A finding never gets a second one.",
 	},
 	{
 		Type: ActionSetState, Requires: []string{ConfigState}, Optional: []string{ConfigReason, ConfigNote},
@@ -163,7 +173,7 @@ var actionTypes = []ActionType{
 }
 
 // unavailable are actions that need what this version does not have.
-var unavailable = []string{"ticket", "assign"}
+var unavailable = []string{"assign"}
 
 // Unavailable reports whether the word is a known type of actions that this version cannot do.
 func Unavailable(word string) bool { return slices.Contains(unavailable, word) }

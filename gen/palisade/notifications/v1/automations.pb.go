@@ -351,7 +351,7 @@ const (
 	ActionType_ACTION_TYPE_BLOCK ActionType = 1
 	// Not supported yet.
 	ActionType_ACTION_TYPE_PR_COMMENT ActionType = 2
-	// Not supported yet.
+	// Creates tickets in a tracker of any kind. Config: ticketing_instance_id and, optionally, project_id.
 	ActionType_ACTION_TYPE_JIRA ActionType = 3
 	// Not supported: use a Slack webhook.
 	ActionType_ACTION_TYPE_SLACK_APP ActionType = 4
