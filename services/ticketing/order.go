@@ -48,7 +48,8 @@ type outcome struct {
 	succeeded []made
 	failed    []reasoned
 	skipped   []reasoned
-	// over: there were more tickets to create than the limit, for the findings in left. again is an error that a repetition may not have.
+	// over: there were more tickets to create than the limit, for the findings in left. again is an error that a
+	// repetition may not have.
 	over  bool
 	left  []int64
 	again error
