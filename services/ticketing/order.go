@@ -99,7 +99,7 @@ type filer struct {
 	out      outcome
 }
 
-// create creates tickets for findings: those that a request names, or the newest that a filter selects and that have
+// create creates tickets for the findings that a request names, or for the newest that a filter selects and that have
 // no ticket. ticketed reports the ones with a ticket as skipped, which happens to named ones anyway.
 func (d *desk) create(
 	ctx context.Context, instance *ent.TicketingInstance, o order, named []int64, ticketed bool, where ...predicate.Finding,
@@ -187,7 +187,7 @@ func keys(set map[int64]bool) []int64 {
 // severities orders what gets a ticket first.
 var severities = map[string]int{vocabulary.SeverityCritical: 4, vocabulary.SeverityHigh: 3, vocabulary.SeverityMedium: 2, vocabulary.SeverityLow: 1}
 
-// batches sorts the findings into tickets, the severest first. It skips those that have a ticket.
+// batches sorts the findings into tickets, the severest first. Findings with a ticket are skipped.
 func (f *filer) batches(ctx context.Context, rows []*ent.Finding) ([]*batch, error) {
 	tickets, err := ticketsOf(ctx, f.store.Reader, idsOf(rows))
 	if err != nil {

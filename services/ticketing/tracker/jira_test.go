@@ -121,7 +121,7 @@ func TestTransitions(t *testing.T) {
 	})
 }
 
-// version is that of the API.
+// version of the text is the one of the API.
 func version(j *trackertest.Jira) string {
 	if j.User != "" {
 		return "3"
