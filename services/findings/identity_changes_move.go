@@ -133,35 +133,37 @@ func findingIDs(rows []*ent.Finding) []int64 {
 	return ids
 }
 
-// refuseIfBothAlive refuses a move if uploads of a ref used the old category after they began to use the new one: the
-// two are different analyses.
+// refuseIfBothAlive refuses a move if a scan of any ref used the old category at or after the first scan with the new
+// one: the two are different analyses.
 func (m *categoryMove) refuseIfBothAlive(ctx context.Context) error {
-	var seen []struct {
+	type use struct {
 		Ref      string `sql:"ref"`
 		Category string `sql:"analysis_category"`
 		Min      int64  `sql:"min"`
 		Max      int64  `sql:"max"`
 	}
+	var uses []use
 	err := m.tx.ScanCoverage.Query().Where(scancoverage.ProjectID(m.projectID), scancoverage.Tool(m.tool),
 		scancoverage.Or(scancoverage.AnalysisCategory(m.from), scancoverage.AnalysisCategory(m.to))).
 		GroupBy(scancoverage.FieldRef, scancoverage.FieldAnalysisCategory).
-		Aggregate(ent.Min(scancoverage.FieldScanID), ent.Max(scancoverage.FieldScanID)).Scan(ctx, &seen)
+		Aggregate(ent.Min(scancoverage.FieldScanID), ent.Max(scancoverage.FieldScanID)).Scan(ctx, &uses)
 	if err != nil {
 		return err
 	}
-	last := map[string]int64{}
-	for _, one := range seen {
-		if one.Category == m.from {
-			last[one.Ref] = one.Max
+	var last, first use
+	for _, one := range uses {
+		if one.Category == m.from && one.Max > last.Max {
+			last = one
+		}
+		if one.Category == m.to && (first.Min == 0 || one.Min < first.Min) {
+			first = one
 		}
 	}
-	for _, one := range seen {
-		if one.Category == m.to && one.Min < last[one.Ref] {
-			return apierr.FailedPrecondition("uploads of %s used the category %s after scan %d had begun with %s: they are two analyses",
-				one.Ref, apierr.Quote(m.from), one.Min, apierr.Quote(m.to))
-		}
+	if first.Min == 0 || last.Max < first.Min {
+		return nil
 	}
-	return nil
+	return apierr.FailedPrecondition("scan %d of %s used the category %s, although scan %d of %s used %s: they are two analyses",
+		last.Max, last.Ref, apierr.Quote(m.from), first.Min, first.Ref, apierr.Quote(m.to))
 }
 
 // twinsOf returns the other findings that are the same as one of these on the same ref, by name or by their strongest
