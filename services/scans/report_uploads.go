@@ -84,6 +84,9 @@ func (s *ReportUploads) UploadReport(stream grpc.ClientStreamingServer[scansv1.U
 	if err := checkRef("ref", target.GetRef(), gitref.Full(target.GetRef())); err != nil {
 		return err
 	}
+	if err := checkControl("category", target.GetCategory()); err != nil {
+		return err
+	}
 	if err := checkOrigin(target); err != nil {
 		return err
 	}
@@ -103,7 +106,10 @@ func (s *ReportUploads) UploadReport(stream grpc.ClientStreamingServer[scansv1.U
 		return err
 	}
 	defer func() { _ = opened.close() }() // an unnamed file
-	yielding.work = new(traffic.Work)     // reading the results yields the processor between them
+	if err := opened.checkNames(); err != nil {
+		return err
+	}
+	yielding.work = new(traffic.Work) // reading the results yields the processor between them
 	response, err := s.ingest(ctx, first.GetDeploymentSlug(), target, opened)
 	if err != nil {
 		return opened.refusal(err)

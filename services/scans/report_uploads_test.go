@@ -169,6 +169,32 @@ func TestUploadRefs(t *testing.T) {
 	})
 }
 
+// TestControlCharactersInNames: no upload has a tool or a category that a server uses for itself.
+func TestControlCharactersInNames(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		for _, c := range []struct {
+			of           run
+			query, field string
+		}{
+			{run{Tool: "gosec"}, "&category=%01moving", "category"},
+			{run{Tool: "gosec"}, "&category=a%0Ab", "category"},
+			{run{Tool: "gosec", Category: "\x01moving"}, "", "runs[0].automationDetails.id"},
+			{run{Tool: "go\x7fsec"}, "", "runs[0].tool.driver.name"},
+		} {
+			c.of.Results = []result{sqli}
+			got := s.Body(t, s.Token, http.MethodPost, reports+"?project=acme/web&ref=main"+c.query, string(sarifOf(t, c.of)), 400)
+			if !strings.Contains(got, `"field":"`+c.field+`"`) || !strings.Contains(got, "must have no control characters") {
+				t.Errorf("%+v %s: %s", c.of, c.query, got)
+			}
+		}
+		if n := s.Store.Reader.Scan.Query().CountX(s.System(t)); n != 0 {
+			t.Errorf("%d scans", n)
+		}
+		s.Upload(t, "acme/web", "main", sarifOf(t, run{Tool: "gosec", Category: "\x01moving", Results: []result{sqli}}), "category", "api")
+	})
+}
+
 // TestAbortedUpload: an upload that ends half-way leaves nothing behind.
 func TestAbortedUpload(t *testing.T) {
 	t.Parallel()
