@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/palisade/palisade/ent"
-	"github.com/palisade/palisade/ent/auditentry"
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/services/config"
@@ -105,8 +104,22 @@ func VerifyAudit(ctx context.Context, cfg config.Config, slug string, known Know
 		if err := waitingEntries(cfg, each); err != nil || slug != "" {
 			return err
 		}
+		if err := strayRows(ctx, st, each); err != nil {
+			return err
+		}
 		return anchors.missing(trails, each)
 	}))
+}
+
+// strayRows reports rows of the trails that belong to no deployment.
+func strayRows(ctx context.Context, st *store.Store, each func(AuditReport) error) error {
+	_, strays, err := audit.Owners(ctx, st)
+	if err != nil || strays == 0 {
+		return err
+	}
+	return each(AuditReport{Deployment: "(none)", Broken: []string{
+		fmt.Sprintf("%d rows of the trails belong to no deployment: their deployment_id was edited", strays),
+	}})
 }
 
 // waitingEntries reports entries that wait in a file for the next start of the server, and the number of lost entries,
@@ -200,17 +213,9 @@ func auditTrails(ctx context.Context, st *store.Store, slug string) ([]trailOf, 
 		known[d.ID] = true
 		list = append(list, trailOf{id: d.ID, name: d.Slug})
 	}
-	heads, err := st.Reader.AuditHead.Query().All(ctx)
+	owners, _, err := audit.Owners(ctx, st)
 	if err != nil {
 		return nil, err
-	}
-	var owners []int64
-	err = st.Reader.AuditEntry.Query().Unique(true).Select(auditentry.FieldDeploymentID).Scan(ctx, &owners)
-	if err != nil {
-		return nil, err
-	}
-	for _, head := range heads {
-		owners = append(owners, head.DeploymentID)
 	}
 	slices.Sort(owners)
 	for _, id := range slices.Compact(owners) {

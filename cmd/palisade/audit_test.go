@@ -57,6 +57,22 @@ func TestAuditCommands(t *testing.T) {
 	if got := palisade(t, "", store, known...); got.status != exitOK {
 		t.Errorf("the end that was printed is not known: %s%s", got.out, got.err)
 	}
+	for _, edit := range []struct{ set, undo, said string }{
+		{"audit_entries SET sequence = 2.5 WHERE sequence = 2", "audit_entries SET sequence = 2 WHERE sequence = 2.5", "default: entry #2.5 was edited"},
+		{"audit_entries SET deployment_id = 1.5 WHERE sequence = 2", "audit_entries SET deployment_id = 1", "(none): 1 rows of the trails belong to no deployment"},
+		{"audit_heads SET deployment_id = 1.5", "audit_heads SET deployment_id = 1", "default: the head of the trail was removed"},
+		{"audit_heads SET sequence = 2.5", "audit_heads SET sequence = 2", "default: the head of the trail was edited"},
+	} {
+		tamper(t, dir, "UPDATE "+edit.set)
+		got := palisade(t, "", store, "audit", "verify")
+		if wantParts(t, got.out, "BROKEN  "+edit.said); got.status != exitNo {
+			t.Errorf("%s: status %d %s", edit.set, got.status, got.err)
+		}
+		tamper(t, dir, "UPDATE "+edit.undo)
+	}
+	if got := palisade(t, "", store, "audit", "verify"); got.status != exitOK {
+		t.Errorf("after the undo of all edits: %s%s", got.out, got.err)
+	}
 	tamper(t, dir, "UPDATE audit_entries SET actor_name = 'somebody else' WHERE sequence = 2")
 	broken := palisade(t, "", store, "audit", "verify")
 	wantParts(t, broken.out, "BROKEN  default: entry #2 was edited", "1 good entry")

@@ -47,7 +47,7 @@ func (s *TriageChanges) PreviewBulkUpdate(ctx context.Context, r *findingsv1.Pre
 		return nil, err
 	}
 	out := &findingsv1.PreviewBulkUpdateResponse{ExpiresAt: timestamppb.New(now.Add(previewLife))}
-	shown := previewed{Now: store.Micros(now)}
+	shown := previewed{previewTime: previewTime{store.Micros(now)}}
 	err = s.store.ReadWithFreshPlans(ctx, func(db *ent.Client) error {
 		found, err := triage.Summarise(ctx, s.store, db, where...)
 		if err != nil {

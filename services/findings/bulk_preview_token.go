@@ -19,10 +19,15 @@ import (
 // previewLife is how long a preview can be applied: long enough to read it.
 const previewLife = 15 * time.Minute
 
-// previewed is the content of a preview token: what the caller was shown.
+// previewTime is in every preview token: the time of the preview in microseconds.
+type previewTime struct {
+	Now int64 `json:"n"`
+}
+
+// previewed is the content of the token of a bulk update: what the caller was shown. Relative times of the filter count
+// from its time.
 type previewed struct {
-	// Now is the time of the preview in microseconds. Relative times of the filter count from it.
-	Now      int64  `json:"n"`
+	previewTime
 	Revision string `json:"r"`
 	// Change is the id of the last change when an update with a note was shown. Notes do not change the revision.
 	Change  int64       `json:"h,omitempty"`
@@ -46,7 +51,7 @@ func (previewTokens) purpose(ctx context.Context, r proto.Message) ([]byte, erro
 	return fmt.Appendf(nil, "preview of %s %d %s %d %s %x", r.ProtoReflect().Descriptor().FullName(), deploymentID, p.Kind, p.ID, tenant.Visibility(ctx), sha256.Sum256(request)), nil
 }
 
-func (t previewTokens) seal(ctx context.Context, r proto.Message, shown previewed) (string, error) {
+func (t previewTokens) seal(ctx context.Context, r proto.Message, shown any) (string, error) {
 	purpose, err := t.purpose(ctx, r)
 	if err != nil {
 		return "", err
@@ -59,28 +64,28 @@ func (t previewTokens) seal(ctx context.Context, r proto.Message, shown previewe
 	return base64.RawURLEncoding.EncodeToString(sealed), err
 }
 
-// open returns what was shown. It refuses the token of another request or caller, and one that has expired.
-func (t previewTokens) open(ctx context.Context, r proto.Message, token string, now time.Time) (*previewed, error) {
+// open reads what was shown into a pointer. It refuses the token of another request or caller, and an expired one.
+func (t previewTokens) open(ctx context.Context, r proto.Message, token string, now time.Time, shown any) error {
 	purpose, err := t.purpose(ctx, r)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	sealed, err := base64.RawURLEncoding.Strict().DecodeString(token)
 	if err != nil {
-		return nil, foreignPreview()
+		return foreignPreview()
 	}
 	plain, err := t.keyring.Unseal(sealed, purpose)
 	if err != nil {
-		return nil, foreignPreview()
+		return foreignPreview()
 	}
-	shown := &previewed{}
-	if err := json.Unmarshal(plain, shown); err != nil {
-		return nil, err
+	var at previewTime
+	if err := json.Unmarshal(plain, &at); err != nil {
+		return err
 	}
-	if age := now.Sub(time.UnixMicro(shown.Now)); age > previewLife {
-		return nil, apierr.Conflict("the preview has expired after %s: preview the update again", previewLife)
+	if age := now.Sub(time.UnixMicro(at.Now)); age > previewLife {
+		return apierr.Conflict("the preview has expired after %s: preview the update again", previewLife)
 	}
-	return shown, nil
+	return json.Unmarshal(plain, shown)
 }
 
 func foreignPreview() error {

@@ -75,7 +75,8 @@ func (s *Issues) BulkUpdateIssues(ctx context.Context, r *findingsv1.BulkUpdateI
 	b.seen = r.GetSeen()
 	var shown *previewed
 	if token := r.GetPreviewToken(); token != "" {
-		if shown, err = s.previews.open(ctx, request, token, time.Now()); err != nil {
+		shown = &previewed{}
+		if err := s.previews.open(ctx, request, token, time.Now(), shown); err != nil {
 			return nil, err
 		}
 	}

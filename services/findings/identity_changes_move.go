@@ -33,6 +33,20 @@ type categoryMove struct {
 	tool, from, to string
 }
 
+// moveNumbers are the counters of a move.
+type moveNumbers struct {
+	// Decided are the moved findings with a decision, Replaced the removed findings of the other category.
+	Moved    int64 `json:"m"`
+	Decided  int64 `json:"d"`
+	Replaced int64 `json:"o"`
+}
+
+// previewedMove is the content of the token of a move: what the caller was shown.
+type previewedMove struct {
+	previewTime
+	Numbers moveNumbers `json:"v"`
+}
+
 // MoveCategory moves the findings of an analysis to another category.
 func (s *FindingIdentity) MoveCategory(ctx context.Context, r *findingsv1.MoveCategoryRequest) (*findingsv1.MoveCategoryResponse, error) {
 	if r.GetFromCategory() == r.GetToCategory() {
@@ -40,14 +54,14 @@ func (s *FindingIdentity) MoveCategory(ctx context.Context, r *findingsv1.MoveCa
 	}
 	request := proto.CloneOf(r)
 	request.ValidateOnly, request.PreviewToken = false, ""
-	var shown *previewed
+	var shown *previewedMove
 	if r.GetPreviewToken() != "" {
-		var err error
-		if shown, err = s.previews.open(ctx, request, r.GetPreviewToken(), time.Now()); err != nil {
+		shown = &previewedMove{}
+		if err := s.previews.open(ctx, request, r.GetPreviewToken(), time.Now(), shown); err != nil {
 			return nil, err
 		}
 	}
-	var n bulkNumbers
+	var n moveNumbers
 	var change *ent.IdentityChange
 	err := s.write(ctx, r.GetValidateOnly(), func(ctx context.Context, tx *ent.Tx) error {
 		id, err := tx.Project.Query().Where(byname.Is(ctx, r.GetProject())).OnlyID(ctx)
@@ -71,17 +85,17 @@ func (s *FindingIdentity) MoveCategory(ctx context.Context, r *findingsv1.MoveCa
 	if err != nil {
 		return nil, err
 	}
-	out := &findingsv1.MoveCategoryResponse{MovedCount: int32(n.Issues), DecidedCount: int32(n.Parents), ReplacedCount: int32(n.Updated)}
+	out := &findingsv1.MoveCategoryResponse{MovedCount: int32(n.Moved), DecidedCount: int32(n.Decided), ReplacedCount: int32(n.Replaced)}
 	if !r.GetValidateOnly() {
 		out.Change = convertChange(change)
 		return out, nil
 	}
-	out.PreviewToken, err = s.previews.seal(ctx, request, previewed{Now: store.Now(), Numbers: n})
+	out.PreviewToken, err = s.previews.seal(ctx, request, previewedMove{previewTime{store.Now()}, n})
 	return out, err
 }
 
 // run makes the move. Findings of the other category that are the same on the same ref are replaced.
-func (m *categoryMove) run(ctx context.Context) (n bulkNumbers, change *ent.IdentityChange, err error) {
+func (m *categoryMove) run(ctx context.Context) (n moveNumbers, change *ent.IdentityChange, err error) {
 	moved, err := m.read(ctx, m.from)
 	if err != nil {
 		return n, nil, err
@@ -103,11 +117,10 @@ func (m *categoryMove) run(ctx context.Context) (n bulkNumbers, change *ent.Iden
 	if len(moved) > maxMoved || len(replaced) > maxReplaced {
 		return n, nil, apierr.FailedPrecondition("%d findings would move and %d would be replaced, at most %d and %d at once", len(moved), len(replaced), maxMoved, maxReplaced)
 	}
-	// Issues are the moved findings, Parents the ones with a decision, Updated the replaced ones.
-	n.Issues, n.Updated = int64(len(moved)), int64(len(replaced))
+	n.Moved, n.Replaced = int64(len(moved)), int64(len(replaced))
 	for _, row := range moved {
 		if row.TriageState != lifecycle.Untriaged {
-			n.Parents++
+			n.Decided++
 		}
 	}
 	if change, err = m.write(ctx, findingIDs(moved), findingIDs(replaced)); err != nil {
@@ -133,35 +146,37 @@ func findingIDs(rows []*ent.Finding) []int64 {
 	return ids
 }
 
-// refuseIfBothAlive refuses a move if uploads of a ref used the old category after they began to use the new one: the
-// two are different analyses.
+// refuseIfBothAlive refuses a move if a scan of any ref used the old category at or after the first scan with the new
+// one: the two are different analyses.
 func (m *categoryMove) refuseIfBothAlive(ctx context.Context) error {
-	var seen []struct {
+	type use struct {
 		Ref      string `sql:"ref"`
 		Category string `sql:"analysis_category"`
 		Min      int64  `sql:"min"`
 		Max      int64  `sql:"max"`
 	}
+	var uses []use
 	err := m.tx.ScanCoverage.Query().Where(scancoverage.ProjectID(m.projectID), scancoverage.Tool(m.tool),
 		scancoverage.Or(scancoverage.AnalysisCategory(m.from), scancoverage.AnalysisCategory(m.to))).
 		GroupBy(scancoverage.FieldRef, scancoverage.FieldAnalysisCategory).
-		Aggregate(ent.Min(scancoverage.FieldScanID), ent.Max(scancoverage.FieldScanID)).Scan(ctx, &seen)
+		Aggregate(ent.Min(scancoverage.FieldScanID), ent.Max(scancoverage.FieldScanID)).Scan(ctx, &uses)
 	if err != nil {
 		return err
 	}
-	last := map[string]int64{}
-	for _, one := range seen {
-		if one.Category == m.from {
-			last[one.Ref] = one.Max
+	var last, first use
+	for _, one := range uses {
+		if one.Category == m.from && one.Max > last.Max {
+			last = one
+		}
+		if one.Category == m.to && (first.Min == 0 || one.Min < first.Min) {
+			first = one
 		}
 	}
-	for _, one := range seen {
-		if one.Category == m.to && one.Min < last[one.Ref] {
-			return apierr.FailedPrecondition("uploads of %s used the category %s after scan %d had begun with %s: they are two analyses",
-				one.Ref, apierr.Quote(m.from), one.Min, apierr.Quote(m.to))
-		}
+	if first.Min == 0 || last.Max < first.Min {
+		return nil
 	}
-	return nil
+	return apierr.FailedPrecondition("scan %d of %s used the category %s, although scan %d of %s used %s: they are two analyses",
+		last.Max, last.Ref, apierr.Quote(m.from), first.Min, first.Ref, apierr.Quote(m.to))
 }
 
 // twinsOf returns the other findings that are the same as one of these on the same ref, by name or by their strongest

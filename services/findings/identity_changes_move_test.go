@@ -159,6 +159,49 @@ func TestMoveCategoryAfterAnUpload(t *testing.T) {
 	})
 }
 
+// inOneReport is a report with a run of each category.
+func inOneReport(t *testing.T, categories ...string) []byte {
+	t.Helper()
+	var runs []string
+	for _, category := range categories {
+		report := string(reportOf(t, hit{"app/" + category + ".py", "run(" + category + ")", 3}))
+		run := strings.TrimSuffix(strings.TrimPrefix(report, `{"runs":[`), `],"version":"2.1.0"}`)
+		runs = append(runs, strings.Replace(run, `"tool":`, `"automationDetails":{"id":"`+category+`/"},"tool":`, 1))
+	}
+	return []byte(`{"version":"2.1.0","runs":[` + strings.Join(runs, ",") + `]}`)
+}
+
+// TestMoveCategoryOfTwoAnalyses: categories that are both in use never join, on whatever refs they are. A category that
+// was renamed in CI moves, although some refs were not scanned since.
+func TestMoveCategoryOfTwoAnalyses(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		m := mover{t, s}
+		for n, c := range []struct {
+			uploads string // ref and categories of each
+			status  int
+		}{
+			{"main backend api", http.StatusBadRequest},
+			{"dev api; main backend", http.StatusBadRequest},
+			{"old backend; main api; dev backend", http.StatusBadRequest},
+			{"old backend; main api; main api; dev api backend", http.StatusBadRequest},
+			{"old backend; main backend; main api; dev api", http.StatusOK},
+			{"old backend; main backend", http.StatusOK},
+		} {
+			project := fmt.Sprintf("acme/web%d", n)
+			for upload := range strings.SplitSeq(c.uploads, "; ") {
+				words := strings.Fields(upload)
+				s.Upload(t, project, words[0], inOneReport(t, words[1:]...))
+			}
+			body := strings.Replace(m.body("backend", "api", ""), "acme/web", project, 1)
+			answer := m.post(m.Token, body)
+			if answer.Status != c.status || c.status != http.StatusOK && !strings.Contains(answer.Body, "they are two analyses") {
+				t.Errorf("%s: %d %s", c.uploads, answer.Status, answer.Body)
+			}
+		}
+	})
+}
+
 // TestMoveCategoryRefused: nothing changes.
 func TestMoveCategoryRefused(t *testing.T) {
 	t.Parallel()

@@ -62,6 +62,8 @@ func TestEditRepo(t *testing.T) {
 			{"/1", `{"name":"acme/other"}`, 400, "comes from its source-code host"},
 			{"/4", `{"primaryBranch":"a b"}`, 400, "no spaces"},
 			{"/4", `{"primaryBranch":"HEAD"}`, 400, "must be a branch"},
+			{"/4", `{"primaryBranch":"refs/remotes/origin/HEAD"}`, 400, "must be a branch"},
+			{"/4", `{"primaryBranch":"refs/detached/3f2a9c1"}`, 400, "must be a branch"},
 			{"/4", `{"tagsChanges":[{"operation":"SET_TAGS","tags":["a"]},{"tags":["b"]}]}`, 400, "no other change beside SET_TAGS"},
 			{"/4", `{"tagsChanges":[{"operation":"DROP_TAGS"}]}`, 400, "operation"},
 			{"/77", `{}`, 404, "not found"},

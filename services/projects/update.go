@@ -132,8 +132,8 @@ func checkPrimaryBranch(field, branch string) error {
 	if rule := gitref.Check(gitref.Full(branch)); rule != "" {
 		return apierr.InvalidArgument(field, "a ref %s; got %s %s", rule, field, apierr.Quote(branch))
 	}
-	if gitref.IsHead(branch) {
-		return apierr.InvalidArgument(field, "%s must be a branch; HEAD names a checkout without a branch", field)
+	if gitref.IsDetached(branch) {
+		return apierr.InvalidArgument(field, "%s must be a branch; %s names a checkout without a branch", field, apierr.Quote(branch))
 	}
 	return nil
 }

@@ -84,6 +84,9 @@ func (s *ReportUploads) UploadReport(stream grpc.ClientStreamingServer[scansv1.U
 	if err := checkRef("ref", target.GetRef(), gitref.Full(target.GetRef())); err != nil {
 		return err
 	}
+	if err := checkControl("category", target.GetCategory()); err != nil {
+		return err
+	}
 	if err := checkOrigin(target); err != nil {
 		return err
 	}
@@ -103,7 +106,10 @@ func (s *ReportUploads) UploadReport(stream grpc.ClientStreamingServer[scansv1.U
 		return err
 	}
 	defer func() { _ = opened.close() }() // an unnamed file
-	yielding.work = new(traffic.Work)     // reading the results yields the processor between them
+	if err := opened.checkNames(); err != nil {
+		return err
+	}
+	yielding.work = new(traffic.Work) // reading the results yields the processor between them
 	response, err := s.ingest(ctx, first.GetDeploymentSlug(), target, opened)
 	if err != nil {
 		return opened.refusal(err)
@@ -115,6 +121,7 @@ func (s *ReportUploads) UploadReport(stream grpc.ClientStreamingServer[scansv1.U
 type upload struct {
 	console string // URL of the deployment in the console
 	origin  origin
+	ref     string // full ref that was scanned
 	target  *scansv1.UploadReportTarget
 	report  *sarifSource
 	results *ingest.Reading
@@ -128,6 +135,11 @@ type upload struct {
 
 func (s *ReportUploads) ingest(ctx context.Context, slug string, target *scansv1.UploadReportTarget, opened *sarifSource) (*scansv1.UploadReportResponse, error) {
 	u := &upload{console: s.options.PublicURL + "/console/" + slug, target: target, report: opened, origin: originOf(target, opened)}
+	u.ref = gitref.Scanned(target.GetRef(), u.origin.commit)
+	if u.ref == gitref.UnknownCommit {
+		return nil, apierr.InvalidArgument("ref", "ref %s names a checkout without a branch: pass its commit (a full hash) as commit, or a branch as ref",
+			apierr.Quote(target.GetRef()))
+	}
 	ignores, err := s.ignoresOf(ctx, target.GetProject())
 	if err != nil {
 		return nil, fmt.Errorf("read ignored paths: %w", err)
@@ -175,8 +187,7 @@ func (s *ReportUploads) ingest(ctx context.Context, slug string, target *scansv1
 // storeUpload does everything in one transaction, so that a report becomes visible as a whole.
 func (s *ReportUploads) storeUpload(ctx context.Context, tx *ent.Tx, u *upload) error {
 	deploymentID, _ := tenant.FromContext(ctx)
-	ref := gitref.Scanned(u.target.GetRef(), u.origin.commit)
-	project, err := openProject(ctx, s.store, tx, deploymentID, u.target.GetProject(), ref)
+	project, err := openProject(ctx, s.store, tx, deploymentID, u.target.GetProject(), u.ref)
 	if err != nil {
 		return fmt.Errorf("open project: %w", err)
 	}
@@ -185,15 +196,15 @@ func (s *ReportUploads) storeUpload(ctx context.Context, tx *ent.Tx, u *upload) 
 	}
 	u.project = project.Name
 	meta, err := proto.Marshal(&scansv1.ScanMeta{
-		Branch: ref, Commit: u.origin.commit, Repository: project.Name, RepoUrl: project.URL, On: "upload",
+		Branch: u.ref, Commit: u.origin.commit, Repository: project.Name, RepoUrl: project.URL, On: "upload",
 	})
 	if err != nil {
 		return err
 	}
 	now := store.Now()
-	u.scan, err = tx.Scan.Create().SetDeploymentID(deploymentID).SetProjectID(project.ID).SetRef(ref).SetCommit(u.origin.commit).
+	u.scan, err = tx.Scan.Create().SetDeploymentID(deploymentID).SetProjectID(project.ID).SetRef(u.ref).SetCommit(u.origin.commit).
 		SetStatus(scansv1.ScanStatus_SCAN_STATUS_RUNNING.String()).SetProducts(0).SetIsFullScan(true).
-		SetNillablePullRequest(numberOf(ref, "")).SetMeta(meta).SetStats(map[string]any{}).SetStartedAt(now).SetNillableCommitTime(commitTime(u.origin.commitTime, now)).Save(ctx)
+		SetNillablePullRequest(numberOf(u.ref, "")).SetMeta(meta).SetStats(map[string]any{}).SetStartedAt(now).SetNillableCommitTime(commitTime(u.origin.commitTime, now)).Save(ctx)
 	if err != nil {
 		return fmt.Errorf("open scan: %w", err)
 	}

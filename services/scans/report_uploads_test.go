@@ -142,6 +142,59 @@ func TestUploadRefusals(t *testing.T) {
 	}
 }
 
+// TestUploadRefs: an upload of a checkout without a branch needs its commit. Without one, uploads of all branches would
+// be on one ref, and close each other's findings.
+func TestUploadRefs(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		good := sarifOf(t, run{Tool: "gosec", Results: []result{sqli}})
+		sha := strings.Repeat("3f", 20)
+		for _, ref := range []string{"HEAD", "@", "FETCH_HEAD", "origin/HEAD", "remotes/origin/HEAD", "refs/remotes/origin/HEAD", "refs/detached/HEAD"} {
+			for _, commit := range []string{"", "v1.2"} {
+				answer := s.Send(t, s.Token, http.MethodPost, reports+"?project=acme/web&ref="+ref+"&commit="+commit, bytes.NewReader(good))
+				if answer.Status != 400 || !strings.Contains(answer.Body, "pass its commit (a full hash) as commit, or a branch as ref") {
+					t.Errorf("%s of commit %q: %d %s", ref, commit, answer.Status, answer.Body)
+				}
+			}
+			s.Upload(t, "acme/web", ref, good, "commit", sha)
+		}
+		for _, row := range s.Store.Reader.Scan.Query().AllX(s.System(t)) {
+			if row.Ref != "refs/detached/"+sha {
+				t.Errorf("%d: %s", row.ID, row.Ref)
+			}
+		}
+		if of := s.Store.Reader.Project.Query().OnlyX(s.System(t)); of.DefaultBranch != "" {
+			t.Errorf("default branch %s", of.DefaultBranch)
+		}
+	})
+}
+
+// TestControlCharactersInNames: no upload has a tool or a category that a server uses for itself.
+func TestControlCharactersInNames(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		for _, c := range []struct {
+			of           run
+			query, field string
+		}{
+			{run{Tool: "gosec"}, "&category=%01moving", "category"},
+			{run{Tool: "gosec"}, "&category=a%0Ab", "category"},
+			{run{Tool: "gosec", Category: "\x01moving"}, "", "runs[0].automationDetails.id"},
+			{run{Tool: "go\x7fsec"}, "", "runs[0].tool.driver.name"},
+		} {
+			c.of.Results = []result{sqli}
+			got := s.Body(t, s.Token, http.MethodPost, reports+"?project=acme/web&ref=main"+c.query, string(sarifOf(t, c.of)), 400)
+			if !strings.Contains(got, `"field":"`+c.field+`"`) || !strings.Contains(got, "must have no control characters") {
+				t.Errorf("%+v %s: %s", c.of, c.query, got)
+			}
+		}
+		if n := s.Store.Reader.Scan.Query().CountX(s.System(t)); n != 0 {
+			t.Errorf("%d scans", n)
+		}
+		s.Upload(t, "acme/web", "main", sarifOf(t, run{Tool: "gosec", Category: "\x01moving", Results: []result{sqli}}), "category", "api")
+	})
+}
+
 // TestAbortedUpload: an upload that ends half-way leaves nothing behind.
 func TestAbortedUpload(t *testing.T) {
 	t.Parallel()

@@ -8,11 +8,13 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/vocabulary"
+	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/spool"
 	"github.com/palisade/palisade/services/scans/formats"
 	"github.com/palisade/palisade/services/scans/ingest"
@@ -145,6 +147,28 @@ func (r *seenInRun) skip(skipped sarif.Skip) {
 		r.files[skipped.Path] = true
 	}
 	r.unnamedFiles = r.unnamedFiles || skipped.Path == ""
+}
+
+// checkNames rejects control characters in the tools and the categories that findings are stored under.
+func (s *sarifSource) checkNames() error {
+	for _, run := range s.report.Runs {
+		in := fmt.Sprintf("runs[%d].", run.Index)
+		if err := checkControl(in+"tool.driver.name", run.Tool.Slug); err != nil {
+			return err
+		}
+		if err := checkControl(in+"automationDetails.id", s.groupOf(run).Category); s.category == "" && err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkControl rejects control characters.
+func checkControl(field, value string) error {
+	if strings.ContainsFunc(value, unicode.IsControl) {
+		return apierr.InvalidArgument(field, "%s must have no control characters, got %s", field, apierr.Quote(value))
+	}
+	return nil
 }
 
 func (s *sarifSource) groupOf(run *sarif.Run) ingest.Analysis {

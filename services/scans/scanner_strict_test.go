@@ -179,6 +179,7 @@ func TestScannerRefs(t *testing.T) {
 			{"main", nil, mainRef}, {"refs/heads/main", nil, mainRef}, {"refs/pull/7/merge", "7", pullRef}, {"feature/x", "12", "refs/heads/feature/x"},
 			{nil, "7", pullRef}, {nil, nil, detached}, {"", "no number", detached}, {"HEAD", nil, detached}, {"refs/heads/HEAD", "", detached},
 			{"HEAD", "7", pullRef}, {"refs/heads/HEAD", "7", pullRef},
+			{"@", nil, detached}, {"origin/HEAD", nil, detached}, {"refs/remotes/origin/HEAD", nil, detached}, {"remotes/origin/HEAD", "7", pullRef}, {"FETCH_HEAD", "7", pullRef},
 		} {
 			id := c.create(t, with(one.branch, "project_metadata", "branch"), with(one.pull, "project_metadata", "pull_request_id"))
 			if row := s.Store.Reader.Scan.GetX(s.System(t), id); row.Ref != one.want {

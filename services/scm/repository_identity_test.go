@@ -164,6 +164,27 @@ func TestNameTakenBeforeSync(t *testing.T) {
 	})
 }
 
+// TestNameTakenInAnotherCase: names that differ only in letter case are one name.
+func TestNameTakenInAnotherCase(t *testing.T) {
+	t.Parallel()
+	eachConfig(t, func(t *testing.T, s configCaller) {
+		h, id := s.gitHub(t, "")
+		h.Repositories = []hosttest.Repository{{ID: 1, Name: "acme/api", DefaultBranch: "main", Visibility: "private"}}
+		s.sync(t, id)
+		api := s.project(t, "acme/api").ID
+		s.Upload(t, "ACME/Api2", mainRef, sarifOf(t, 42))
+		early := s.project(t, "ACME/Api2").ID
+		h.Repositories[0].Name = "acme/api2"
+		for range 2 {
+			s.sync(t, id)
+			wantList(t, "projects", s.names(t), fmt.Sprintf("ACME/Api2~project-%d -", early), "acme/api2 1")
+		}
+		if s.project(t, "acme/api2").ID != api {
+			t.Error("the repository has another project")
+		}
+	})
+}
+
 // TestAdoptedRepositories: projects without an id get it by the URL that they are bound to, else once by their name.
 func TestAdoptedRepositories(t *testing.T) {
 	t.Parallel()

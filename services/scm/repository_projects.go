@@ -156,7 +156,7 @@ func (b *projectBatch) followedName(ctx context.Context, row *ent.Project, r hos
 		return row.Name, nil
 	}
 	for _, holder := range b.rows {
-		if holder.ID == row.ID || holder.Name != name {
+		if holder.ID == row.ID || holder.NameKey != strings.ToLower(name) {
 			continue
 		}
 		if b.keepsName(holder) || holder.RepositoryID != nil && *holder.RepositoryID == r.ID {

@@ -164,32 +164,11 @@ func unchained(s *entsql.Selector) {
 	}))
 }
 
-// unchainedRow has the columns as stored: invalid JSON is hashed, too.
-type unchainedRow struct {
-	ID        int64  `sql:"id"`
-	Sequence  int64  `sql:"sequence"`
-	ActorKind string `sql:"actor_kind"`
-	ActorID   int64  `sql:"actor_id"`
-	ActorName string `sql:"actor_name"`
-	UserID    int64  `sql:"user_id"`
-	Method    string `sql:"method"`
-	Code      string `sql:"code"`
-	Request   string `sql:"request"`
-	RequestID string `sql:"request_id"`
-	Remote    string `sql:"remote"`
-	Changes   []byte `sql:"changes"`
-	At        int64  `sql:"at"`
-}
-
 // countUnchained sets the origin's fields about entries from before the chain.
 func (t *Trail) countUnchained(ctx context.Context, from *ent.AuditEntryClient, o *Origin) error {
 	d := t.newDigest(unchainedPurpose)
 	for {
-		var rows []unchainedRow
-		err := from.Query().Where(unchained, auditentry.IDGT(o.UnchainedLast)).Order(ent.Asc(auditentry.FieldID)).Limit(verifyPage).
-			Select(auditentry.FieldID, auditentry.FieldSequence, auditentry.FieldActorKind, auditentry.FieldActorID, auditentry.FieldActorName,
-				auditentry.FieldUserID, auditentry.FieldMethod, auditentry.FieldCode, auditentry.FieldRequest, auditentry.FieldRequestID,
-				auditentry.FieldRemote, auditentry.FieldChanges, auditentry.FieldAt).Scan(ctx, &rows)
+		rows, err := storedEntries(ctx, from.Query().Where(unchained, auditentry.IDGT(o.UnchainedLast)).Order(ent.Asc(auditentry.FieldID)).Limit(verifyPage))
 		if err != nil {
 			return err
 		}

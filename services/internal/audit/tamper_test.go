@@ -88,7 +88,7 @@ var tamperings = []struct {
 	{"an edited address", []string{"UPDATE audit_entries SET remote = ''" + of + "= 3"}, nil, []string{"#3", "edited"}},
 	{"an edited change", []string{`UPDATE audit_entries SET changes = '[{"kind":"tag","id":"9"}]'` + of + "= 3"}, nil, []string{"#3", "edited"}},
 	{"changes taken away", []string{"UPDATE audit_entries SET changes = NULL" + of + "= 3"}, nil, []string{"#3", "edited"}},
-	{"changes of another form", []string{`UPDATE audit_entries SET changes = '{}'` + of + "= 3"}, nil, []string{"#3", "edited", "read"}},
+	{"changes of another form", []string{`UPDATE audit_entries SET changes = '{}'` + of + "= 3"}, nil, []string{"#3", "edited"}},
 	{"a replaced hash", []string{"UPDATE audit_entries SET hash = previous_hash" + of + "= 3"}, nil, []string{"#3", "edited"}},
 	{"a hash taken away", []string{"UPDATE audit_entries SET hash = NULL" + of + "= 3"}, nil, []string{"#3", "edited"}},
 	{"a removed entry", []string{"DELETE FROM audit_entries" + of + "= 3"}, nil, []string{"entry #3", "removed"}},

@@ -68,7 +68,11 @@ type verification struct {
 	newest   int64              // highest sequence in known
 	progress func(int64)
 	ids      idCheck
-	report   Report
+	// until is the number of the first entry with a value of a type that no server stores; nil if there is none.
+	until *string
+	// headEdited: the head has such a value, and is not read.
+	headEdited bool
+	report     Report
 }
 
 func (v *verification) broken(sequence int64, format string, args ...any) {
@@ -78,20 +82,31 @@ func (v *verification) broken(sequence int64, format string, args ...any) {
 func (v *verification) intact() bool { return len(v.report.Broken) == 0 }
 
 // run checks the chain and then everything outside it, because tampering with one can hide in the other.
-func (v *verification) run(ctx context.Context) error {
+func (v *verification) run(ctx context.Context) (err error) {
+	if v.until, err = v.trail.firstMisstored(ctx); err != nil {
+		return err
+	}
+	if v.headEdited, err = v.trail.headMisstored(ctx); err != nil {
+		return err
+	}
 	head, err := v.chain(ctx)
 	if err != nil {
 		return err
 	}
-	if v.intact() {
+	switch {
+	case v.headEdited:
+		v.broken(0, "the head of the trail was edited: it has a value that no server stores")
+	case v.intact():
 		v.checkHead(head)
-	} else if head == nil {
+	case head == nil:
 		v.broken(0, "the head of the trail was removed")
-	} else if !v.trail.sealed(head) {
+	case !v.trail.sealed(head):
 		v.broken(0, "the head of the trail was forged")
 	}
-	v.checkIDs()
-	v.checkOrigin(head)
+	if !v.headEdited {
+		v.checkIDs()
+		v.checkOrigin(head)
+	}
 	v.checkAnchors()
 	return v.checkUnchained(ctx)
 }
@@ -100,10 +115,7 @@ func (v *verification) run(ctx context.Context) error {
 // must not be older than that entry.
 func (v *verification) chain(ctx context.Context) (*ent.AuditHead, error) {
 	for {
-		head, err := v.trail.store.Reader.AuditHead.Query().Only(ctx)
-		if ent.IsNotFound(err) {
-			head, err = nil, nil
-		}
+		head, err := v.head(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -119,23 +131,39 @@ func (v *verification) chain(ctx context.Context) (*ent.AuditHead, error) {
 	}
 }
 
+// head reads the head; nil if there is none, or none that can be read.
+func (v *verification) head(ctx context.Context) (*ent.AuditHead, error) {
+	if v.headEdited {
+		return nil, nil
+	}
+	head, err := v.trail.store.Reader.AuditHead.Query().Only(ctx)
+	if ent.IsNotFound(err) {
+		return nil, nil
+	}
+	return head, err
+}
+
 // walk checks the entries after the last valid one.
 func (v *verification) walk(ctx context.Context) error {
 	for {
-		rows, err := v.next(ctx, verifyPage)
-		if err != nil && ctx.Err() == nil {
-			err = v.readable(ctx, err)
+		query := v.trail.store.Reader.AuditEntry.Query().Where(chained, auditentry.SequenceGT(v.report.Sequence))
+		if v.until != nil {
+			query.Where(sequenceBelow(*v.until))
 		}
+		rows, err := storedEntries(ctx, query.Order(ent.Asc(auditentry.FieldSequence)).Limit(verifyPage))
 		if err != nil {
 			return err
 		}
-		for _, row := range rows {
-			if err := v.entry(row); err != nil || !v.intact() {
-				return err
+		for i := range rows {
+			if v.entry(&rows[i]); !v.intact() {
+				break
 			}
 		}
 		if v.progress != nil {
 			v.progress(v.report.Entries)
+		}
+		if v.intact() && len(rows) < verifyPage && v.until != nil {
+			v.broken(v.report.Sequence+1, "entry #%s was edited: it has a value of a type that no server stores", *v.until)
 		}
 		if !v.intact() || len(rows) < verifyPage {
 			return nil
@@ -143,48 +171,15 @@ func (v *verification) walk(ctx context.Context) error {
 	}
 }
 
-func (v *verification) next(ctx context.Context, limit int) ([]*ent.AuditEntry, error) {
-	return v.trail.store.Reader.AuditEntry.Query().Where(chained, auditentry.SequenceGT(v.report.Sequence)).
-		Order(ent.Asc(auditentry.FieldSequence)).Limit(limit).All(ctx)
-}
-
-// readable finds the unreadable entry (broken JSON) after a query has failed.
-func (v *verification) readable(ctx context.Context, cause error) error {
-	for {
-		rows, err := v.next(ctx, 1)
-		if err == nil {
-			if len(rows) == 0 {
-				return cause // the cause is not an entry
-			}
-			if err := v.entry(rows[0]); err != nil || !v.intact() {
-				return err
-			}
-			continue
-		}
-		var sequences []int64
-		scanErr := v.trail.store.Reader.AuditEntry.Query().Where(chained, auditentry.SequenceGT(v.report.Sequence)).
-			Order(ent.Asc(auditentry.FieldSequence)).Limit(1).Select(auditentry.FieldSequence).Scan(ctx, &sequences)
-		if scanErr != nil || len(sequences) == 0 || ctx.Err() != nil {
-			return cause
-		}
-		v.broken(sequences[0], "entry #%d was edited: it can no longer be read (%v)", sequences[0], err)
-		return nil
-	}
-}
-
 // entry checks an entry's hash, and its link to the previous entry.
-func (v *verification) entry(e *ent.AuditEntry) error {
-	r := &v.report
-	want, err := v.trail.hash(e)
-	if err != nil {
-		return err
-	}
+func (v *verification) entry(row *storedEntry) {
+	r, e := &v.report, row.entry()
 	switch {
 	case e.Sequence == r.Sequence+2:
 		v.broken(e.Sequence, "entry #%d was removed", r.Sequence+1)
 	case e.Sequence != r.Sequence+1:
 		v.broken(e.Sequence, "entries #%d to #%d were removed", r.Sequence+1, e.Sequence-1)
-	case !hmac.Equal(want, e.Hash):
+	case !hmac.Equal(v.trail.hashStored(e, row.Changes), e.Hash), row.Changes != nil && len(row.Changes) == 0, e.PreviousHash != nil && len(e.PreviousHash) == 0:
 		v.broken(e.Sequence, "entry #%d was edited, moved here or added", e.Sequence)
 	case !bytes.Equal(e.PreviousHash, r.Hash):
 		v.broken(e.Sequence, "entry #%d does not follow entry #%d: one of them was replaced", e.Sequence, r.Sequence)
@@ -197,7 +192,6 @@ func (v *verification) entry(e *ent.AuditEntry) error {
 		r.Entries, r.Sequence, r.Last, r.Hash = r.Entries+1, e.Sequence, e.At, e.Hash
 		v.ids.add(e)
 	}
-	return nil
 }
 
 // checkHead compares the last entry with the head.
@@ -272,8 +266,16 @@ func span(from, to int64) string {
 
 // checkUnchained compares the entries outside the chain with the state when the chain began.
 func (v *verification) checkUnchained(ctx context.Context) error {
+	edited, err := v.trail.misstoredUnchained(ctx)
+	if err != nil {
+		return err
+	}
+	if edited > 0 {
+		v.broken(0, "%d entries from before the trail were edited: they have values of types that no server stores", edited)
+		return nil
+	}
 	from := v.trail.store.Reader.AuditEntry
-	taken, err := from.Query().Where(auditentry.SequenceLTE(0), auditentry.HashNotNil()).Count(ctx)
+	taken, err := from.Query().Where(auditentry.SequenceLTE(0), auditentry.Or(auditentry.HashNotNil(), auditentry.PreviousHashNotNil())).Count(ctx)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package gitref
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -13,8 +14,10 @@ const DetachedPrefix = "refs/detached/"
 // UnknownCommit is the ref of a checkout without a branch whose commit is unknown.
 const UnknownCommit = DetachedPrefix + "HEAD"
 
-// head is what "git rev-parse --abbrev-ref HEAD" says of a checkout without a branch, as a full ref. It is no branch.
-const head = "refs/heads/HEAD"
+// heads are the names that Git and CI systems give the checked-out commit, as full refs. None is a branch.
+var heads = []string{
+	"refs/heads/HEAD", "refs/heads/@", "refs/heads/FETCH_HEAD", "refs/heads/origin/HEAD", "refs/heads/remotes/origin/HEAD", "refs/remotes/origin/HEAD",
+}
 
 // commitHash is a commit that can name a ref.
 var commitHash = regexp.MustCompile(`^[0-9A-Fa-f]{7,64}$`)
@@ -23,7 +26,7 @@ var commitHash = regexp.MustCompile(`^[0-9A-Fa-f]{7,64}$`)
 // commit: it is not a branch, so it is never the default branch of a project.
 func Scanned(ref, commit string) string {
 	switch full := Full(ref); {
-	case full != "" && full != head:
+	case full != "" && !IsHead(full):
 		return full
 	case commitHash.MatchString(commit):
 		return DetachedPrefix + strings.ToLower(commit)
@@ -31,11 +34,14 @@ func Scanned(ref, commit string) string {
 	return UnknownCommit
 }
 
-// IsHead reports whether a ref in either form is the name of a checkout without a branch.
-func IsHead(ref string) bool { return Full(ref) == head }
+// IsHead reports whether a ref in either form is a name of a checkout without a branch that says no commit.
+func IsHead(ref string) bool { return slices.Contains(Misnamed(), Full(ref)) }
+
+// IsDetached reports whether a ref in either form belongs to a checkout without a branch.
+func IsDetached(ref string) bool { return IsHead(ref) || strings.HasPrefix(Full(ref), DetachedPrefix) }
 
 // Misnamed are the refs under which earlier versions stored checkouts without a branch.
-func Misnamed() []string { return []string{head, UnknownCommit} }
+func Misnamed() []string { return append(slices.Clone(heads), UnknownCommit) }
 
 // pullRequest matches the refs under which scanners report pull (or merge) requests.
 var pullRequest = regexp.MustCompile(`^refs/(?:pull|pull-requests|merge-requests)/([1-9][0-9]{0,17})/(?:head|merge|from)$`)

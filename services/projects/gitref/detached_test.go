@@ -10,9 +10,15 @@ func TestScanned(t *testing.T) {
 	for _, one := range []struct{ ref, commit, want string }{
 		{"main", sha, "refs/heads/main"}, {"refs/pull/7/merge", sha, "refs/pull/7/merge"}, {"refs/heads/HEAD2", sha, "refs/heads/HEAD2"},
 		{"HEAD", sha, "refs/detached/" + strings.Repeat("3f", 20)}, {"refs/heads/HEAD", "3f2a9c1", "refs/detached/3f2a9c1"}, {"", sha, "refs/detached/" + strings.Repeat("3f", 20)},
+		{"@", sha, "refs/detached/" + strings.Repeat("3f", 20)}, {"origin/HEAD", "3f2a9c1", "refs/detached/3f2a9c1"}, {"remotes/origin/HEAD", "3f2a9c1", "refs/detached/3f2a9c1"},
+		{"refs/remotes/origin/HEAD", "3f2a9c1", "refs/detached/3f2a9c1"}, {"FETCH_HEAD", "3f2a9c1", "refs/detached/3f2a9c1"}, {UnknownCommit, "3f2a9c1", "refs/detached/3f2a9c1"},
+		{"refs/heads/@", "", UnknownCommit}, {"refs/detached/3f2a9c1", sha, "refs/detached/3f2a9c1"}, {"origin/HEAD2", sha, "refs/heads/origin/HEAD2"},
 		{"HEAD", "", UnknownCommit}, {"HEAD", "v1.2 of yesterday", UnknownCommit}, {"", "../..", UnknownCommit}, {"head", sha, "refs/heads/head"},
 	} {
 		got := Scanned(one.ref, one.commit)
+		if IsDetached(got) != strings.HasPrefix(got, DetachedPrefix) || IsHead(got) != (got == UnknownCommit) {
+			t.Errorf("%s: detached %t, HEAD %t", got, IsDetached(got), IsHead(got))
+		}
 		if got != one.want || Check(got) != "" || strings.HasPrefix(got, DetachedPrefix) && IsBranch(got) {
 			t.Errorf("%s at %s: %s, want %s", one.ref, one.commit, got, one.want)
 		}
