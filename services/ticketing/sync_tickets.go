@@ -49,34 +49,36 @@ func (s *syncing) createForNew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	where = append(where, finding.Status(lifecycle.Open), finding.RelevantSinceGT(s.instance.AutomaticAfter), automatic(s.instance.Automatic))
-	out, err := s.create(ctx, s.instance, order{group: true, limit: maxTickets}, nil, false, where...)
-	switch {
-	case err != nil:
-		return err
-	case out.again != nil:
-		return out.again
-	case out.over:
-		return nil
+	where = append(where, finding.Status(lifecycle.Open), finding.RelevantSinceGT(s.instance.AutomaticAfter))
+	failed := 0
+	for _, product := range s.instance.Automatic {
+		out, err := s.create(ctx, s.instance, order{group: true, limit: maxTickets}, nil, false, append(slices.Clip(where), automatic(product)...)...)
+		switch {
+		case err != nil:
+			return err
+		case out.again != nil:
+			return out.again
+		case out.over:
+			return nil
+		}
+		failed += len(out.failed)
 	}
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		after := max(s.instance.AutomaticAfter, store.Micros(begun.Add(-lateCommit)))
 		return tx.TicketingInstance.Update().Where(ticketinginstance.ID(s.instance.ID)).SetAutomaticAfter(after).Exec(ctx)
 	})
-	if err == nil && len(out.failed) > 0 {
+	if err == nil && failed > 0 {
 		err = errRejected
 	}
 	return err
 }
 
 // automatic selects what gets a ticket without a call.
-func automatic(products []string) predicate.Finding {
-	severe := finding.And(store.OneOf(finding.FieldIssueType, products),
-		finding.SeverityIn(vocabulary.SeverityCritical, vocabulary.SeverityHigh))
-	if !slices.Contains(products, malicious) {
-		return severe
+func automatic(product string) []predicate.Finding {
+	if product == malicious {
+		return []predicate.Finding{finding.IssueType(vocabulary.SCA), finding.Malicious(true)}
 	}
-	return finding.Or(severe, finding.And(finding.IssueType(vocabulary.SCA), finding.Malicious(true)))
+	return []predicate.Finding{finding.IssueType(product), finding.SeverityIn(vocabulary.SeverityCritical, vocabulary.SeverityHigh)}
 }
 
 // closeDone closes the tickets whose findings are all done.
