@@ -33,8 +33,7 @@ func (f *requestFeedback) writeComment(ctx context.Context, row *ent.PullRequest
 		return nil
 	}
 	text := f.commentText(row.Marker, listed)
-	sum := sha256.Sum256([]byte(text))
-	digest := hex.EncodeToString(sum[:])
+	digest := digestOf(text)
 	if digest == row.CommentDigest {
 		return nil
 	}
@@ -88,11 +87,22 @@ func (f *requestFeedback) commentText(random string, listed []*scansv1.PullReque
 	f.writeTable(&b, listed)
 	fmt.Fprintf(&b, "Fixed here: %d. Ignored by people: %d. [All findings and how to decide about them](%s)\n", f.view.GetFixed(), f.view.GetIgnored(), f.page)
 	for _, product := range productsOf(listed) {
-		if text := f.addenda[product]; text != "" {
-			b.WriteString("\n" + strings.ToValidUTF8(text[:min(len(text), maxAddendum)], "") + "\n")
-		}
+		f.writeAddendum(&b, product)
 	}
 	return b.String()
+}
+
+// writeAddendum adds the deployment's own text about a product.
+func (f *requestFeedback) writeAddendum(b *strings.Builder, product string) {
+	if text := f.addenda[product]; text != "" {
+		b.WriteString("\n" + strings.ToValidUTF8(text[:min(len(text), maxAddendum)], "") + "\n")
+	}
+}
+
+// digestOf tells whether a text has changed since it was written.
+func digestOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
 }
 
 func headline(blocked bool, findings int) string {

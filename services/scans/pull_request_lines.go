@@ -3,8 +3,6 @@ package scans
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -155,8 +153,7 @@ func (l *lineComments) keep(ctx context.Context, with ...func(context.Context, *
 func (l *lineComments) show(ctx context.Context, one *scansv1.PullRequestFinding, message string) error {
 	comment := l.of(one.GetId())
 	text := l.lineText(comment, one, message)
-	sum := sha256.Sum256([]byte(text))
-	digest := hex.EncodeToString(sum[:])
+	digest := digestOf(text)
 	if comment.GetThreadId() == "" {
 		return l.begin(ctx, comment, host.Line{Path: one.GetPath(), Line: int64(one.GetLine())}, text, digest)
 	}
@@ -221,9 +218,7 @@ func (l *lineComments) lineText(comment *storev1.LineComment, one *scansv1.PullR
 		b.WriteString(". To ignore it, reply `/fp`, `/ar` or `/other` and a reason")
 	}
 	b.WriteString(".\n")
-	if text := l.addenda[commentProducts[one.GetIssueType()].String()]; text != "" {
-		b.WriteString("\n" + strings.ToValidUTF8(text[:min(len(text), maxAddendum)], "") + "\n")
-	}
+	l.writeAddendum(&b, commentProducts[one.GetIssueType()].String())
 	return b.String()
 }
 
