@@ -10,6 +10,7 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/scan"
 	"github.com/palisade/palisade/ent/scancoverage"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
@@ -103,7 +104,11 @@ func (m *categoryMove) run(ctx context.Context) (n moveNumbers, change *ent.Iden
 	if len(moved) == 0 {
 		return n, nil, apierr.NotFound("no findings of the tool %s with the category %s in this project", apierr.Quote(m.tool), apierr.Quote(m.from))
 	}
-	if err := m.refuseIfBothAlive(ctx); err != nil {
+	last, first, err := m.uses(ctx)
+	if err != nil {
+		return n, nil, err
+	}
+	if err := m.refuseIfBothAlive(last, first); err != nil {
 		return n, nil, err
 	}
 	others, err := m.read(ctx, m.to)
@@ -112,6 +117,9 @@ func (m *categoryMove) run(ctx context.Context) (n moveNumbers, change *ent.Iden
 	}
 	replaced, err := twinsOf(moved, others)
 	if err != nil {
+		return n, nil, err
+	}
+	if err := m.refuseIfOneCommit(ctx, last, first, moved, replaced); err != nil {
 		return n, nil, err
 	}
 	if len(moved) > maxMoved || len(replaced) > maxReplaced {
@@ -133,7 +141,7 @@ func (m *categoryMove) run(ctx context.Context) (n moveNumbers, change *ent.Iden
 func (m *categoryMove) read(ctx context.Context, category string) ([]*ent.Finding, error) {
 	rows, err := m.tx.Finding.Query().Where(finding.ProjectID(m.projectID), finding.Tool(m.tool), finding.AnalysisCategory(category)).
 		Select(finding.FieldID, finding.FieldRef, finding.FieldFingerprint, finding.FieldMatchKey, finding.FieldTriageState, finding.FieldTriageReason,
-			finding.FieldMergedInto).All(ctx)
+			finding.FieldMergedInto, finding.FieldState).All(ctx)
 	slices.SortFunc(rows, func(a, b *ent.Finding) int { return int(a.ID - b.ID) })
 	return rows, err
 }
@@ -146,24 +154,22 @@ func findingIDs(rows []*ent.Finding) []int64 {
 	return ids
 }
 
-// refuseIfBothAlive refuses a move if a scan of any ref used the old category at or after the first scan with the new
-// one: the two are different analyses.
-func (m *categoryMove) refuseIfBothAlive(ctx context.Context) error {
-	type use struct {
-		Ref      string `sql:"ref"`
-		Category string `sql:"analysis_category"`
-		Min      int64  `sql:"min"`
-		Max      int64  `sql:"max"`
-	}
-	var uses []use
-	err := m.tx.ScanCoverage.Query().Where(scancoverage.ProjectID(m.projectID), scancoverage.Tool(m.tool),
+// categoryUse is the use of a category by the scans of a ref. Min and Max are the first and the last of them.
+type categoryUse struct {
+	Ref      string `sql:"ref"`
+	Category string `sql:"analysis_category"`
+	Min      int64  `sql:"min"`
+	Max      int64  `sql:"max"`
+}
+
+// uses returns the last use of the old category and the first use of the new one, on any ref. Without one, its scans
+// are 0.
+func (m *categoryMove) uses(ctx context.Context) (last, first categoryUse, err error) {
+	var uses []categoryUse
+	err = m.tx.ScanCoverage.Query().Where(scancoverage.ProjectID(m.projectID), scancoverage.Tool(m.tool),
 		scancoverage.Or(scancoverage.AnalysisCategory(m.from), scancoverage.AnalysisCategory(m.to))).
 		GroupBy(scancoverage.FieldRef, scancoverage.FieldAnalysisCategory).
 		Aggregate(ent.Min(scancoverage.FieldScanID), ent.Max(scancoverage.FieldScanID)).Scan(ctx, &uses)
-	if err != nil {
-		return err
-	}
-	var last, first use
 	for _, one := range uses {
 		if one.Category == m.from && one.Max > last.Max {
 			last = one
@@ -172,11 +178,36 @@ func (m *categoryMove) refuseIfBothAlive(ctx context.Context) error {
 			first = one
 		}
 	}
+	return last, first, err
+}
+
+// refuseIfBothAlive refuses a move if a scan of any ref used the old category at or after the first scan with the new
+// one: the two are different analyses.
+func (m *categoryMove) refuseIfBothAlive(last, first categoryUse) error {
 	if first.Min == 0 || last.Max < first.Min {
 		return nil
 	}
 	return apierr.FailedPrecondition("scan %d of %s used the category %s, although scan %d of %s used %s: they are two analyses",
 		last.Max, last.Ref, apierr.Quote(m.from), first.Min, first.Ref, apierr.Quote(m.to))
+}
+
+// refuseIfOneCommit refuses a move if one commit was scanned with both categories, and they have no finding in common
+// there: a renamed category has the same findings.
+func (m *categoryMove) refuseIfOneCommit(ctx context.Context, last, first categoryUse, moved, replaced []*ent.Finding) error {
+	if first.Min == 0 || last.Ref != first.Ref {
+		return nil
+	}
+	there := func(row *ent.Finding) bool { return row.Ref == last.Ref }
+	open := func(row *ent.Finding) bool { return there(row) && row.State == lifecycle.Unresolved }
+	if slices.ContainsFunc(replaced, there) || !slices.ContainsFunc(moved, open) {
+		return nil
+	}
+	commits, err := m.tx.Scan.Query().Where(scan.IDIn(last.Max, first.Min), scan.CommitNEQ("")).Select(scan.FieldCommit).Strings(ctx)
+	if err != nil || len(commits) != 2 || commits[0] != commits[1] {
+		return err
+	}
+	return apierr.FailedPrecondition("scans %d and %d of one commit used the categories %s and %s, and have no finding in common: they are two analyses",
+		last.Max, first.Min, apierr.Quote(m.from), apierr.Quote(m.to))
 }
 
 // twinsOf returns the other findings that are the same as one of these on the same ref, by name or by their strongest

@@ -202,6 +202,33 @@ func TestMoveCategoryOfTwoAnalyses(t *testing.T) {
 	})
 }
 
+// TestMoveCategoryOfOneCommit: categories that were uploaded once each for one commit are two analyses, unless they
+// found the same.
+func TestMoveCategoryOfOneCommit(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		m := mover{t, s}
+		for n, c := range []struct {
+			commit string // of the second upload; the first one has a
+			hits   []hit
+			status int
+		}{
+			{"a", []hit{shell}, http.StatusBadRequest},
+			{"a", nil, http.StatusBadRequest},
+			{"a", []hit{query, shell}, http.StatusOK},
+			{"b", []hit{shell}, http.StatusOK},
+		} {
+			project := fmt.Sprintf("acme/web%d", n)
+			s.Upload(t, project, "main", reportOf(t, query), "category", "backend", "commit", strings.Repeat("a", 40))
+			s.Upload(t, project, "main", reportOf(t, c.hits...), "category", "api", "commit", strings.Repeat(c.commit, 40))
+			answer := m.post(m.Token, strings.Replace(m.body("backend", "api", ""), "acme/web", project, 1))
+			if answer.Status != c.status || c.status != http.StatusOK && !strings.Contains(answer.Body, "they are two analyses") {
+				t.Errorf("%d: %d %s", n, answer.Status, answer.Body)
+			}
+		}
+	})
+}
+
 // TestMoveCategoryRefused: nothing changes.
 func TestMoveCategoryRefused(t *testing.T) {
 	t.Parallel()
