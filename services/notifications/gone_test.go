@@ -9,8 +9,8 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// The filters of a report name what exists. What is gone later is in config_error, and the rule can be replaced as it was
-// read.
+// The filters of a report name what exists. What is gone later is in config_error, and the rule can be replaced as it
+// was read.
 func TestReportFiltersNameWhatExists(t *testing.T) {
 	each(t, func(t *testing.T, s caller) {
 		s.seedNames(t)

@@ -76,8 +76,8 @@ func (n *reportNames) unknown(f *reportingv1.ReportFilters) (list []unknownName)
 	return list
 }
 
-// checkReport refuses names that do not exist. old is the rule that is replaced, or nil: the names that it has are kept,
-// and config_error says what is wrong with them.
+// checkReport refuses names that do not exist. old is the rule that is replaced, or nil: the names that it has are
+// kept, and config_error says what is wrong with them.
 func checkReport(ctx context.Context, db *ent.Client, report *reportingv1.ReportSchedule, old *ent.NotificationRule) error {
 	names, err := reportNamesOf(ctx, db, report.GetFilters())
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package existing says which names of projects, tags, teams and rules exist in the deployment of a context, also if the
-// caller may not see them: it tells about names that are stored already.
+// Package existing says which names of projects, tags, teams and rules exist in the deployment of a context, also if
+// the caller may not see them: it tells about names that are stored already.
 package existing
 
 import (

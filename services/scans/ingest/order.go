@@ -39,7 +39,7 @@ type newerScans []*newerScan
 const (
 	// newerBack is how many newer scans decide at most: the newest ones.
 	newerBack = 16
-	// newerBytes limits their coverages in memory, as stored. The newest one counts always.
+	// newerBytes limits their coverages in memory, as stored. The newest one of the same files counts always.
 	newerBytes = 8 << 20
 )
 
@@ -98,7 +98,7 @@ func (s *session) newerScans(ctx context.Context, g *group) (list newerScans, er
 	if err != nil {
 		return nil, err
 	}
-	size := 0
+	size, compared := 0, false
 	for _, row := range rows {
 		other := scans[row.ScanID]
 		if other == nil {
@@ -112,14 +112,15 @@ func (s *session) newerScans(ctx context.Context, g *group) (list newerScans, er
 		if err != nil {
 			return nil, err
 		}
-		if found == nil {
-			continue
-		}
-		if size += bytes; len(list) == newerBack || len(list) > 0 && size > newerBytes {
+		enough := len(list) >= newerBack || len(list) > 0 && size+bytes > newerBytes
+		if enough && compared {
 			break
 		}
+		if found == nil || enough && found.apart {
+			continue
+		}
 		found.by = by
-		list = append(list, found)
+		list, size, compared = append(list, found), size+bytes, compared || !found.apart
 	}
 	return list.inOrder(scans), nil
 }
