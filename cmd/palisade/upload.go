@@ -37,7 +37,8 @@ first one held (see "palisade closes"). If one tool scans parts of a project sep
 of a monorepo, for example), give each part a category: only scans of its category close a finding.
 
 Uploads may arrive in another order than the commits. With --commit-time, a report of an older commit than that of
-an earlier upload closes and reopens nothing. Without it, the time of the run in the report decides, if it has one.
+an earlier upload closes and reopens nothing that the newer one covered. Without it, the time of the run in the report
+decides, if it has one.
 
 Paths become relative to the repository if the report says where that is, or if it is the usual directory of a
 CI service, which the output then says. Otherwise --checkout-root names the directory of the checkout, and

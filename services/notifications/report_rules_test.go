@@ -20,6 +20,7 @@ func TestRuleWithReport(t *testing.T) {
 		rule := func(more string) string {
 			return `{"notificationRule":{"channel":"email","name":"Monthly","config":{"to":"ada@acme.test"}` + more + `}}`
 		}
+		s.seedNames(t)
 		const schedule = `,"send_findings":false,"send_report":{"cadence":"REPORT_CADENCE_WEEKLY","weekday":5,"hour":7,"time_zone":"Europe/Berlin","filters":{"tags":["pci"]}}`
 		body := s.Body(t, s.Token, http.MethodPost, s.actions(""), rule(schedule), http.StatusOK)
 		for _, want := range []string{`"send_findings":false`, `"cadence":"REPORT_CADENCE_WEEKLY","weekday":5,"hour":7,"time_zone":"Europe/Berlin"`, `"tags":["pci"]`, `"next_report_at":"`} {

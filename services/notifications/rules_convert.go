@@ -12,7 +12,6 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/notificationwebhook"
 	notificationsv1 "github.com/palisade/palisade/gen/palisade/notifications/v1"
-	reportingv1 "github.com/palisade/palisade/gen/palisade/reporting/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/notifications/channel"
@@ -79,6 +78,9 @@ func (s *NotificationRules) check(ctx context.Context, tx *ent.Tx, in *notificat
 	}
 	out.sendFindings = in.SendFindings == nil || in.GetSendFindings()
 	if err := out.schedule(time.Now()); err != nil {
+		return nil, err
+	}
+	if err := checkReport(ctx, tx.Client(), in.GetSendReport(), old); err != nil {
 		return nil, err
 	}
 	out.sendScanCompletion = out.channel == channel.Webhook && (in.SendScanCompletion == nil || in.GetSendScanCompletion())
@@ -173,15 +175,21 @@ func (s *NotificationRules) convertAll(ctx context.Context, db *ent.Client, rows
 	if err != nil {
 		return nil, err
 	}
+	names, err := reportNamesOfRules(ctx, db, rows)
+	if err != nil {
+		return nil, err
+	}
 	list := make([]*notificationsv1.NotificationRule, len(rows))
 	for i, row := range rows {
-		list[i] = s.convert(row, hooks, selectors)
+		list[i] = s.convert(row, hooks, selectors, names)
 	}
 	return list, nil
 }
 
 // convert builds the answer, without credentials.
-func (s *NotificationRules) convert(row *ent.NotificationRule, hooks map[int64]*ent.NotificationWebhook, selectors remediation.Selectors) *notificationsv1.NotificationRule {
+func (s *NotificationRules) convert(
+	row *ent.NotificationRule, hooks map[int64]*ent.NotificationWebhook, selectors remediation.Selectors, names *reportNames,
+) *notificationsv1.NotificationRule {
 	out := &notificationsv1.NotificationRule{
 		Id: row.ID, Channel: row.Channel, Config: s.shownConfig(row), IsEnabled: row.IsEnabled, Name: row.Name, PolicySlugs: row.PolicySlugs,
 		UseNetworkBroker: row.UseNetworkBroker, SendScanCompletion: row.SendScanCompletion,
@@ -198,14 +206,9 @@ func (s *NotificationRules) convert(row *ent.NotificationRule, hooks map[int64]*
 	if !row.SendFindings {
 		out.SendFindings = &row.SendFindings
 	}
-	if len(row.SendReport) > 0 {
-		out.SendReport = &reportingv1.ReportSchedule{}
-		if err := proto.Unmarshal(row.SendReport, out.SendReport); err != nil {
-			out.SendReport = nil // not written by this program
-		}
-	}
+	out.SendReport = reportOf(row)
 	out.NextReportAt, out.LastReportAt = timestampIfAny(row.NextReportAt), timestampIfAny(row.LastReportAt)
-	problems := []string{refusedText(row.RefusedRecipients), policiesText(row.PolicySlugs, selectors)}
+	problems := []string{refusedText(row.RefusedRecipients), policiesText(row.PolicySlugs, selectors), names.reportText(out.GetSendReport())}
 	if _, err := s.senders.open(row, hooks); err != nil {
 		problems[0] = err.Error()
 	}

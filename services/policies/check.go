@@ -33,6 +33,7 @@ type checker struct {
 	problems []*policiesv1.BundleValidationError
 	slug     string // of the current policy
 	named    []named
+	projects map[string]string // the names of existing projects, by the name in the bundle
 }
 
 // named is a value that must exist in the database.
@@ -43,7 +44,7 @@ type named struct {
 
 // check returns the policies of a bundle in the words of the request, with slugs, or all its problems.
 func check(ctx context.Context, reader *ent.Client, deploymentSlug string, bundle *policiesv1.RemediationPoliciesBundle) ([]*policiesv1.RemediationPolicy, []*policiesv1.BundleValidationError, error) {
-	c := &checker{}
+	c := &checker{projects: map[string]string{}}
 	if got := bundle.GetDeploymentSlug(); got != "" && got != deploymentSlug {
 		c.add(errorsv1.Reason_REASON_INVALID_ARGUMENT, "deployment_slug", got, "deployment_slug must be %q or left out", deploymentSlug)
 	}
@@ -67,6 +68,7 @@ func check(ctx context.Context, reader *ent.Client, deploymentSlug string, bundl
 	if err := c.references(ctx, reader); err != nil {
 		return nil, nil, err
 	}
+	c.ownNames(policies)
 	return policies, c.problems, nil
 }
 

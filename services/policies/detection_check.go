@@ -19,8 +19,15 @@ import (
 // detectionChecker checks a bundle.
 type detectionChecker struct {
 	checker
-	current        *detection
-	projects, tags map[string]int64 // by name; only existing ones
+	current *detection
+	// projects and tags are the existing ones, by the name in the bundle. The letter case of projects may differ there.
+	projects, tags map[string]target
+}
+
+// target is a project or a tag with its own name.
+type target struct {
+	id   int64
+	name string
 }
 
 // check returns the policy that a bundle wants, or all problems of the bundle.
@@ -53,7 +60,7 @@ func (d *detection) check(ctx context.Context, reader *ent.Client, bundle *polic
 
 // find reads the ids of the projects and tags that exceptions name.
 func (c *detectionChecker) find(ctx context.Context, reader *ent.Client, exceptions []*policiesv1.DetectionPolicyException) error {
-	c.projects, c.tags = map[string]int64{}, map[string]int64{}
+	c.projects, c.tags = map[string]target{}, map[string]target{}
 	var projects, tags []string
 	for _, e := range exceptions {
 		if e.GetProject() != "" {
@@ -69,7 +76,7 @@ func (c *detectionChecker) find(ctx context.Context, reader *ent.Client, excepti
 			return err
 		}
 		for name, row := range found {
-			c.projects[name] = row.ID
+			c.projects[name] = target{row.ID, row.Name}
 		}
 	}
 	if len(tags) > 0 {
@@ -78,7 +85,7 @@ func (c *detectionChecker) find(ctx context.Context, reader *ent.Client, excepti
 			return err
 		}
 		for _, row := range rows {
-			c.tags[row.Name] = row.ID
+			c.tags[row.Name] = target{row.ID, row.Name}
 		}
 	}
 	return nil
@@ -145,7 +152,7 @@ func (c *detectionChecker) target(place string, e *policiesv1.DetectionPolicyExc
 	if e.GetProjectTagName() != "" {
 		key.scope, key.target, known, field = scopeTag, e.GetProjectTagName(), c.tags, place+".project_tag_name"
 	}
-	id, exists := known[key.target]
+	found, exists := known[key.target]
 	switch {
 	case e.GetProject() != "" && e.GetProjectTagName() != "":
 		c.add(errorsv1.Reason_REASON_INVALID_ARGUMENT, place+".project", e.GetProject(), "%s must name a project or a tag, not both", place)
@@ -154,8 +161,11 @@ func (c *detectionChecker) target(place string, e *policiesv1.DetectionPolicyExc
 	case !exists:
 		c.add(errorsv1.Reason_REASON_UNKNOWN_REFERENCE, field, key.target, "%s: there is no %s %s", field, key.scope, apierr.Quote(key.target))
 	}
-	if key.scope == scopeTag {
-		return key, exception{tagID: id, kind: e.GetExceptionType()}
+	if exists {
+		key.target = found.name
 	}
-	return key, exception{projectID: id, kind: e.GetExceptionType()}
+	if key.scope == scopeTag {
+		return key, exception{tagID: found.id, kind: e.GetExceptionType()}
+	}
+	return key, exception{projectID: found.id, kind: e.GetExceptionType()}
 }

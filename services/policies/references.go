@@ -2,24 +2,27 @@ package policies
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"entgo.io/ent/dialect/sql"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/notificationrule"
 	"github.com/palisade/palisade/ent/predicate"
-	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/rule"
 	"github.com/palisade/palisade/ent/ruledocument"
 	"github.com/palisade/palisade/ent/tag"
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/ent/ticketinginstance"
 	errorsv1 "github.com/palisade/palisade/gen/palisade/errors/v1"
+	policiesv1 "github.com/palisade/palisade/gen/palisade/policies/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/policies/remediation"
+	"github.com/palisade/palisade/services/projects/byname"
 )
 
 // namesPerQuery keeps a query below the databases' parameter limits.
@@ -31,7 +34,11 @@ func (c *checker) references(ctx context.Context, reader *ent.Client) error {
 	exists := map[remediation.Reference]map[string]bool{}
 	for reference, find := range map[remediation.Reference]func([]string) ([]string, error){
 		remediation.RefProject: func(names []string) ([]string, error) {
-			return reader.Project.Query().Where(project.NameIn(names...)).Select(project.FieldName).Strings(ctx)
+			found, err := byname.All(ctx, reader, names)
+			for name, row := range found {
+				c.projects[name] = row.Name
+			}
+			return slices.Collect(maps.Keys(found)), err
 		},
 		remediation.RefTag: func(names []string) ([]string, error) {
 			return reader.Tag.Query().Where(tag.NameIn(names...)).Select(tag.FieldName).Strings(ctx)
@@ -69,6 +76,23 @@ func (c *checker) references(ctx context.Context, reader *ent.Client) error {
 	}
 	c.slug = ""
 	return nil
+}
+
+// ownNames gives projects their own names in the conditions: policies are evaluated by them.
+func (c *checker) ownNames(policies []*policiesv1.RemediationPolicy) {
+	for _, policy := range policies {
+		for _, condition := range policy.GetFilters().GetConditions() {
+			if kind, _ := remediation.ConditionTypeOf(condition.GetType()); kind.Reference != remediation.RefProject {
+				continue
+			}
+			for i, value := range condition.GetValues() {
+				value = strings.TrimSpace(value)
+				if own := c.projects[value]; own != "" && own != value {
+					condition.Values[i] = own
+				}
+			}
+		}
+	}
 }
 
 // withIDs returns the ids that find finds.

@@ -18,8 +18,8 @@ func (u *upload) olderWarning(of ingest.Analysis) string {
 	if newer.By == ingest.ByRun {
 		this = fmt.Sprintf("the run of this report (%s)", ranAt(u.report.groups()[of]).Format(time.RFC3339))
 	}
-	return fmt.Sprintf("%s is older than that of scan %d: it closes and reopens nothing, and %d of its findings, which "+
-		"scan %[2]d no longer has, are stored as fixed", this, newer.ScanID, u.result.Superseded())
+	return fmt.Sprintf("%s is older than that of scan %d: it closes and reopens nothing that newer ones decided, and %d of its "+
+		"findings, which they no longer have, are stored as closed", this, newer.ScanID, u.result.Superseded())
 }
 
 // ranAt is the time of the latest run; zero if none is known.

@@ -130,7 +130,7 @@ func TestUploadOfAnOlderRun(t *testing.T) {
 					return
 				}
 				id := newer.GetScanId()
-				want := fmt.Sprintf("is older than that of scan %d: it closes and reopens nothing, and 2 of its findings", id)
+				want := fmt.Sprintf("is older than that of scan %d: it closes and reopens nothing that newer ones decided, and 2 of its findings", id)
 				if !strings.Contains(warnings, want) || at(scan.Stats, "older_than_scan") != float64(id) {
 					t.Errorf("warnings: %s; statistics: %v", warnings, scan.Stats)
 				}
@@ -214,15 +214,41 @@ func TestUploadOrderWithTheScanner(t *testing.T) {
 		if !strings.Contains(answer, "is older than that of scan") {
 			t.Errorf("%s", answer)
 		}
-		// It would close the finding of the scanner. That did not look at the file of the report.
-		wantList(t, "findings", c.findingsOf(t, mainRef), append(before, "db.go:10 unresolved open")...)
+		// It would close the finding of the scanner. That did not run the rule of the report.
+		wantList(t, "findings", c.findingsOf(t, mainRef), append(before, "db.go:10 removed removed")...)
 	})
 }
 
 // drawnReports are three reports of one analysis in their true order: finding and whether it is suppressed.
 type drawnReport struct {
 	results map[int]bool
+	rules   []declared // without a result; nil: the catalogue is not complete
+	files   []artifact // nil: none is listed
 	timed
+}
+
+// drawCoverage draws which rules ran over which files. Reports have files in common: else they are parts of a project.
+// A file counts as gone if two reports miss it, and one report of one commit twice is one report.
+func (r *drawnReport) drawCoverage(t *rapid.T, files bool) {
+	if rapid.Bool().Draw(t, "has a catalogue") {
+		r.rules = []declared{{ID: "without-results"}}
+		for i, f := range modelFindings {
+			if _, found := r.results[i]; !found && rapid.Bool().Draw(t, "ran") {
+				r.rules = append(r.rules, declared{ID: f.Rule})
+			}
+		}
+	}
+	if !files || rapid.Bool().Draw(t, "lists no files") {
+		return
+	}
+	for i := range 4 {
+		r.files = append(r.files, artifact{Path: fmt.Sprintf("src/common%d.go", i), Target: true})
+	}
+	for i := range len(modelFindings) / 2 {
+		if rapid.Bool().Draw(t, "listed") {
+			r.files = append(r.files, artifact{Path: modelFindings[2*i].File, Target: true})
+		}
+	}
 }
 
 func drawReports(t *rapid.T) (list [3]drawnReport) {
@@ -244,6 +270,7 @@ func drawReports(t *rapid.T) (list [3]drawnReport) {
 				r.results[i] = rapid.IntRange(0, 4).Draw(t, "suppressed") == 0
 			}
 		}
+		r.drawCoverage(t, kind == "commit" || commits == "cdef")
 		moment = moment.Add(time.Duration(rapid.Int64Range(1, 1e7).Draw(t, "microseconds later")) * time.Microsecond)
 		at := written(moment)
 		switch {
@@ -267,32 +294,32 @@ func drawReports(t *rapid.T) (list [3]drawnReport) {
 	return list
 }
 
-// Three reports end in one state, in whatever order they arrive: that of the newest one.
+// Three reports end in one state, in whatever order they arrive: as if they arrived in their own order.
 func TestUploadsInAnyOrder(t *testing.T) {
 	t.Parallel()
-	orders := [][3]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}}
+	orders := [][3]int{{0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}}
 	each := testrun.Size(2, len(orders)) // of each drawn set of reports
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		projects := 0
+		send := func(reports [3]drawnReport, order [3]int) map[string]string {
+			projects++
+			name := fmt.Sprintf("order/%d", projects)
+			for _, n := range order {
+				s.Upload(t, name, "main", reports[n].sarif(t), reports[n].query...)
+			}
+			return statesByRule(t, s, name)
+		}
 		rapid.Check(t, func(rt *rapid.T) {
 			reports := drawReports(rt)
-			want := map[string]string{}
-			for n, r := range reports {
-				for i, suppressed := range r.results {
-					state := "fixed"
-					if n == len(reports)-1 {
-						state = map[bool]string{true: "muted", false: "unresolved"}[suppressed]
-					}
-					want[modelFindings[i].Rule] = state
+			want := send(reports, [3]int{0, 1, 2})
+			for i, suppressed := range reports[2].results {
+				state := map[bool]string{true: "muted", false: "unresolved"}[suppressed]
+				if got := want[modelFindings[i].Rule]; got != state {
+					rt.Fatalf("%+v: the newest one reports finding %d, and it is %s", reports, i, got)
 				}
 			}
 			for _, order := range rapid.Permutation(orders).Draw(rt, "orders")[:each] {
-				projects++
-				name := fmt.Sprintf("order/%d", projects)
-				for _, n := range order {
-					s.Upload(t, name, "main", reports[n].sarif(t), reports[n].query...)
-				}
-				if got := statesByRule(t, s, name); !maps.Equal(got, want) {
+				if got := send(reports, order); !maps.Equal(got, want) {
 					rt.Fatalf("%+v in the order %v: %v, want %v", reports, order, got, want)
 				}
 			}
@@ -301,7 +328,7 @@ func TestUploadsInAnyOrder(t *testing.T) {
 }
 
 func (r drawnReport) sarif(t testing.TB) []byte {
-	one := run{Tool: "model", Began: r.began, Ended: r.ended}
+	one := run{Tool: "model", Began: r.began, Ended: r.ended, Rules: r.rules, Files: r.files}
 	for _, i := range slices.Sorted(maps.Keys(r.results)) {
 		found := modelFindings[i]
 		found.Suppressed = r.results[i]
@@ -322,4 +349,62 @@ func statesByRule(t *testing.T, s *apitest.Server, name string) map[string]strin
 		states[rules[row.RuleID]] = row.State
 	}
 	return states
+}
+
+// Each finding is decided by the newest report that covers it, also if that is neither the newest nor the last one.
+func TestUploadsThatCoverLess(t *testing.T) {
+	t.Parallel()
+	one, two := modelFindings[0], modelFindings[2]
+	files := func(paths ...string) (list []artifact) {
+		for _, path := range append(paths, "src/a.go", "src/b.go", "src/c.go") {
+			list = append(list, artifact{Path: path, Target: true})
+		}
+		return list
+	}
+	rules := func(names ...string) (list []declared) {
+		for _, name := range append(names, "without-results") {
+			list = append(list, declared{ID: name})
+		}
+		return list
+	}
+	for name, reports := range map[string][3]run{
+		"rules": {
+			{Ended: nine, Rules: rules(), Results: []result{one, two}}, {Ended: ten, Rules: rules(one.Rule), Results: []result{two}},
+			{Ended: eleven, Rules: rules(), Results: []result{two}},
+		},
+		"files": {
+			{Ended: nine, Files: files(), Results: []result{one, two}}, {Ended: ten, Files: files(one.File), Results: []result{two}},
+			{Ended: eleven, Files: files(), Results: []result{two}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+				for _, order := range []string{"012", "021", "102", "120", "201", "210"} {
+					project := "less/" + order
+					for _, n := range order {
+						report := reports[n-'0']
+						report.Tool = "gosec"
+						sendTo(t, s, project, sarifOf(t, report), "commit", fmt.Sprintf("c%c", n))
+					}
+					want := map[string]string{one.Rule: "fixed", two.Rule: "unresolved"}
+					if got := statesByRule(t, s, project); !maps.Equal(got, want) {
+						t.Errorf("%s: %v", order, got)
+					}
+				}
+				for _, order := range []string{"02", "20"} {
+					project := "two/" + order
+					for _, n := range order {
+						report := reports[n-'0']
+						report.Tool = "gosec"
+						sendTo(t, s, project, sarifOf(t, report))
+					}
+					want := map[string]string{one.Rule: map[string]string{"rules": "removed", "files": "unresolved"}[name], two.Rule: "unresolved"}
+					if got := statesByRule(t, s, project); !maps.Equal(got, want) {
+						t.Errorf("%s: %v", order, got)
+					}
+				}
+			})
+		})
+	}
 }

@@ -21,22 +21,33 @@ type selector struct {
 	active bool
 	// unmet is the type of the condition that no new finding meets; empty if there is none.
 	unmet string
+	// never says why no finding at all meets the conditions; empty if some may.
+	never string
 }
 
-// LoadSelectors reads all policies of the context's deployment in one query.
+// LoadSelectors reads all policies of the context's deployment in one query, and what they name with one for each kind.
 func LoadSelectors(ctx context.Context, reader *ent.Client) (Selectors, error) {
 	rows, err := reader.RemediationPolicy.Query().
 		Select(remediationpolicy.FieldSlug, remediationpolicy.FieldActive, remediationpolicy.FieldContent).All(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all := make(Selectors, len(rows))
-	for _, row := range rows {
+	policies := make([]*policiesv1.RemediationPolicy, len(rows))
+	for i, row := range rows {
 		stored := &policiesv1.RemediationPolicy{}
 		if err := proto.Unmarshal(row.Content, stored); err != nil {
 			return nil, fmt.Errorf("remediation policy %s: %w", row.Slug, err)
 		}
-		all[row.Slug] = selector{active: row.Active, unmet: unmetByNew(stored.GetFilters())}
+		policies[i] = Canonical(stored)
+	}
+	exist, err := namesOf(ctx, reader, policies)
+	if err != nil {
+		return nil, err
+	}
+	all := make(Selectors, len(rows))
+	for i, row := range rows {
+		filters := policies[i].GetFilters()
+		all[row.Slug] = selector{active: row.Active, unmet: unmetByNew(filters), never: exist.never(filters)}
 	}
 	return all, nil
 }
@@ -68,6 +79,8 @@ func (s Selectors) Problem(slug string) string {
 	case policy.unmet != "":
 		return fmt.Sprintf("no new finding meets the condition %s of the policy %q: use its action %s instead",
 			policy.unmet, slug, ActionNotify)
+	case policy.never != "":
+		return fmt.Sprintf("no finding meets the conditions of the policy %q: %s", slug, policy.never)
 	}
 	return ""
 }

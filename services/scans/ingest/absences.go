@@ -38,6 +38,8 @@ type absences struct {
 	seenBefore map[string]bool
 	// unsearched are the files that may be there. Later scans read them.
 	unsearched map[string]*storev1.Unsearched
+	// older says that a newer scan was stored before.
+	older bool
 }
 
 // cell is a kind of files in a directory.
@@ -76,6 +78,8 @@ func (a *absences) judge(ctx context.Context, file string) (decision, error) {
 func (a *absences) decide(ctx context.Context, file string, last *earlierScan, since int64) (decision, error) {
 	missedFor := func(d time.Duration) bool { return since != 0 && a.now-since >= d.Microseconds() }
 	switch {
+	case a.older && a.group.coverage.ListsAll:
+		return keepState, nil // newer scans may have added the file
 	case missedFor(forgottenAfter):
 		return fileLeft, nil
 	case !a.group.coverage.ListsAll:

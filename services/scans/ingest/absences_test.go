@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"maps"
 	"path"
@@ -69,12 +70,12 @@ func newMatrix(t fatal, st *store.Store, name string) *matrix {
 
 func (m *matrix) ctx() context.Context { return tenant.NewContext(context.Background(), 1) }
 
-// scan stores a full scan of some files of a commit.
+// scan stores a full scan of some files of a commit, by the scanner protocol.
 func (m *matrix) scan(commit int, files []string) error {
 	return m.store.Write(m.ctx(), func(ctx context.Context, tx *ent.Tx) error {
 		of, err := tx.Scan.Create().SetDeploymentID(1).SetProjectID(m.project.ID).SetRef("refs/heads/main").SetCommit(fmt.Sprint("c", commit)).
-			SetCommitTime(int64(commit + 1)).SetStatus("SCAN_STATUS_RUNNING").SetProducts(0).SetIsFullScan(true).SetMeta([]byte{}).SetStats(map[string]any{}).
-			SetStartedAt(store.Now()).Save(ctx)
+			SetCommitTime(int64(commit + 1)).SetStatus("SCAN_STATUS_RUNNING").SetProducts(0).SetIsFullScan(true).SetMeta([]byte{}).
+			SetStats(map[string]any{ExactCommitTime: true}).SetUniqueID(rand.Text()).SetStartedAt(store.Now()).Save(ctx)
 		if err != nil {
 			return err
 		}

@@ -29,7 +29,7 @@ func (s *session) close(ctx context.Context, m *matched, summary *Summary) error
 	summary.Older = map[Analysis]Newer{}
 	for _, g := range m.groups {
 		if g.newer != nil {
-			summary.Older[g.Analysis] = Newer{ScanID: g.newer.id, By: g.newer.by}
+			summary.Older[g.Analysis] = Newer{ScanID: g.newer.latest().id, By: g.newer.latest().by}
 		}
 	}
 	if err := s.storeCoverages(ctx, m.groups); err != nil {
@@ -39,7 +39,7 @@ func (s *session) close(ctx context.Context, m *matched, summary *Summary) error
 }
 
 // closeMissing closes findings that this scan covered but did not report. It is limited to the same ref, tool, category
-// and product. An older scan closes nothing.
+// and product. An older scan closes what no newer one covers.
 func (c *closer) closeMissing(ctx context.Context, groups []*matches) error {
 	held, err := c.activeHolds(ctx)
 	if err != nil {
@@ -47,19 +47,23 @@ func (c *closer) closeMissing(ctx context.Context, groups []*matches) error {
 	}
 	for _, g := range groups {
 		g.indexJoined()
-		if g.newer != nil {
-			continue
-		}
 		last := held[g.Analysis]
-		if last != nil {
-			last.leave(g.isJoined)
-		}
 		missing := slices.DeleteFunc(g.unjoined, g.isJoined)
-		if err := c.storeLastSeen(ctx, g, missing); err != nil {
-			return err
+		if g.newer == nil { // else a newer scan decided what waits, and what was seen last
+			if last != nil {
+				last.leave(g.isJoined)
+			}
+			if err := c.storeLastSeen(ctx, g, missing); err != nil {
+				return err
+			}
 		}
 		if len(missing) > 0 && g.coverage.GetFailure() == "" && !c.comparesWithItself() {
 			if err := c.closeGroup(ctx, g, missing, last); err != nil {
+				return err
+			}
+		}
+		if g.newer != nil && g.coverage.GetFailure() == "" && c.scan.IsFullScan {
+			if err := c.correctGroup(ctx, g); err != nil {
 				return err
 			}
 		}
@@ -190,6 +194,9 @@ func (c *closer) decideRows(
 		path := ""
 		if row.FilePath != nil {
 			path = *row.FilePath
+		}
+		if g.newer.cover(row.IssueType, rules[row.RuleID], path) {
+			continue
 		}
 		if _, judged := d.absent[path]; !judged && c.scan.IsFullScan && d.unsearched(path) && !d.renamed[path] {
 			if d.absent[path], err = g.absences.judge(ctx, path); err != nil {

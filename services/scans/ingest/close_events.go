@@ -31,10 +31,17 @@ type stateChange struct {
 	actorID              int64
 	note                 string
 	at                   int64
+	// corrects says that the findings are closed already, and get another state.
+	corrects bool
 }
 
-// stillOpen is the condition for the findings that can be closed: not closed meanwhile, and not merged into others.
-const stillOpen = ` AND state IN ('unresolved', 'muted') AND merged_into IS NULL`
+// from returns the states of the findings that change. Nobody has changed them meanwhile.
+func (s stateChange) from() []string {
+	if s.corrects {
+		return []string{lifecycle.Fixed, lifecycle.Removed}
+	}
+	return []string{lifecycle.Unresolved, lifecycle.Muted}
+}
 
 // close sets the state of the findings that are still open, and writes an event with the reason for each. It returns
 // their number.
@@ -49,7 +56,7 @@ func (s stateChange) close(ctx context.Context, f decision, ids []int64) (closed
 			return 0, err
 		}
 		n, err := s.tx.Finding.Update().Where(store.OfDeployment[predicate.Finding](s.deploymentID), store.WithIDs[predicate.Finding](part),
-			finding.StateIn(lifecycle.Unresolved, lifecycle.Muted), finding.MergedIntoIsNil()).
+			finding.StateIn(s.from()...), finding.MergedIntoIsNil()).
 			SetState(f.state).SetStatus(f.state).SetStateUpdatedAt(s.at).ClearIgnoredByPattern().Save(tenant.ByKey(ctx))
 		if err != nil {
 			return 0, err
@@ -81,6 +88,10 @@ func (s stateChange) record(ctx context.Context, kind, status string, args []any
 	scanID := sql.NullInt64{Int64: s.scanID, Valid: s.scanID != 0}
 	args = append([]any{kind}, args...)
 	args = append(append(args, s.note, s.actorKind, s.actorID, scanID, s.at, s.deploymentID), idArgs...)
+	for _, state := range s.from() {
+		args = append(args, state)
+	}
 	return s.store.Exec(ctx, s.tx, `INSERT INTO finding_events (deployment_id, finding_id, kind, from_status, to_status, reason, note, actor_kind, actor_id, scan_id, at)
-		SELECT deployment_id, id, ?, status, `+status+`, `+reason+`, ?, ?, ?, ?, ? FROM findings WHERE +deployment_id = ? AND id`+inIDs+stillOpen, args...)
+		SELECT deployment_id, id, ?, status, `+status+`, `+reason+`, ?, ?, ?, ?, ? FROM findings WHERE +deployment_id = ? AND id`+inIDs+
+		` AND state IN (?, ?) AND merged_into IS NULL`, args...)
 }

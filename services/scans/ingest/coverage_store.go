@@ -162,23 +162,27 @@ func (c *Coverage) stored() *storev1.ScanCoverage {
 	}
 }
 
-// storeCoverages stores the coverage of each analysis, unless the scan is older: then it decides nothing, and later
-// scans continue the newest one.
+// overtakenRef is the ref of the coverages of older scans. Later scans continue the newest scan, so they do not see
+// them. Only scans that are older still read what these decided. No ref has a space.
+func overtakenRef(ref string) string { return "overtaken " + ref }
+
+// storeCoverages stores the coverage of each analysis.
 func (s *session) storeCoverages(ctx context.Context, groups []*matches) error {
 	var rows []*ent.ScanCoverageCreate
 	for _, g := range groups {
+		about, ref := g.coverage.stored(), s.scan.Ref
 		if g.newer != nil {
-			continue
+			ref = overtakenRef(ref)
+		} else {
+			g.stored = about
 		}
-		about := g.coverage.stored()
-		g.stored = about
 		about.Unsearched, about.Kept = g.absences.unsearched, differences(slices.Sorted(slices.Values(g.kept)))
 		content, err := Compress(about)
 		if err != nil {
 			return err
 		}
 		rows = append(rows, s.tx.ScanCoverage.Create().SetDeploymentID(s.deploymentID).SetScanID(s.scan.ID).SetProjectID(s.project.ID).
-			SetRef(s.scan.Ref).SetTool(g.Tool).SetAnalysisCategory(g.Category).SetIsFullScan(s.scan.IsFullScan).SetProducts(g.reported).
+			SetRef(ref).SetTool(g.Tool).SetAnalysisCategory(g.Category).SetIsFullScan(s.scan.IsFullScan).SetProducts(g.reported).
 			SetContent(content).SetAt(s.now).SetNillableCommitTime(s.scan.CommitTime).SetNillableRanAt(s.ranAt(g.coverage)))
 	}
 	for part := range slices.Chunk(rows, store.RowsAtOnce) {

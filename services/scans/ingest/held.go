@@ -26,7 +26,7 @@ func (c *closer) settle(ctx context.Context, g *matches, closes closings, last *
 	if last != nil {
 		last.close(now)
 	}
-	if wait.total() == 0 {
+	if wait.total() == 0 || g.newer != nil { // only the newest scan holds closes
 		return nil
 	}
 	held := Held{Analysis: g.Analysis, Closes: wait.total(), Open: g.open - now.total()}

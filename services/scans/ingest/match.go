@@ -45,8 +45,8 @@ type matches struct {
 	reported int32
 	// stored is the coverage of this scan in its stored form; nil if the scan is older.
 	stored *storev1.ScanCoverage
-	// newer is the newer scan that was stored before; nil if there is none.
-	newer *newerScan
+	// newer are the newer scans that were stored before; nil if there is none.
+	newer newerScans
 	// absences are the files that this scan did not search. elsewhere has the hashes of those that belong to another
 	// part of the project.
 	absences  *absences
@@ -116,10 +116,11 @@ func (s *session) match(ctx context.Context, read *Reading, freshRules map[int64
 		if err := m.readPrevious(ctx, found); err != nil {
 			return nil, err
 		}
-		if found.newer, err = m.newerScan(ctx, g); err != nil {
+		if found.newer, err = m.newerScans(ctx, g); err != nil {
 			return nil, fmt.Errorf("look for newer scans: %w", err)
 		}
 		found.absences = newAbsences(m.session, g)
+		found.absences.older = found.newer != nil
 		if err := m.matchGroup(ctx, found); err != nil {
 			return nil, err
 		}

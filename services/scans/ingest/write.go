@@ -29,8 +29,8 @@ type writer struct {
 	// accepted and released are findings whose decision in the tool begins or ends.
 	accepted []accepted
 	released []int64
-	// superseded are created findings that a newer scan no longer has, by that scan.
-	superseded map[newest][]int64
+	// superseded are created findings that a newer scan no longer has, by its decision.
+	superseded map[overtaking][]int64
 	// equal has the results with equal code, for groups in which some come in another order.
 	equal map[*group]*equalResults
 	// exploits has what is known about the vulnerabilities of the batch.
@@ -38,7 +38,7 @@ type writer struct {
 }
 
 func (s *session) write(ctx context.Context, read *Reading, m *matched) (*Summary, error) {
-	w := &writer{session: s, Summary: &Summary{Counts: map[Outcome]int{}}, newProject: m.newProject, superseded: map[newest][]int64{}, equal: map[*group]*equalResults{}}
+	w := &writer{session: s, Summary: &Summary{Counts: map[Outcome]int{}}, newProject: m.newProject, superseded: map[overtaking][]int64{}, equal: map[*group]*equalResults{}}
 	if err := w.writeFindings(ctx, read, m); err != nil {
 		return nil, fmt.Errorf("write findings: %w", err)
 	}
@@ -144,7 +144,7 @@ func (w *writer) noteFresh(i *Result) error {
 		}
 	}
 	what := "created"
-	if i.overtaken() {
+	if newer, _ := i.overtaken(); newer != nil {
 		what = superseded
 	}
 	w.Counts[Outcome{Product: i.Product, What: what}]++
@@ -178,8 +178,8 @@ func (c change) written() bool { return c.what != "unchanged" && c.what != super
 
 // compare decides what a result changes about its stored finding.
 func (i *Result) compare(old *ent.Finding) change {
-	if i.matches.newer != nil {
-		return i.compareOlder(old)
+	if what := i.olderOutcome(old); what != "" {
+		return change{Result: i, old: old, what: what}
 	}
 	c := change{Result: i, old: old, what: "updated"}
 	// Rows from before a column existed, or from before a rule was renamed, are rewritten without an event.
@@ -300,6 +300,9 @@ func (w *writer) writeFresh(ctx context.Context, fresh []*Result) error {
 // create builds the row of a new finding.
 func (w *writer) create(i *Result, decided *ent.Finding) *ent.Finding {
 	row := w.row(i, i.fingerprint, w.scan.ID, w.now)
+	if i.matches.newer != nil {
+		row.LastSeenScanID = &w.scan.ID
+	}
 	row.State, row.RelevantSince, row.StateUpdatedAt = i.state(), w.now, w.now
 	if decided != nil {
 		row.TriageState, row.TriagedAt = decided.TriageState, decided.TriagedAt

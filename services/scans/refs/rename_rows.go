@@ -104,7 +104,7 @@ func (r *renamer) moveScans(ctx context.Context, tx *ent.Tx) (int, error) {
 	const target = `CASE WHEN ` + hasCommit + ` THEN '` + gitref.DetachedPrefix + `' || lower("commit") ELSE '` + gitref.UnknownCommit + `' END`
 	for _, table := range []string{"scan_coverages", "held_closes"} {
 		err := r.store.Exec(ctx, tx, `UPDATE `+table+` SET ref = (SELECT `+target+` FROM scans WHERE scans.id = scan_id AND scans.deployment_id = `+table+`.deployment_id)
-			WHERE deployment_id = ? AND scan_id`+among, args...)
+			WHERE deployment_id = ? AND scan_id`+among+" AND ref = ?", append(slices.Clone(args), r.ref)...)
 		if err != nil {
 			return 0, err
 		}
