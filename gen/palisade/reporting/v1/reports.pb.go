@@ -782,7 +782,7 @@ type ReportFilters struct {
 	FindingTypes []FindingType `protobuf:"varint,3,rep,packed,name=finding_types,json=findingTypes,proto3,enum=palisade.reporting.v1.FindingType" json:"finding_types,omitempty"`
 	// Severities.
 	FindingSeverities []FindingSeverity `protobuf:"varint,4,rep,packed,name=finding_severities,json=findingSeverities,proto3,enum=palisade.reporting.v1.FindingSeverity" json:"finding_severities,omitempty"`
-	// Names of projects, case-sensitive; prefer project_ids. With both, the union is selected.
+	// Names of projects, in any letter case; prefer project_ids. With both, the union is selected.
 	Projects []string `protobuf:"bytes,5,rep,name=projects,proto3" json:"projects,omitempty"`
 	// Names of tags of projects.
 	Tags []string `protobuf:"bytes,6,rep,name=tags,proto3" json:"tags,omitempty"`
