@@ -215,7 +215,6 @@ A finding has one ticket: a new link replaces the old one.`,
 
 func newTicketsUnlink(std streams) *cobra.Command {
 	var flags clientFlags
-	var tracker int64
 	cmd := &cobra.Command{
 		Use:     "unlink ID…",
 		Short:   "Unlink findings from their tickets, which stay in the tracker",
@@ -230,12 +229,13 @@ func newTicketsUnlink(std streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			at, err := t.tracker(cmd.Context(), tracker)
+			// v1 also knows the tickets of trackers that are disconnected.
+			raw, err := t.send(cmd.Context(), http.MethodPost, "api/v1", nil, map[string][]int64{"issue_ids": ids}, "tickets", "unlink")
 			if err != nil {
 				return err
 			}
-			out := &ticketingv1.UnlinkExternalTicketResponse{}
-			if _, err := t.call(cmd.Context(), http.MethodPost, &ticketingv1.UnlinkExternalTicketRequest{IssueIds: ids}, out, at, "tickets", "unlink"); err != nil {
+			out := &ticketingv1.UnlinkTicketResponse{}
+			if err := decode(raw, out); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(std.out, "%d findings unlinked.\n", len(out.GetUnlinkedIssueIds()))
@@ -243,7 +243,6 @@ func newTicketsUnlink(std streams) *cobra.Command {
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().Int64Var(&tracker, "tracker", 0, "`id` of the tracker; needed if there are several")
 	return cmd
 }
 

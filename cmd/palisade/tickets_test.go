@@ -16,18 +16,18 @@ func TestTicketsCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := serveRecorded(t, map[string]string{
-		deploymentsPath:                      oneDeployment,
-		"GET " + base:                        `{"instances":[` + one + `]}`,
-		"POST " + base:                       `{"instance":` + one + `}`,
-		"PATCH " + base + "/3":               `{"instance":` + one + `}`,
-		"DELETE " + base + "/3":              `{}`,
-		"POST " + base + "/3/check":          `{"ok":true,"problems":[]}`,
-		"POST " + base + "/4/check":          `{"ok":false,"problems":["SEC: no such \u001b[31mproject"]}`,
-		"POST " + base + "/3/tickets/link":   `{"ticketId":9,"externalSlug":"SEC-1","linkedIssueIds":[7,8],"replacedIssueIds":[8]}`,
-		"POST " + base + "/3/tickets/unlink": `{"unlinkedIssueIds":[7]}`,
-		"POST " + base + "/3/create_tickets": `{"succeeded":[{"issueIds":[1,2,3,4,5,6,7],"ticketId":9,"ticketUrl":"https://acme.test/browse/SEC-1","externalSlug":"SEC-1"}],"skipped":[{"issueIds":[8],"reason":"has the ticket SEC-0"}],"failed":[]}`,
-		"POST " + base + "/5/create_tickets": `{"succeeded":[],"skipped":[],"failed":[{"issueIds":[8],"error":"SEC: customfield_1 is required"}]}`,
-		"POST " + base + "/6/create_tickets": `{"succeeded":[],"skipped":[],"failed":[]}`,
+		deploymentsPath:                             oneDeployment,
+		"GET " + base:                               `{"instances":[` + one + `]}`,
+		"POST " + base:                              `{"instance":` + one + `}`,
+		"PATCH " + base + "/3":                      `{"instance":` + one + `}`,
+		"DELETE " + base + "/3":                     `{}`,
+		"POST " + base + "/3/check":                 `{"ok":true,"problems":[]}`,
+		"POST " + base + "/4/check":                 `{"ok":false,"problems":["SEC: no such \u001b[31mproject"]}`,
+		"POST " + base + "/3/tickets/link":          `{"ticketId":9,"externalSlug":"SEC-1","linkedIssueIds":[7,8],"replacedIssueIds":[8]}`,
+		"POST /api/v1/deployments/1/tickets/unlink": `{"unlinked_issue_ids":["7"]}`,
+		"POST " + base + "/3/create_tickets":        `{"succeeded":[{"issueIds":[1,2,3,4,5,6,7],"ticketId":9,"ticketUrl":"https://acme.test/browse/SEC-1","externalSlug":"SEC-1"}],"skipped":[{"issueIds":[8],"reason":"has the ticket SEC-0"}],"failed":[]}`,
+		"POST " + base + "/5/create_tickets":        `{"succeeded":[],"skipped":[],"failed":[{"issueIds":[8],"error":"SEC: customfield_1 is required"}]}`,
+		"POST " + base + "/6/create_tickets":        `{"succeeded":[],"skipped":[],"failed":[]}`,
 	})
 	for _, c := range []struct {
 		args, body string
@@ -42,7 +42,7 @@ func TestTicketsCommand(t *testing.T) {
 		{"trackers check 4", `{}`, exitError, []string{`SEC: no such \x1b[31mproject`, "tracker 4 cannot be used as it is"}},
 		{"trackers remove 3", "", exitOK, []string{"Tracker 3 is disconnected."}},
 		{"link https://acme.test/browse/SEC-1 7 8", `{"ticketUrl":"https://acme.test/browse/SEC-1","issueIds":["7","8"]}`, exitOK, []string{"SEC-1: 2 findings linked, 1 of them had another ticket."}},
-		{"unlink 7 --tracker 3", `{"issueIds":["7"]}`, exitOK, []string{"1 findings unlinked."}},
+		{"unlink 7", `{"issue_ids":[7]}`, exitOK, []string{"1 findings unlinked."}},
 		{"create --ids 1,8 --each --project OPS", `{"groupIssues":false,"projectId":"OPS","issueIds":["1","8"],"issueFilters":{"ids":["1","8"]}}`, exitOK,
 			[]string{"created SEC-1 1 2 3 4 5 and 2 more https://acme.test/browse/SEC-1", "skipped - 8 has the ticket SEC-0"}},
 		{"create --severities high --issue-type sast --tracker 5", `{"groupIssues":true,"issueFilters":{"severities":["SEVERITY_HIGH"]},"issueTypes":["ISSUE_TYPE_SAST"]}`, exitError,

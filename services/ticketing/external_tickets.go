@@ -32,6 +32,9 @@ func (s *ExternalTickets) TicketingCreateTickets(ctx context.Context, r *ticketi
 	if err != nil {
 		return nil, err
 	}
+	if err := mayName(ctx, "projectId", instance, r.GetProjectId()); err != nil {
+		return nil, err
+	}
 	where, err := issuefilter.Where(ctx, r.GetIssueFilters(), time.Now())
 	if err != nil {
 		return nil, err
@@ -82,7 +85,7 @@ func (s *ExternalTickets) LinkExternalTicket(ctx context.Context, r *ticketingv1
 	if !ok {
 		return nil, apierr.InvalidArgument("ticketUrl", "ticketUrl must be the web page of a ticket of %s", instance.BaseURL)
 	}
-	done, err := s.link(ctx, instance, key, r.GetTicketUrl(), r.GetIssueIds())
+	done, err := s.link(ctx, instance, key, r.GetIssueIds())
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,9 @@ func (f *filer) one(ctx context.Context, b *batch) error {
 	if err != nil {
 		return err
 	}
-	created, err := f.call(ctx, t, b)
+	limited, cancel := context.WithTimeout(ctx, claimTime-indexDelay)
+	created, err := f.call(limited, t, b)
+	cancel()
 	// The tracker has answered: what it said is stored also when the caller is gone.
 	ctx = context.WithoutCancel(ctx)
 	if noted := f.note(ctx, f.instance, err); noted != nil {
@@ -90,22 +92,45 @@ func (f *filer) claim(ctx context.Context, b *batch) (*ent.Ticket, error) {
 func (f *filer) call(ctx context.Context, t *ent.Ticket, b *batch) (tracker.Ticket, error) {
 	if b.abandoned != nil {
 		found, err := f.tracker.Find(ctx, t.Project, t.Marker, store.Time(t.CreatedAt).Add(-findEarlier))
-		if err != nil || found.Key != "" {
-			return found, err
+		if err != nil {
+			return found, unsureError{err}
+		}
+		if found.Key != "" {
+			return found, nil
+		}
+		if b.rows, err = f.linked(ctx, t); err != nil {
+			return tracker.Ticket{}, err
 		}
 	}
 	draft, err := f.draft(b, t.Marker)
 	if err != nil {
 		return tracker.Ticket{}, err
 	}
-	return f.tracker.Create(ctx, t.Project, draft)
+	created, err := f.tracker.Create(ctx, t.Project, draft)
+	if err != nil && (connect.Temporary(err) && !host.Is(err, host.RateLimited) || host.Is(err, host.Malformed)) {
+		err = unsureError{err}
+	}
+	return created, err
+}
+
+// linked reads all findings of an abandoned ticket: a request may name a part of them.
+func (f *filer) linked(ctx context.Context, t *ent.Ticket) ([]*ent.Finding, error) {
+	ids, err := f.store.Reader.TicketLink.Query().Where(ticketlink.TicketID(t.ID)).Select(ticketlink.FieldFindingID).Ints(ctx)
+	if err != nil {
+		return nil, err
+	}
+	named := make([]int64, len(ids))
+	for i, id := range ids {
+		named[i] = int64(id)
+	}
+	return f.choose(ctx, named, true, nil)
 }
 
 // giveUp ends the claim, soon. If the tracker rejected the ticket, the findings have none; if its answer is not known,
 // they keep the row, by which a later call finds the ticket.
 func (f *filer) giveUp(ctx context.Context, t *ent.Ticket, b *batch, cause error) error {
 	return f.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		if isUnsure(cause) {
+		if errors.As(cause, new(unsureError)) {
 			if err := tx.Ticket.Update().Where(ticket.ID(t.ID)).SetClaimedUntil(store.Micros(time.Now().Add(indexDelay))).Exec(ctx); err != nil {
 				return err
 			}
@@ -116,10 +141,11 @@ func (f *filer) giveUp(ctx context.Context, t *ent.Ticket, b *batch, cause error
 	})
 }
 
-// isUnsure reports whether the tracker may have created the ticket in spite of an error.
-func isUnsure(err error) bool {
-	return connect.Temporary(err) && !host.Is(err, host.RateLimited) || host.Is(err, host.Malformed)
-}
+// unsureError is an error after which the ticket may exist.
+type unsureError struct{ error }
+
+// Unwrap returns the tracker's error.
+func (e unsureError) Unwrap() error { return e.error }
 
 // dropTicket deletes a ticket with its links.
 func dropTicket(ctx context.Context, tx *ent.Tx, id int64) error {

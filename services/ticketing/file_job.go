@@ -2,6 +2,7 @@ package ticketing
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -15,8 +16,16 @@ import (
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/scm/connect"
+	"github.com/palisade/palisade/services/scm/host"
 	"github.com/palisade/palisade/services/ticketing/filing"
 )
+
+const (
+	// tokenWait is how long a job waits for another token, and tokenMaxWait how often it does.
+	tokenWait, tokenMaxWait = 15 * time.Minute, 24 * time.Hour
+)
+
+var errNoToken = errors.New("the tracker refuses the credential of the ticketing instance")
 
 // fileWorker creates the tickets that policies and automations ask for. It may run again at any point: findings with a
 // ticket are skipped.
@@ -29,6 +38,14 @@ type fileWorker struct {
 // Timeout implements river.Worker.
 func (*fileWorker) Timeout(*river.Job[filing.File]) time.Duration { return syncTimeout }
 
+// waitForToken tries again later, for a day: an administrator has to store another token.
+func waitForToken(begun time.Time) error {
+	if time.Since(begun) > tokenMaxWait {
+		return river.JobCancel(errNoToken)
+	}
+	return river.JobSnooze(tokenWait)
+}
+
 // Work creates 20 tickets, and enqueues another job for the findings that are left.
 func (w *fileWorker) Work(ctx context.Context, job *river.Job[filing.File]) error {
 	ctx = tenant.NewContext(ctx, job.Args.DeploymentID)
@@ -39,6 +56,9 @@ func (w *fileWorker) Work(ctx context.Context, job *river.Job[filing.File]) erro
 	if err != nil {
 		return err
 	}
+	if instance.Refused {
+		return waitForToken(job.CreatedAt)
+	}
 	part := job.Args.FindingIDs[:min(len(job.Args.FindingIDs), maxChosen)]
 	out, err := w.create(ctx, instance, order{project: job.Args.Project, group: true}, part, false, finding.Status(lifecycle.Open))
 	if err != nil {
@@ -47,8 +67,13 @@ func (w *fileWorker) Work(ctx context.Context, job *river.Job[filing.File]) erro
 	for _, f := range out.failed {
 		w.log.InfoContext(ctx, "tickets were not created", "instance_id", instance.ID, "findings", len(f.findings), "reason", f.reason)
 	}
-	if out.again != nil {
+	switch {
+	case host.Is(out.again, host.Unauthorized):
+		return waitForToken(job.CreatedAt)
+	case out.again != nil:
 		return connect.Retry(out.again, job.CreatedAt)
+	case out.pending:
+		return river.JobSnooze(2 * indexDelay)
 	}
 	rest := slices.Clone(job.Args.FindingIDs[len(part):])
 	if out.over {

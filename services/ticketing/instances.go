@@ -46,8 +46,13 @@ func (s *ExternalTickets) GetTicketingTicketingInstances(ctx context.Context, _ 
 		return nil, err
 	}
 	out := &ticketingv1.GetTicketingTicketingInstancesResponse{}
+	manages := mayManage(ctx)
 	for _, row := range rows {
-		out.Instances = append(out.Instances, convert(row))
+		one := convert(row)
+		if !manages { // the mappings name projects of all teams
+			one.User, one.Mappings = "", nil
+		}
+		out.Instances = append(out.Instances, one)
 	}
 	return out, nil
 }

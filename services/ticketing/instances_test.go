@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	ticketingv1 "github.com/palisade/palisade/gen/palisade/ticketing/v1"
+	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/ticketing/tracker/trackertest"
 )
@@ -35,6 +36,10 @@ func TestInstances(t *testing.T) {
 			t.Fatal(err)
 		}
 		apitest.Same(t, out, list)
+		reader := d.AddToken(t, d.Tenant, access.TokenSpec{Name: "reader", Role: access.RoleReadOnly, Scopes: []access.Scope{access.ScopeWebAPI}})
+		if got := d.Body(t, reader, http.MethodGet, d.path(""), "", http.StatusOK); strings.Contains(got, j.User) || strings.Contains(got, "acme/*") || !strings.Contains(got, `"projectId":"SEC"`) {
+			t.Errorf("a reader sees %s", got)
+		}
 		check := d.path("/%d/check", d.instance)
 		if got := d.post(t, check, `{}`, http.StatusOK); !strings.Contains(got, `"ok":false`) && !strings.Contains(got, `"ok":true`) {
 			t.Errorf("check %s", got)

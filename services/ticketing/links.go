@@ -19,6 +19,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/ticketing/tracker"
 )
 
 // maxLinked is how many findings one ticket may have: each of them stores the ids of the others.
@@ -31,7 +32,7 @@ type linking struct {
 }
 
 // link links findings to a ticket. It replaces their earlier links.
-func (d *desk) link(ctx context.Context, instance *ent.TicketingInstance, key, url string, ids []int64) (out linking, err error) {
+func (d *desk) link(ctx context.Context, instance *ent.TicketingInstance, key string, ids []int64) (out linking, err error) {
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
 	err = d.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
@@ -43,7 +44,7 @@ func (d *desk) link(ctx context.Context, instance *ent.TicketingInstance, key, u
 		if err != nil {
 			return err
 		}
-		if out.ticket, err = ticketAt(ctx, tx, instance, key, url); err != nil {
+		if out.ticket, err = ticketAt(ctx, tx, instance, key); err != nil {
 			return err
 		}
 		var links []*ent.TicketLinkCreate
@@ -91,11 +92,12 @@ func createLinks(ctx context.Context, tx *ent.Tx, links []*ent.TicketLinkCreate)
 }
 
 // ticketAt returns the row of a ticket of the tracker, and makes it if there is none.
-func ticketAt(ctx context.Context, tx *ent.Tx, instance *ent.TicketingInstance, key, url string) (*ent.Ticket, error) {
+func ticketAt(ctx context.Context, tx *ent.Tx, instance *ent.TicketingInstance, key string) (*ent.Ticket, error) {
 	t, err := tx.Ticket.Query().Where(ticket.InstanceID(instance.ID), ticket.Key(key)).Only(ctx)
 	if !ent.IsNotFound(err) {
 		return t, err
 	}
+	url := tracker.URL(tracker.Kind(instance.Kind), instance.BaseURL, key)
 	return tx.Ticket.Create().SetInstanceID(instance.ID).SetProject("").SetMarker("").SetKey(key).SetURL(url).SetCreatedAt(store.Now()).Save(ctx)
 }
 

@@ -53,6 +53,8 @@ type outcome struct {
 	over  bool
 	left  []int64
 	again error
+	// pending: some findings have a ticket whose answer is not known.
+	pending bool
 }
 
 // made is a created ticket.
@@ -111,8 +113,12 @@ func (d *desk) create(
 	f := &filer{desk: d, order: o, instance: instance, tracker: at}
 	f.limit = cmp.Or(f.limit, maxTickets)
 	rows, err := d.choose(ctx, named, ticketed, where)
-	if err != nil || len(rows) == 0 {
+	if err != nil {
 		return outcome{}, err
+	}
+	f.notChosen(named, rows)
+	if len(rows) == 0 {
+		return f.out, nil
 	}
 	if err := f.read(ctx, rows); err != nil {
 		return outcome{}, err
@@ -122,6 +128,16 @@ func (d *desk) create(
 		return outcome{}, err
 	}
 	return f.out, f.file(ctx, batches)
+}
+
+// notChosen says which findings a request names in vain.
+func (f *filer) notChosen(named []int64, rows []*ent.Finding) {
+	chosen := idsOf(rows)
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(named))) {
+		if _, found := slices.BinarySearch(chosen, id); !found {
+			f.fail("not found, or the filter leaves it out", id)
+		}
+	}
 }
 
 // choose reads the findings, the newest first.
@@ -212,6 +228,7 @@ func (f *filer) batches(ctx context.Context, rows []*ent.Finding) ([]*batch, err
 			skipped["has the ticket "+t.Key] = append(skipped["has the ticket "+t.Key], row.ID)
 		case t != nil && *t.ClaimedUntil > now:
 			skipped[beingCreated] = append(skipped[beingCreated], row.ID)
+			f.out.pending = true
 		case t != nil && t.InstanceID != f.instance.ID:
 			reason := "another ticketing instance may have its ticket: repeat the call there, or unlink the finding"
 			skipped[reason] = append(skipped[reason], row.ID)
@@ -247,24 +264,30 @@ func (f *filer) fail(reason string, ids ...int64) {
 // file creates the tickets. When the tracker does not answer or rejects the credential, it is not called for the rest.
 func (f *filer) file(ctx context.Context, batches []*batch) error {
 	var ended error
+	tried := 0
 	for _, b := range batches {
 		switch {
 		case ended != nil:
 			f.fail(b.project+": "+connect.ErrorText(ended), b.ids()...)
 			continue
-		case len(f.out.succeeded) >= f.limit:
+		case tried >= f.limit:
 			f.out.over, f.out.left = true, append(f.out.left, b.ids()...)
 			f.fail(fmt.Sprintf("over the limit of %d tickets: repeat the call for the rest", f.limit), b.ids()...)
 			continue
 		}
 		err := f.one(ctx, b)
+		if errors.Is(err, errClaimed) {
+			f.out.skipped = append(f.out.skipped, reasoned{b.ids(), beingCreated})
+			f.out.pending = true
+			continue
+		}
+		tried++
 		text := connect.ErrorText(err)
 		switch {
-		case errors.Is(err, errClaimed):
-			f.out.skipped = append(f.out.skipped, reasoned{b.ids(), beingCreated})
 		case err != nil && text == "":
 			return err
-		case err != nil && isUnsure(err):
+		case errors.As(err, new(unsureError)):
+			f.out.pending = true
 			f.fail(b.project+": "+text+". The ticket may exist: repeat the call in half a minute; it looks for the ticket and creates no second one", b.ids()...)
 		case err != nil:
 			f.fail(b.project+": "+text, b.ids()...)

@@ -37,8 +37,16 @@ func TestTicketsOfPolicies(t *testing.T) {
 		if one := only(t, j); !strings.HasPrefix(one.Key, "OPS-") || one.Title != "sqli in acme/web (2 findings)" {
 			t.Errorf("%+v", one)
 		}
+		j.LoseIssue() // the job looks for the ticket later
 		d.Upload(t, "acme/web", "main", report("sqli a.go", "sqli b.go", "xss d.go"))
-		apitest.Eventually(t, "the ticket of the new finding", func() bool { return len(j.Issues()) == 2 && d.count(t, "ticket_links") == 3 })
+		apitest.Eventually(t, "the job waits", func() bool {
+			return d.count(t, "river_job WHERE kind = 'file_tickets' AND state IN ('scheduled', 'retryable') AND attempt > 0") == 1
+		})
+		d.exec(t, "UPDATE tickets SET claimed_until = 1 WHERE claimed_until IS NOT NULL")
+		d.exec(t, "UPDATE river_job SET scheduled_at = '2026-01-01 00:00:00' WHERE kind = 'file_tickets'")
+		apitest.Eventually(t, "the ticket of the new finding", func() bool {
+			return len(j.Issues()) == 2 && d.count(t, "ticket_links") == 3 && d.count(t, "tickets WHERE claimed_until IS NULL") == 2
+		})
 	})
 }
 

@@ -27,8 +27,6 @@ const (
 	syncTimeout = 5 * time.Minute
 	// syncBatch is how many tickets one run closes, opens or asks for.
 	syncBatch = 50
-	// rejectedWait is how long a run waits after a tracker rejected a ticket that nobody asked for.
-	rejectedWait = 15 * time.Minute
 )
 
 func (d *desk) background(log *slog.Logger) jobs.Work {
@@ -61,10 +59,10 @@ type syncTickets struct {
 // Kind is the name in the queue.
 func (syncTickets) Kind() string { return "sync_tickets" }
 
-// InsertOpts has one run wait for an instance, also after an error.
+// InsertOpts has one run wait for an instance. A run that fails is not repeated: the next one follows in a minute.
 func (syncTickets) InsertOpts() river.InsertOpts {
 	opts := jobs.OnceWaiting()
-	opts.Queue = filing.Queue
+	opts.Queue, opts.MaxAttempts = filing.Queue, 1
 	return opts
 }
 
@@ -118,22 +116,17 @@ func (w *syncWorker) Work(ctx context.Context, job *river.Job[syncTickets]) erro
 	if err != nil {
 		return err
 	}
-	s := &syncing{desk: w.desk, instance: instance, tracker: at}
+	s := &syncing{desk: w.desk, instance: instance, tracker: at, log: w.log}
 	for _, step := range []func(context.Context) error{s.createForNew, s.closeDone, s.openAgain, s.ask} {
 		if err = step(ctx); err != nil {
 			break
 		}
 	}
-	if noted := w.note(context.WithoutCancel(ctx), instance, err); noted != nil {
-		return noted
+	if noted := w.note(context.WithoutCancel(ctx), instance, err); noted != nil || connect.ErrorText(err) == "" {
+		return errors.Join(noted, err)
 	}
-	if errors.Is(err, errRejected) {
-		return river.JobSnooze(rejectedWait)
-	}
-	if text := connect.ErrorText(err); text != "" {
-		w.log.InfoContext(ctx, "an issue tracker refused a call", "instance_id", instance.ID, "error", err)
-	}
-	return connect.Retry(err, job.CreatedAt)
+	w.log.InfoContext(ctx, "an issue tracker does not answer", "instance_id", instance.ID, "error", err)
+	return nil
 }
 
 // syncing is one run.
@@ -141,4 +134,5 @@ type syncing struct {
 	*desk
 	instance *ent.TicketingInstance
 	tracker  tracker.Tracker
+	log      *slog.Logger
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/scm/host/hosttest"
 	"github.com/palisade/palisade/services/ticketing/tracker/trackertest"
 )
 
@@ -104,6 +105,74 @@ func TestTicketsFollowFindings(t *testing.T) {
 		d.run(t)
 		if one := only(t, j); one.Open || len(one.Comments) != 2 || d.statuses(t) != "open 1, fixed 1" {
 			t.Errorf("a person closed it: %+v, findings %s", one, d.statuses(t))
+		}
+	})
+}
+
+// TestTicketThatCannotBeClosed: one ticket that the tracker does not close, and a comment that fails, do not stop the
+// others. A ticket that a person opens again stays open, and a ticket that a person linked is never closed.
+func TestTicketThatCannotBeClosed(t *testing.T) {
+	t.Parallel()
+	eachDesk(t, func(t *testing.T, d *desk) {
+		j := d.jira(t, `,"fixedTransitionState":{"semgrepAggregateState":"fixed"}`)
+		d.Upload(t, "acme/web", "main", report("a a.go", "b a.go", "c a.go", "d a.go"))
+		d.create(t, `{"issueFilters":{}}`)
+		issues := j.Issues()
+		own := d.findings(t)
+		var linked int64
+		for id, f := range own {
+			if f.Ticket.Slug == issues[3].Key {
+				linked = id
+			}
+		}
+		d.post(t, d.path("/%d/tickets/unlink", d.instance), fmt.Sprintf(`{"issueIds":[%d]}`, linked), http.StatusOK)
+		d.post(t, d.path("/%d/tickets/link", d.instance), fmt.Sprintf(`{"ticketUrl":%q,"issueIds":[%d]}`, j.URL+"/browse/"+issues[3].Key, linked), http.StatusOK)
+		j.Answer("POST /rest/api/3/issue/"+issues[0].Key+"/transitions", hosttest.Status(http.StatusBadRequest, `{"errorMessages":["no"],"errors":{}}`))
+		j.Answer("POST /rest/api/3/issue/"+issues[1].Key+"/comment", hosttest.Status(http.StatusInternalServerError, "no"))
+		d.Upload(t, "acme/web", "main", report())
+		d.run(t)
+		d.run(t)
+		issues = j.Issues()
+		if !issues[0].Open || issues[1].Open || issues[2].Open || len(issues[2].Comments) != 1 || !issues[3].Open {
+			t.Errorf("%+v", issues)
+		}
+		if n := countOf(j, "POST /rest/api/3/issue/"+issues[1].Key+"/comment"); n != 1 {
+			t.Errorf("%d tries to comment", n)
+		}
+		j.SetStatus(issues[2].Key, "To Do")
+		d.run(t)
+		d.run(t)
+		if one := j.Issues()[2]; !one.Open || len(one.Comments) != 1 {
+			t.Errorf("a person opened it again: %+v", one)
+		}
+		rule, _, _ := strings.Cut(issues[2].Title, " ")
+		d.Upload(t, "acme/web", "main", report(rule+" a.go"))
+		d.run(t)
+		d.Upload(t, "acme/web", "main", report())
+		d.run(t)
+		if one := j.Issues()[2]; one.Open || len(one.Comments) != 2 {
+			t.Errorf("it was open and is fixed again: %+v", one)
+		}
+	})
+}
+
+// TestHiddenTickets: a ticket that the tracker does not show any more decides nothing.
+func TestHiddenTickets(t *testing.T) {
+	t.Parallel()
+	eachDesk(t, func(t *testing.T, d *desk) {
+		j := d.jira(t, `,"closedState":"ignored"`)
+		d.Upload(t, "acme/web", "main", report("sqli a.go"))
+		d.create(t, `{"issueFilters":{}}`)
+		j.Answer("GET /rest/api/3/issue/", hosttest.Status(http.StatusNotFound, `{"errorMessages":["Issue does not exist or you do not have permission to see it."],"errors":{}}`))
+		d.run(t)
+		if got := d.statuses(t); got != "open 1" {
+			t.Errorf("hidden: %s", got)
+		}
+		j.Answer("GET /rest/api/3/issue/", nil)
+		j.SetStatus(only(t, j).Key, "Done")
+		d.run(t)
+		if got := d.statuses(t); got != "ignored 1" {
+			t.Errorf("shown again and closed: %s", got)
 		}
 	})
 }

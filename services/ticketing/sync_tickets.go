@@ -2,7 +2,6 @@ package ticketing
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/findingevent"
 	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/ticket"
 	"github.com/palisade/palisade/ent/ticketinginstance"
@@ -28,6 +28,8 @@ import (
 const (
 	// lateCommit is how long before its commit a finding may have become relevant.
 	lateCommit = 10 * time.Minute
+	// refusedWait is how long a ticket waits about which the tracker refused a call.
+	refusedWait = time.Hour
 	// askEvery is how often the tracker is asked for the state of a ticket.
 	askEvery = 10 * time.Minute
 	// malicious is the product of malicious dependencies in an instance's list.
@@ -36,10 +38,8 @@ const (
 	actorTracker = "tracker"
 )
 
-// errRejected: the tracker rejected tickets, or the instance has no project for their findings.
-var errRejected = errors.New("the tracker rejected tickets")
-
-// createForNew creates tickets for the findings that became relevant since the last run.
+// createForNew creates tickets for the findings that became relevant since the last run. What the tracker rejected is
+// tried again after an hour.
 func (s *syncing) createForNew(ctx context.Context) error {
 	if len(s.instance.Automatic) == 0 {
 		return nil
@@ -49,8 +49,8 @@ func (s *syncing) createForNew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	where = append(where, finding.Status(lifecycle.Open), finding.RelevantSinceGT(s.instance.AutomaticAfter))
-	failed := 0
+	where = append(where, finding.Status(lifecycle.Open), finding.RelevantSinceGT(s.instance.AutomaticAfter),
+		notTried(s.instance.DeploymentID, store.Micros(begun.Add(-time.Hour))))
 	for _, product := range s.instance.Automatic {
 		out, err := s.create(ctx, s.instance, order{group: true, limit: maxTickets}, nil, false, append(slices.Clip(where), automatic(product)...)...)
 		switch {
@@ -58,19 +58,25 @@ func (s *syncing) createForNew(ctx context.Context) error {
 			return err
 		case out.again != nil:
 			return out.again
-		case out.over:
+		case out.over || out.pending:
 			return nil
 		}
-		failed += len(out.failed)
 	}
-	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	return s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		after := max(s.instance.AutomaticAfter, store.Micros(begun.Add(-lateCommit)))
 		return tx.TicketingInstance.Update().Where(ticketinginstance.ID(s.instance.ID)).SetAutomaticAfter(after).Exec(ctx)
 	})
-	if err == nil && failed > 0 {
-		err = errRejected
+}
+
+// notTried selects findings whose ticket was not rejected since a time.
+func notTried(deploymentID, since int64) predicate.Finding {
+	return func(sel *entsql.Selector) {
+		b := entsql.Dialect(sel.Dialect())
+		events := b.Table(findingevent.Table).As("tries")
+		sel.Where(entsql.NotExists(b.Select(events.C(findingevent.FieldID)).From(events).Where(entsql.And(
+			entsql.EQ(events.C(findingevent.FieldDeploymentID), deploymentID), entsql.ColumnsEQ(events.C(findingevent.FieldFindingID), sel.C(finding.FieldID)),
+			entsql.EQ(events.C(findingevent.FieldKind), eventAttempted), entsql.GT(events.C(findingevent.FieldAt), since)))))
 	}
-	return err
 }
 
 // automatic selects what gets a ticket without a call.
@@ -81,7 +87,8 @@ func automatic(product string) []predicate.Finding {
 	return []predicate.Finding{finding.IssueType(product), finding.SeverityIn(vocabulary.SeverityCritical, vocabulary.SeverityHigh)}
 }
 
-// closeDone closes the tickets whose findings are all done.
+// closeDone closes the tickets that we created and whose findings are all done. One that a person has opened again
+// stays open until a finding of it was open.
 func (s *syncing) closeDone(ctx context.Context) error {
 	if s.instance.CloseAt == "" {
 		return nil
@@ -90,13 +97,13 @@ func (s *syncing) closeDone(ctx context.Context) error {
 	if s.instance.CloseAt == lifecycle.Ignored {
 		undone = append(undone, entsql.NEQ(finding.FieldStatus, lifecycle.Ignored))
 	}
-	rows, err := s.tickets(ctx, ticket.Open(true), linked(nil), without(entsql.And(undone...)))
-	for _, t := range rows {
-		if err := s.set(ctx, t, false, "All findings of this ticket are "+s.instance.CloseAt+"."); err != nil {
-			return err
-		}
+	rows, err := s.tickets(ctx, ticket.MarkerNEQ(""), ticket.Open(true), ticket.ClosedHere(false), linked(nil), without(entsql.And(undone...)))
+	if err != nil {
+		return err
 	}
-	return err
+	return s.each(ctx, rows, func(t *ent.Ticket) error {
+		return s.set(ctx, t, false, "All findings of this ticket are "+s.instance.CloseAt+".")
+	})
 }
 
 // openAgain opens the tickets that we closed and that have an open finding again.
@@ -104,19 +111,45 @@ func (s *syncing) openAgain(ctx context.Context) error {
 	if s.instance.CloseAt == "" {
 		return nil
 	}
-	rows, err := s.tickets(ctx, ticket.Open(false), ticket.ClosedHere(true), linked(entsql.EQ(finding.FieldStatus, lifecycle.Open)))
+	again := linked(entsql.EQ(finding.FieldStatus, lifecycle.Open))
+	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		return tx.Ticket.Update().Where(ticket.InstanceID(s.instance.ID), ticket.Open(true), ticket.ClosedHere(true), again).SetClosedHere(false).Exec(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	rows, err := s.tickets(ctx, ticket.Open(false), ticket.ClosedHere(true), again)
+	if err != nil {
+		return err
+	}
+	return s.each(ctx, rows, func(t *ent.Ticket) error { return s.set(ctx, t, true, "A finding of this ticket is open again.") })
+}
+
+// each does something with tickets. One that the tracker refuses is tried again in an hour; the others go on.
+func (s *syncing) each(ctx context.Context, rows []*ent.Ticket, do func(*ent.Ticket) error) error {
 	for _, t := range rows {
-		if err := s.set(ctx, t, true, "A finding of this ticket is open again."); err != nil {
+		err := do(t)
+		if err == nil {
+			continue
+		}
+		if endsAll(err) {
+			return err
+		}
+		s.log.InfoContext(ctx, "an issue tracker refused a call about a ticket", "ticket_id", t.ID, "key", t.Key, "error", err)
+		err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+			return tx.Ticket.Update().Where(ticket.ID(t.ID)).SetCheckedAt(store.Micros(time.Now().Add(refusedWait))).Exec(ctx)
+		})
+		if err != nil {
 			return err
 		}
 	}
-	return err
+	return nil
 }
 
 // tickets reads the next tickets of the instance that satisfy the conditions.
 func (s *syncing) tickets(ctx context.Context, where ...predicate.Ticket) ([]*ent.Ticket, error) {
-	return s.store.Reader.Ticket.Query().Where(ticket.InstanceID(s.instance.ID), ticket.ClaimedUntilIsNil()).Where(where...).
-		Order(ent.Asc(ticket.FieldID)).Limit(syncBatch).All(ctx)
+	return s.store.Reader.Ticket.Query().Where(ticket.InstanceID(s.instance.ID), ticket.ClaimedUntilIsNil(), ticket.CheckedAtLTE(store.Now())).
+		Where(where...).Order(ent.Asc(ticket.FieldID)).Limit(syncBatch).All(ctx)
 }
 
 // linked selects tickets with a finding that satisfies a condition; nil: with any.
@@ -142,20 +175,28 @@ func linkedFindings(outer *entsql.Selector, condition *entsql.Predicate) *entsql
 	return inner
 }
 
-// set closes a ticket in the tracker, or opens it again, and says why. A ticket that is gone counts as closed by
-// somebody else.
+// set closes a ticket in the tracker, or opens it again, and says why. If somebody did so before, or the ticket is
+// gone, it is not ours to open again.
 func (s *syncing) set(ctx context.Context, t *ent.Ticket, open bool, why string) error {
-	err := s.tracker.SetOpen(ctx, t.Key, open, s.transition(open))
-	if err == nil {
-		err = s.tracker.Comment(ctx, t.Key, why)
+	now, err := s.tracker.Get(ctx, t.Key)
+	if err == nil && now.Open != open {
+		err = s.tracker.SetOpen(ctx, t.Key, open, s.transition(open))
 	}
-	gone := host.Is(err, host.NotFound)
-	if err != nil && !gone {
+	ours := err == nil && now.Open != open
+	if err != nil && !host.Is(err, host.NotFound) {
 		return err
 	}
-	return s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		return tx.Ticket.Update().Where(ticket.ID(t.ID)).SetOpen(open && !gone).SetClosedHere(!open && !gone).SetCheckedAt(store.Now()).Exec(ctx)
+	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		return tx.Ticket.Update().Where(ticket.ID(t.ID)).SetOpen(open && err == nil).SetClosedHere(ours && !open).SetCheckedAt(store.Now()).Exec(ctx)
 	})
+	if err != nil || !ours {
+		return err
+	}
+	// Written once: a tracker that fails afterwards must not get it every minute.
+	if err := s.tracker.Comment(ctx, t.Key, why); err != nil {
+		s.log.InfoContext(ctx, "a ticket has no comment", "ticket_id", t.ID, "key", t.Key, "error", err)
+	}
+	return nil
 }
 
 func (s *syncing) transition(open bool) string {
@@ -169,17 +210,16 @@ func (s *syncing) transition(open bool) string {
 func (s *syncing) ask(ctx context.Context) error {
 	rows, err := s.store.Reader.Ticket.Query().Where(ticket.InstanceID(s.instance.ID), ticket.ClaimedUntilIsNil(),
 		ticket.CheckedAtLTE(store.Micros(time.Now().Add(-askEvery)))).Order(ent.Asc(ticket.FieldCheckedAt, ticket.FieldID)).Limit(syncBatch).All(ctx)
-	for _, t := range rows {
-		got, err := s.tracker.Get(ctx, t.Key)
-		gone := host.Is(err, host.NotFound)
-		if err != nil && !gone {
-			return err
-		}
-		if err := s.take(ctx, t, got.Key, got.URL, got.Open && !gone); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
-	return err
+	return s.each(ctx, rows, func(t *ent.Ticket) error {
+		got, err := s.tracker.Get(ctx, t.Key)
+		if err != nil {
+			return err // also of a ticket that is deleted or hidden: that is no decision
+		}
+		return s.take(ctx, t, got.Key, got.URL, got.Open)
+	})
 }
 
 // take stores what the tracker says of a ticket. If somebody closed it there, the decision of the instance applies to
@@ -196,8 +236,8 @@ func (s *syncing) take(ctx context.Context, t *ent.Ticket, key, url string, open
 		}
 		slices.Sort(ids)
 		update := tx.Ticket.Update().Where(ticket.ID(t.ID)).SetOpen(open).SetCheckedAt(store.Now())
-		if open {
-			update.SetClosedHere(false)
+		if !open && t.Open {
+			update.SetClosedHere(false) // a person did it
 		}
 		moved := key != "" && key != t.Key
 		if moved {

@@ -11,6 +11,7 @@ import (
 	"github.com/palisade/palisade/services/findings/lifecycle"
 	"github.com/palisade/palisade/services/findings/list"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/ticketing/tracker"
 )
 
 // Tickets is the service group "external ticketing", v1.
@@ -23,6 +24,9 @@ type Tickets struct {
 func (s *Tickets) CreateTicket(ctx context.Context, r *ticketingv1.CreateTicketRequest) (*ticketingv1.CreateTicketResponse, error) {
 	instance, err := s.instanceFor(ctx, r.GetJiraProjectId())
 	if err != nil {
+		return nil, err
+	}
+	if err := mayName(ctx, "jira_project_id", instance, r.GetJiraProjectId()); err != nil {
 		return nil, err
 	}
 	deploymentID, _ := tenant.FromContext(ctx)
@@ -62,20 +66,29 @@ func (s *Tickets) LinkTicket(ctx context.Context, r *ticketingv1.LinkTicketReque
 	if len(instances) == 0 {
 		return nil, errNoInstance()
 	}
-	for _, instance := range instances {
-		key, ok := keyOf(instance, r.GetTicketUrl())
-		if !ok {
-			continue
-		}
-		done, err := s.link(ctx, instance, key, r.GetTicketUrl(), r.GetIssueIds())
-		if err != nil {
-			return nil, err
-		}
-		return &ticketingv1.LinkTicketResponse{
-			ExternalSlug: key, LinkedIssueIds: done.linked, ReplacedIssueIds: done.replaced, TicketId: done.ticket.ID, TicketUrl: done.ticket.URL,
-		}, nil
+	instance, key := instanceOf(instances, r.GetTicketUrl())
+	if instance == nil {
+		return nil, apierr.InvalidArgument("ticket_url", "ticket_url must be the web page of a ticket of a connected tracker: %s", strings.Join(addresses(instances), ", "))
 	}
-	return nil, apierr.InvalidArgument("ticket_url", "ticket_url must be the web page of a ticket of a connected tracker: %s", strings.Join(addresses(instances), ", "))
+	done, err := s.link(ctx, instance, key, r.GetIssueIds())
+	if err != nil {
+		return nil, err
+	}
+	return &ticketingv1.LinkTicketResponse{
+		ExternalSlug: key, LinkedIssueIds: done.linked, ReplacedIssueIds: done.replaced, TicketId: done.ticket.ID, TicketUrl: done.ticket.URL,
+	}, nil
+}
+
+// instanceOf returns the instance of a ticket by its web page: of several with the same address, the one that names the
+// ticket's project.
+func instanceOf(instances []*ent.TicketingInstance, ticketURL string) (found *ent.TicketingInstance, key string) {
+	for _, instance := range instances {
+		one, ok := keyOf(instance, ticketURL)
+		if ok && (found == nil || slices.Contains(projectsOf(instance), tracker.Project(one)) && !slices.Contains(projectsOf(found), tracker.Project(key))) {
+			found, key = instance, one
+		}
+	}
+	return found, key
 }
 
 // UnlinkTicket unlinks findings from tickets of all instances.

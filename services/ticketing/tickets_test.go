@@ -14,6 +14,7 @@ import (
 	ticketingv1 "github.com/palisade/palisade/gen/palisade/ticketing/v1"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/scm/host/hosttest"
 	"github.com/palisade/palisade/services/ticketing/tracker/trackertest"
 )
 
@@ -53,6 +54,9 @@ func TestTickets(t *testing.T) {
 		if none := d.create(t, `{"issueFilters":{}}`); len(none.GetSkipped())+len(none.GetSucceeded())+len(none.GetFailed()) != 0 {
 			t.Errorf("a filter: %v", none)
 		}
+		if odd := d.create(t, `{"issueIds":[999]}`); len(odd.GetFailed()) != 1 || !strings.HasPrefix(odd.GetFailed()[0].GetError(), "not found") {
+			t.Errorf("an unknown finding: %v", odd)
+		}
 		if told := d.create(t, `{"issueFilters":{"includeTicketed":true}}`); len(told.GetSkipped()) != 2 {
 			t.Errorf("a filter with ticketed findings: %v", told)
 		}
@@ -66,7 +70,7 @@ func TestTickets(t *testing.T) {
 // replaceAndUnlink links all findings to the ticket of the last one, and unlinks them again.
 func (d *desk) replaceAndUnlink(t *testing.T, j *trackertest.Jira, found map[int64]shown, all []int64) {
 	target := found[all[2]].Ticket
-	body := fmt.Sprintf(`{"ticket_url":%q,"issue_ids":["%d",%d]}`, j.URL+"/browse/"+target.Slug, all[0], all[2])
+	body := fmt.Sprintf(`{"ticket_url":%q,"issue_ids":["%d",%d]}`, j.URL+"/browse/"+target.Slug+"?x=1#y", all[0], all[2])
 	want := fmt.Sprintf(`{"external_slug":%q,"linked_issue_ids":["%d","%d"],"replaced_issue_ids":["%d"],"ticket_id":%d,"ticket_url":%q}`,
 		target.Slug, all[0], all[2], all[0], target.ID, target.URL)
 	if got := d.post(t, fmt.Sprintf("/api/v1/deployments/%d/tickets/link", d.DeploymentID), body, http.StatusOK); got != want {
@@ -169,6 +173,30 @@ func TestLostAnswers(t *testing.T) {
 	})
 }
 
+// TestLostAnswersTwice: a search that fails does not make the ticket forgotten.
+func TestLostAnswersTwice(t *testing.T) {
+	t.Parallel()
+	eachDesk(t, func(t *testing.T, d *desk) {
+		j := d.jira(t, "")
+		d.Upload(t, "acme/web", "main", report("sqli a.go", "sqli b.go"))
+		j.LoseIssue()
+		d.create(t, `{"issueFilters":{}}`)
+		one := slices.Min(slices.Collect(maps.Keys(d.findings(t))))
+		for _, status := range []int{http.StatusTooManyRequests, http.StatusForbidden, http.StatusBadRequest} {
+			d.exec(t, "UPDATE tickets SET claimed_until = 1")
+			j.Answer("POST /rest/api/3/search", hosttest.Status(status, "{}"))
+			if again := d.create(t, fmt.Sprintf(`{"issueIds":[%d]}`, one)); len(again.GetFailed()) != 1 || !strings.Contains(again.GetFailed()[0].GetError(), "may exist") {
+				t.Errorf("the search answers %d: %v", status, again)
+			}
+		}
+		j.Answer("POST /rest/api/3/search", nil)
+		d.exec(t, "UPDATE tickets SET claimed_until = 1")
+		if again := d.create(t, fmt.Sprintf(`{"issueIds":[%d]}`, one)); len(again.GetSucceeded()) != 1 || len(again.GetSucceeded()[0].GetIssueIds()) != 2 || len(j.Issues()) != 1 {
+			t.Errorf("%v, issues %+v", again, j.Issues())
+		}
+	})
+}
+
 // TestRejectedTickets: what the tracker says is the reason, in the answer and in the finding; the finding stays free.
 func TestRejectedTickets(t *testing.T) {
 	t.Parallel()
@@ -179,6 +207,11 @@ func TestRejectedTickets(t *testing.T) {
 		out := d.create(t, `{"issueFilters":{}}`)
 		if len(out.GetFailed()) != 1 || len(out.GetFailed()[0].GetIssueIds()) != 2 || !strings.Contains(out.GetFailed()[0].GetError(), "customfield_1") {
 			t.Fatalf("%v", out)
+		}
+		calls := countOf(j, "POST /rest/api/3/issue")
+		d.post(t, "/api/v1/deployments/acme/tickets", `{"issue_type":"sast","limit":1}`, http.StatusOK)
+		if n := countOf(j, "POST /rest/api/3/issue") - calls; n != 1 {
+			t.Errorf("%d tries with the limit 1", n)
 		}
 		issue := d.Get(t, fmt.Sprintf("/api/agent/deployments/%d/issues/v2/%d", d.DeploymentID, out.GetFailed()[0].GetIssueIds()[0]))
 		if !strings.Contains(issue, `"ticketAttempts":[{"attemptedAt":"`) || !strings.Contains(issue, "HISTORY_TYPE_TICKET_ATTEMPTED") {
@@ -193,7 +226,7 @@ func TestRejectedTickets(t *testing.T) {
 		}
 		j.Answer("", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
 		d.Upload(t, "acme/api", "main", report("a a.go", "b b.go"))
-		calls := len(j.Requests())
+		calls = len(j.Requests())
 		if out := d.create(t, `{"issueFilters":{}}`); len(out.GetFailed()) != 1 || len(out.GetFailed()[0].GetIssueIds()) != 2 {
 			t.Errorf("%v", out)
 		}
@@ -204,6 +237,15 @@ func TestRejectedTickets(t *testing.T) {
 			t.Errorf("instances %s", list)
 		}
 	})
+}
+
+func countOf(j *trackertest.Jira, request string) (n int) {
+	for _, one := range j.Requests() {
+		if one == request {
+			n++
+		}
+	}
+	return n
 }
 
 // TestManyTickets: a call makes 20 tickets of up to 75 findings, for the severest first.
@@ -309,6 +351,11 @@ func TestTicketWalls(t *testing.T) {
 		reader := d.AddToken(t, d.Tenant, access.TokenSpec{Name: "reader", Role: access.RoleReadOnly, Scopes: []access.Scope{access.ScopeWebAPI}})
 		if got := d.Do(t, reader, http.MethodPost, d.path("/%d/create_tickets", d.instance), `{"issueFilters":{}}`); got.Status != http.StatusForbidden {
 			t.Errorf("a reader creates tickets: %d %s", got.Status, got.Body)
+		}
+		member := d.AddToken(t, d.Tenant, access.TokenSpec{Name: "member", Role: access.RoleMember, Scopes: []access.Scope{access.ScopeWebAPI}})
+		elsewhere := d.Do(t, member, http.MethodPost, d.path("/%d/create_tickets", d.instance), `{"issueFilters":{},"projectId":"OPS"}`)
+		if elsewhere.Status != http.StatusBadRequest || !strings.Contains(elsewhere.Body, "projectId must be a project that the ticketing instance names: SEC") {
+			t.Errorf("a member names another project: %d %s", elsewhere.Status, elsewhere.Body)
 		}
 		if n := len(j.Issues()) + len(k.Issues()); n != 2 {
 			t.Errorf("%d issues", n)

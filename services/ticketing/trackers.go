@@ -9,6 +9,9 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/ticketinginstance"
+	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/scm/connect"
 	"github.com/palisade/palisade/services/scm/host"
 	"github.com/palisade/palisade/services/ticketing/tracker"
@@ -58,6 +61,23 @@ func projectsOf(instance *ent.TicketingInstance) (list []string) {
 		}
 	}
 	return list
+}
+
+// mayName refuses a project that the instance does not name, to callers who may not change the instance: others may
+// read the tickets there.
+func mayName(ctx context.Context, field string, instance *ent.TicketingInstance, project string) error {
+	if names := projectsOf(instance); project != "" && !slices.Contains(names, project) && !mayManage(ctx) {
+		return apierr.InvalidArgument(field, "%s must be a project that the ticketing instance names: %s", field, strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// mayManage reports whether the caller may change instances.
+func mayManage(ctx context.Context) bool {
+	caller, called := access.FromContext(ctx)
+	grant, in := access.GrantFromContext(ctx)
+	rule := &optionsv1.MethodRule{Permission: optionsv1.Permission_PERMISSION_MANAGE, Schemes: []optionsv1.Scheme{caller.Scheme}}
+	return called && in && access.Authorize(rule, caller, grant) == nil
 }
 
 // projectFor is the tracker's project for the findings of a project; empty if there is none.

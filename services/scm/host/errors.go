@@ -116,6 +116,8 @@ func refusal(status int, detail string, cause error) *Error {
 		e.Kind, e.Text = Forbidden, "the access token may not do this: give it the permission at the host"+detail
 	case status == http.StatusNotFound:
 		e.Kind, e.Text = NotFound, "the host knows no such thing, or does not show it to this access token: check the namespace and the token's permissions"
+	case status == http.StatusRequestTimeout:
+		e.Kind, e.Text = TimedOut, "the host gave up waiting for the request: try again later"
 	case status >= 500:
 		e.Kind, e.Text = Failed, fmt.Sprintf("the host answered with an error of its own, status %d: try again later", status)
 	case status >= 400:

@@ -43,6 +43,27 @@ func Key(kind Kind, baseURL, ticketURL string) (key string, ok bool) {
 	return selectedIssue(kind, u)
 }
 
+// URL returns the web page of a ticket.
+func URL(kind Kind, baseURL, key string) string {
+	base := strings.TrimRight(baseURL, "/")
+	repository, number, _ := strings.Cut(key, "#")
+	switch kind {
+	case GitHub:
+		return base + "/" + repository + "/issues/" + number
+	case GitLab:
+		return base + "/" + repository + "/-/issues/" + number
+	}
+	return base + "/browse/" + key
+}
+
+// Project returns the project of a ticket: "acme/web", "SEC".
+func Project(key string) string {
+	if repository, _, ok := strings.Cut(key, "#"); ok {
+		return repository
+	}
+	return key[:max(0, strings.LastIndex(key, "-"))]
+}
+
 // selectedIssue is the issue that a board of Jira shows at its side.
 func selectedIssue(kind Kind, u *url.URL) (key string, ok bool) {
 	key = strings.ToUpper(u.Query().Get("selectedIssue"))
