@@ -43,6 +43,7 @@ var sharedPackages = map[string]bool{
 	"projects/branches":         true,
 	"projects/byname":           true,
 	"projects/codehost":         false,
+	"projects/existing":         true,
 	"projects/gitref":           false,
 	"projects/projectname":      false,
 	"reporting/cadence":         false,

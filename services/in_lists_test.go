@@ -30,6 +30,7 @@ var shortLists = map[string]map[string]string{
 	"projects/byname/byname.go":           {"In(keys)": "two spellings of a name"},
 	"projects/repositories_filter.go":     {"In(endStates)": "a constant"},
 	"rules/ruleset/put.go":                {"NameIn(names)": "of a part", "RuleDocumentIDIn(ids)": "of a part", "CreateBulk(creates)": "of a part"},
+	"scans/ingest/close_events.go":        {"StateIn(s.from())": "constants"},
 	"scans/ingest/match_foreign.go":       {"NameIn(part)": "of a part"},
 	"scans/ingest/write_accepted.go":      {"FingerprintIn(prints)": "of a batch"},
 	"scans/vex/write.go":                  {"CreateBulk(events)": "of a batch"},
