@@ -1,10 +1,10 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -16,10 +16,11 @@ import (
 const fresh = "ok"
 
 type freshnessOptions struct {
-	client          clientFlags
-	project, output string
-	states          []string
-	check           bool
+	client  clientFlags
+	listing listing
+	project string
+	states  []string
+	check   bool
 }
 
 func newFreshness(std streams) *cobra.Command {
@@ -41,18 +42,21 @@ Full scans of the primary branch count, and of branches whose scans span 30 days
   palisade freshness --state silent,failing
   palisade freshness --project acme/web --check    # in CI: exit status 1 unless all are ok`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), std) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, std) },
 	}
 	o.client.add(cmd)
 	cmd.Flags().StringVar(&o.project, "project", "", "only the project of this `name`")
 	cmd.Flags().StringSliceVar(&o.states, "state", nil, "only these states: silent, failing, late, shrunk, ok")
 	cmd.Flags().BoolVar(&o.check, "check", false, "exit with status 1 if a listed state is not ok")
-	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "table or json")
+	cmd.Flags().StringVarP(&o.listing.output, "output", "o", "table", "table or json")
+	o.listing.addLimit(cmd, "entries")
+	cmd.MarkFlagsMutuallyExclusive("check", "limit")
 	return cmd
 }
 
-func (o *freshnessOptions) run(ctx context.Context, std streams) error {
-	if err := oneOf("output", o.output, "table", "json"); err != nil {
+func (o *freshnessOptions) run(cmd *cobra.Command, std streams) error {
+	ctx := cmd.Context()
+	if err := o.listing.check(cmd); err != nil {
 		return err
 	}
 	for _, state := range o.states {
@@ -64,18 +68,19 @@ func (o *freshnessOptions) run(ctx context.Context, std streams) error {
 	if err != nil {
 		return err
 	}
-	query := url.Values{"limit": {"1000"}}
+	query := url.Values{}
 	if o.project != "" {
 		query.Set("project", o.project)
 	}
 	if len(o.states) > 0 {
 		query["state"] = o.states
 	}
-	stale, table := 0, printout.NewTable(std.out)
-	if o.output == "table" {
+	stale, rows, table := 0, 0, printout.NewTable(std.out)
+	if o.listing.output == "table" {
 		_, _ = fmt.Fprintln(table, "STATE\tSINCE\tPROJECT\tREF\tTOOL\tCATEGORY\tLAST SCAN\tDAYS BETWEEN\tRESULTS\tFILES\tREASON")
 	}
-	for {
+	for more := true; more; {
+		query.Set("limit", strconv.Itoa(o.listing.next(rows, 1000)))
 		raw, err := d.send(ctx, http.MethodGet, "api/v1", query, nil, "freshness")
 		if err != nil {
 			return err
@@ -88,20 +93,22 @@ func (o *freshnessOptions) run(ctx context.Context, std streams) error {
 			if f.GetState() != fresh {
 				stale++
 			}
-			if o.output == "table" {
+			if o.listing.output == "table" {
 				printFreshness(table, f)
 			}
 		}
-		if o.output == "json" {
+		if o.listing.output == "json" {
 			_, _ = fmt.Fprintf(std.out, "%s\n", raw)
 		}
-		if page.GetCursor() == "" {
-			break
-		}
+		rows += len(page.GetFreshness())
 		query.Set("cursor", page.GetCursor())
+		more = page.GetCursor() != "" && o.listing.next(rows, 1) > 0
 	}
 	if err := table.Flush(); err != nil {
 		return err
+	}
+	if query.Get("cursor") != "" {
+		return o.listing.more(std, true)
 	}
 	if o.check && stale > 0 {
 		_, _ = fmt.Fprintf(std.err, "palisade: %d not ok\n", stale)

@@ -42,6 +42,19 @@ func checkLimit(cmd *cobra.Command, limit int) error {
 	return nil
 }
 
+// addLimit adds --limit to a list that prints everything without it.
+func (l *listing) addLimit(cmd *cobra.Command, noun string) {
+	cmd.Flags().IntVar(&l.limit, "limit", 0, fmt.Sprintf("maximum number of %s; exit status %d if there are more (default: all)", noun, exitMore))
+}
+
+// next returns the size of the next page after some rows, at most a size; 0 if the limit is reached.
+func (l *listing) next(rows, size int) int {
+	if l.limit == 0 {
+		return size
+	}
+	return min(size, l.limit-rows)
+}
+
 // size returns how many rows to read; 0 means all.
 func (l *listing) size() int {
 	if l.limit == 0 && l.output == "table" {

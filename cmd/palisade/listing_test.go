@@ -113,3 +113,28 @@ func rowsOf(t *testing.T, out string) (n int) {
 	}
 	return n
 }
+
+// TestLimitOfWholeLists: lists that print everything have --limit, too, which says when there is more.
+func TestLimitOfWholeLists(t *testing.T) {
+	server := serveRecorded(t, map[string]string{
+		deploymentsPath: oneDeployment,
+		"POST /api/agent/deployments/1/repos/search": `{"repos":[{"id":"1","name":"acme/a"},{"id":"2","name":"acme/b"}],"cursor":"next"}`,
+		"GET /api/v1/deployments/1/freshness":        `{"freshness":[{"project":"acme/a","state":"late"},{"project":"acme/b","state":"ok"}],"cursor":"next"}`,
+		"GET /api/rules/v1/deployments/1/aliases":    `{"aliases":[{"name":"a"},{"name":"b"}],"cursor":"next"}`,
+	})
+	for _, args := range []string{"projects list", "freshness", "rules aliases"} {
+		for _, output := range []string{"table", "json"} {
+			got := palisade(t, "", server.env(), append(strings.Fields(args), "--limit", "2", "-o", output)...)
+			if got.status != exitMore || !strings.Contains(got.err, "There are more than 2") || got.out == "" {
+				t.Errorf("%s -o %s: status %d: %s%s", args, output, got.status, got.out, got.err)
+			}
+		}
+		asked := server.requests[len(server.requests)-1].URL.RawQuery + string(server.bodies[len(server.bodies)-1])
+		if !strings.Contains(asked, "limit=2") && !strings.Contains(asked, `"pageSize":2`) {
+			t.Errorf("%s asks for %s", args, asked)
+		}
+		if got := palisade(t, "", server.env(), append(strings.Fields(args), "--limit", "0")...); got.status != exitError {
+			t.Errorf("%s --limit 0: status %d", args, got.status)
+		}
+	}
+}

@@ -33,7 +33,8 @@ const projectsPage = 500
 
 func newProjectsList(std streams) *cobra.Command {
 	var flags clientFlags
-	var output, search string
+	var l listing
+	var search string
 	var hadProblems, notSetUp, archived, leftHost bool
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -42,7 +43,7 @@ func newProjectsList(std streams) *cobra.Command {
   palisade projects list --search web --had-problems`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := oneOf("output", output, "table", "json"); err != nil {
+			if err := l.check(cmd); err != nil {
 				return err
 			}
 			filters := map[string]any{"search": search, "archived": archived}
@@ -59,7 +60,7 @@ func newProjectsList(std streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return listProjects(cmd.Context(), std, d, filters, output)
+			return listProjects(cmd.Context(), std, d, filters, &l)
 		},
 	}
 	flags.add(cmd)
@@ -68,18 +69,20 @@ func newProjectsList(std streams) *cobra.Command {
 	cmd.Flags().BoolVar(&notSetUp, "not-set-up", false, "only projects that were never scanned")
 	cmd.Flags().BoolVar(&archived, "archived", false, "archived projects instead of the others")
 	cmd.Flags().BoolVar(&leftHost, "left-host", false, "only projects whose repository the source-code host lists no more")
-	cmd.Flags().StringVarP(&output, "output", "o", "table", "table, or json with one page of the API in each line")
+	cmd.Flags().StringVarP(&l.output, "output", "o", "table", "table, or json with one page of the API in each line")
+	l.addLimit(cmd, "projects")
 	return cmd
 }
 
-// listProjects prints all pages of projects.
-func listProjects(ctx context.Context, std streams, d *deploymentClient, filters map[string]any, output string) error {
+// listProjects prints the pages of projects.
+func listProjects(ctx context.Context, std streams, d *deploymentClient, filters map[string]any, l *listing) error {
 	table := printout.NewTable(std.out)
-	if output == "table" {
+	if l.output == "table" {
 		_, _ = fmt.Fprintln(table, "ID\tPROJECT\tLATEST SCAN\tSTATUS\tCRITICAL\tHIGH\tMEDIUM\tLOW\tFRESHNESS\tTAGS")
 	}
+	rows := 0
 	for cursor := ""; ; {
-		body := map[string]any{"pageSize": projectsPage, "cursor": cursor, "includeSummary": true, "filters": filters}
+		body := map[string]any{"pageSize": l.next(rows, projectsPage), "cursor": cursor, "includeSummary": true, "filters": filters}
 		raw, err := d.send(ctx, http.MethodPost, "api/agent", nil, body, "repos", "search")
 		if err != nil {
 			return err
@@ -88,15 +91,19 @@ func listProjects(ctx context.Context, std streams, d *deploymentClient, filters
 		if err := decode(raw, &page); err != nil {
 			return err
 		}
-		if output == "json" {
+		rows += len(page.GetRepos())
+		if l.output == "json" {
 			if _, err := fmt.Fprintf(std.out, "%s\n", raw); err != nil {
 				return err
 			}
 		} else {
 			printProjects(table, page.GetRepos())
 		}
-		if cursor = page.GetCursor(); cursor == "" {
-			return table.Flush()
+		if cursor = page.GetCursor(); cursor == "" || l.next(rows, 1) <= 0 {
+			if err := table.Flush(); err != nil {
+				return err
+			}
+			return l.more(std, cursor != "")
 		}
 	}
 }

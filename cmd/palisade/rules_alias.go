@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -73,7 +74,7 @@ func newRulesUnalias(std streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all, err := book.aliases(cmd.Context(), tool)
+			all, _, err := book.aliases(cmd.Context(), tool, &listing{})
 			if err != nil {
 				return err
 			}
@@ -98,46 +99,54 @@ func newRulesUnalias(std streams) *cobra.Command {
 
 func newRulesAliases(std streams) *cobra.Command {
 	var flags clientFlags
-	var tool, output string
+	var l listing
+	var tool string
 	cmd := &cobra.Command{
 		Use:     "aliases",
 		Short:   "List the old names of rules",
 		Example: "  palisade rules aliases --tool gosec",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := oneOf("output", output, "table", "json"); err != nil {
+			if err := l.check(cmd); err != nil {
 				return err
 			}
 			book, err := openRulebook(cmd.Context(), flags, std)
 			if err != nil {
 				return err
 			}
-			all, err := book.aliases(cmd.Context(), tool)
+			all, more, err := book.aliases(cmd.Context(), tool, &l)
 			if err != nil {
 				return err
 			}
-			if output == "json" {
-				return json.NewEncoder(std.out).Encode(map[string]any{"aliases": all})
+			if l.output == "json" {
+				if err := json.NewEncoder(std.out).Encode(map[string]any{"aliases": all}); err != nil {
+					return err
+				}
+				return l.more(std, more)
 			}
 			table := printout.NewTable(std.out)
 			_, _ = fmt.Fprintln(table, "TOOL\tOLD NAME\tNAME\tSAID BY")
 			for _, a := range all {
 				_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", printable(a.Tool), printable(a.Name), printable(a.Canonical), plain(a.Source, "RULE_ALIAS_SOURCE_"))
 			}
-			return table.Flush()
+			if err := table.Flush(); err != nil {
+				return err
+			}
+			return l.more(std, more)
 		},
 	}
 	flags.add(cmd)
 	cmd.Flags().StringVar(&tool, "tool", "", "only aliases of this tool")
-	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	cmd.Flags().StringVarP(&l.output, "output", "o", "table", "table or json")
+	l.addLimit(cmd, "names")
 	return cmd
 }
 
-// aliases reads all aliases of a tool; "" means all tools.
-func (b *rulebook) aliases(ctx context.Context, tool string) ([]shownAlias, error) {
-	list := []shownAlias{}
+// aliases reads the aliases of a tool; "" means all tools. more says that the limit left some out.
+func (b *rulebook) aliases(ctx context.Context, tool string, l *listing) (list []shownAlias, more bool, err error) {
+	list = []shownAlias{}
 	for cursor := ""; ; {
-		query := url.Values{"limit": {"1000"}}
+		query := url.Values{"limit": {strconv.Itoa(l.next(len(list), 1000))}}
 		for key, value := range map[string]string{"tool": tool, "cursor": cursor} {
 			if value != "" {
 				query.Set(key, value)
@@ -148,11 +157,11 @@ func (b *rulebook) aliases(ctx context.Context, tool string) ([]shownAlias, erro
 			Cursor  string
 		}
 		if _, err := b.call(ctx, http.MethodGet, query, nil, &page, "aliases"); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		list = append(list, page.Aliases...)
-		if cursor = page.Cursor; cursor == "" {
-			return list, nil
+		if cursor = page.Cursor; cursor == "" || l.next(len(list), 1) <= 0 {
+			return list, cursor != "", nil
 		}
 	}
 }
