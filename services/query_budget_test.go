@@ -30,7 +30,7 @@ var short = []string{
 
 // uneven are RPCs that stay within their budget but vary: reports and issues cache what they have read, an upload
 // stores its results in batches, one reader serves all watchers, and the first task stores the key of tokens.
-var uneven = regexp.MustCompile(`\.ReportsService/|/(UploadReport|WatchFindings|ExportIssues|GetIssueCounts|GetIssueFilters|ListIssueGroups|ListIssues)$`)
+var uneven = regexp.MustCompile(`\.(Overview)?ReportsService/|/(UploadReport|WatchFindings|ExportIssues|GetIssueCounts|GetIssueFilters|ListIssueGroups|ListIssues)$`)
 
 // isFrame matches statements that begin and end transactions and savepoints.
 var isFrame = regexp.MustCompile(`(?i)^\s*(BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE)\b`)

@@ -35,6 +35,7 @@ import (
 	_ "github.com/palisade/palisade/gen/palisade/scm/v1"
 	_ "github.com/palisade/palisade/gen/palisade/store/v1"
 	_ "github.com/palisade/palisade/gen/palisade/supplychain/v1"
+	_ "github.com/palisade/palisade/gen/palisade/ticketing/v1"
 	_ "github.com/palisade/palisade/gen/palisade/workflows/v1"
 )
 

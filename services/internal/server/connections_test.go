@@ -156,14 +156,14 @@ func startTLS(t *testing.T) (*server.Server, *x509.CertPool) {
 	return s, roots
 }
 
-// requireClosed fails unless the metrics have a connection that was closed for a reason.
+// requireClosed waits until the metrics have a connection that was closed for a reason.
 func requireClosed(t *testing.T, s *server.Server, port, reason string) {
 	t.Helper()
-	_, metrics := apitest.Get(t, http.DefaultClient, "http://"+s.Addresses().Metrics+"/metrics", "")
 	want := `palisade_connections_closed_total{port="` + port + `",reason="` + reason + `"} 1`
-	if !strings.Contains(metrics, want+"\n") {
-		t.Errorf("no %s in the metrics", want)
-	}
+	apitest.Eventually(t, want, func() bool {
+		_, metrics := apitest.Get(t, http.DefaultClient, "http://"+s.Addresses().Metrics+"/metrics", "")
+		return strings.Contains(metrics, want+"\n")
+	})
 }
 
 // TestAbandonedCalls: a connection that abandons too many calls is closed, whichever way it does that.

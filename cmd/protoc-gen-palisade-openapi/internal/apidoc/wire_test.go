@@ -28,6 +28,7 @@ import (
 	_ "github.com/palisade/palisade/gen/palisade/scans/v1"
 	_ "github.com/palisade/palisade/gen/palisade/scm/v1"
 	_ "github.com/palisade/palisade/gen/palisade/supplychain/v1"
+	_ "github.com/palisade/palisade/gen/palisade/ticketing/v1"
 	_ "github.com/palisade/palisade/gen/palisade/workflows/v1"
 )
 
