@@ -238,11 +238,18 @@ func TestAutomaticTickets(t *testing.T) {
 		}
 		d.run(t)
 		only(t, j)
+		j.LoseIssue()
+		d.Upload(t, "acme/web", "main", report("old a.go", "new b.go", "lost f.go"))
+		d.run(t)
+		d.exec(t, "UPDATE tickets SET claimed_until = 1 WHERE claimed_until IS NOT NULL")
+		d.run(t)
+		if n := d.count(t, "tickets WHERE claimed_until IS NULL"); n != 2 || len(j.Issues()) != 2 {
+			t.Errorf("after a lost answer: %d tickets, %d issues", n, len(j.Issues()))
+		}
 		d.change(t, `{"automationStates":{}}`)
 		d.Upload(t, "acme/web", "main", report("old a.go", "new b.go", "later e.go"))
 		d.run(t)
-		only(t, j)
-		if n := d.count(t, "finding_events WHERE kind = 'ticket_created' AND actor_kind = 'job'"); n != 1 {
+		if n := d.count(t, "finding_events WHERE kind = 'ticket_created' AND actor_kind = 'job'"); n != 2 {
 			t.Errorf("%d events", n)
 		}
 	})

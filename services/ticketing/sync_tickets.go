@@ -39,7 +39,7 @@ const (
 )
 
 // createForNew creates tickets for the findings that became relevant since the last run. What the tracker rejected is
-// tried again after an hour.
+// left to people.
 func (s *syncing) createForNew(ctx context.Context) error {
 	if len(s.instance.Automatic) == 0 {
 		return nil
@@ -50,7 +50,7 @@ func (s *syncing) createForNew(ctx context.Context) error {
 		return err
 	}
 	where = append(where, finding.Status(lifecycle.Open), finding.RelevantSinceGT(s.instance.AutomaticAfter),
-		notTried(s.instance.DeploymentID, store.Micros(begun.Add(-time.Hour))))
+		notRejected(s.instance.DeploymentID, store.Micros(begun.Add(-time.Hour))))
 	for _, product := range s.instance.Automatic {
 		out, err := s.create(ctx, s.instance, order{group: true, limit: maxTickets}, nil, false, append(slices.Clip(where), automatic(product)...)...)
 		switch {
@@ -68,14 +68,18 @@ func (s *syncing) createForNew(ctx context.Context) error {
 	})
 }
 
-// notTried selects findings whose ticket was not rejected since a time.
-func notTried(deploymentID, since int64) predicate.Finding {
+// notRejected selects findings whose ticket was not rejected since a time. One that may exist has a link, and is tried
+// again.
+func notRejected(deploymentID, since int64) predicate.Finding {
 	return func(sel *entsql.Selector) {
 		b := entsql.Dialect(sel.Dialect())
-		events := b.Table(findingevent.Table).As("tries")
-		sel.Where(entsql.NotExists(b.Select(events.C(findingevent.FieldID)).From(events).Where(entsql.And(
+		events, links := b.Table(findingevent.Table).As("tries"), b.Table(ticketlink.Table).As("begun")
+		tried := b.Select(events.C(findingevent.FieldID)).From(events).Where(entsql.And(
 			entsql.EQ(events.C(findingevent.FieldDeploymentID), deploymentID), entsql.ColumnsEQ(events.C(findingevent.FieldFindingID), sel.C(finding.FieldID)),
-			entsql.EQ(events.C(findingevent.FieldKind), eventAttempted), entsql.GT(events.C(findingevent.FieldAt), since)))))
+			entsql.EQ(events.C(findingevent.FieldKind), eventAttempted), entsql.GT(events.C(findingevent.FieldAt), since)))
+		begun := b.Select(links.C(ticketlink.FieldID)).From(links).Where(entsql.And(
+			entsql.EQ(links.C(ticketlink.FieldDeploymentID), deploymentID), entsql.ColumnsEQ(links.C(ticketlink.FieldFindingID), sel.C(finding.FieldID))))
+		sel.Where(entsql.Or(entsql.NotExists(tried), entsql.Exists(begun)))
 	}
 }
 
