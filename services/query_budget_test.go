@@ -22,7 +22,7 @@ var isRead = regexp.MustCompile(`(?i)^\s*(SELECT|WITH\b.*\bSELECT)\b`)
 var isList = regexp.MustCompile(`/(List|Search)[A-Z]`)
 
 // short are lists that stay short here: the deployments of one user, what the server itself knows, the content of one
-// row, or findings that are removed or of dependencies, because those of this test are not.
+// row, and removed findings and findings of dependencies, which this test does not have.
 var short = []string{
 	"ListAvailableFeatureRollouts", "ListFindingsForAdvisory", "ListDeploymentSsoProviders", "ListDeployments", "ListDeploymentsV1", "ListScmWebhookSubscription",
 	"ListRemovedFindings", "ListSessions", "ListSuggestedMemories", "ListUserJoinableOrgs", "ListUserOrgs",

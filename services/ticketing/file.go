@@ -115,15 +115,11 @@ func (f *filer) call(ctx context.Context, t *ent.Ticket, b *batch) (tracker.Tick
 
 // linked reads all findings of an abandoned ticket: a request may name a part of them.
 func (f *filer) linked(ctx context.Context, t *ent.Ticket) ([]*ent.Finding, error) {
-	ids, err := f.store.Reader.TicketLink.Query().Where(ticketlink.TicketID(t.ID)).Select(ticketlink.FieldFindingID).Ints(ctx)
+	links, err := f.store.Reader.TicketLink.Query().Where(ticketlink.TicketID(t.ID)).All(ctx)
 	if err != nil {
 		return nil, err
 	}
-	named := make([]int64, len(ids))
-	for i, id := range ids {
-		named[i] = int64(id)
-	}
-	return f.choose(ctx, named, true, nil)
+	return f.choose(ctx, linkedFindingIDs(links), true, nil)
 }
 
 // giveUp ends the claim, soon. If the tracker rejected the ticket, the findings have none; if its answer is not known,
@@ -163,14 +159,11 @@ func (f *filer) finish(ctx context.Context, t *ent.Ticket, created tracker.Ticke
 		if err != nil {
 			return err
 		}
-		links, err := tx.TicketLink.Query().Where(ticketlink.TicketID(into.ID)).Order(ent.Asc(ticketlink.FieldFindingID)).All(ctx)
+		links, err := tx.TicketLink.Query().Where(ticketlink.TicketID(into.ID)).All(ctx)
 		if err != nil {
 			return err
 		}
-		done = made{id: into.ID, key: into.Key, url: into.URL}
-		for _, l := range links {
-			done.findings = append(done.findings, l.FindingID)
-		}
+		done = made{id: into.ID, key: into.Key, url: into.URL, findings: linkedFindingIDs(links)}
 		if err := f.show(ctx, tx, done.findings); err != nil {
 			return err
 		}

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// tokenWait is how long a job waits for another token, and tokenMaxWait how often it does.
+	// tokenWait is how long a job waits for another token, and tokenMaxWait for how long it does so.
 	tokenWait, tokenMaxWait = 15 * time.Minute, 24 * time.Hour
 )
 
@@ -75,10 +75,7 @@ func (w *fileWorker) Work(ctx context.Context, job *river.Job[filing.File]) erro
 	case out.pending:
 		return river.JobSnooze(2 * indexDelay)
 	}
-	rest := slices.Clone(job.Args.FindingIDs[len(part):])
-	if out.over {
-		rest = append(rest, out.left...)
-	}
+	rest := slices.Concat(job.Args.FindingIDs[len(part):], out.left)
 	if len(rest) == 0 {
 		return nil
 	}

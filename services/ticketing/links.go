@@ -91,6 +91,16 @@ func createLinks(ctx context.Context, tx *ent.Tx, links []*ent.TicketLinkCreate)
 	return nil
 }
 
+// linkedFindingIDs returns the findings of links by id.
+func linkedFindingIDs(links []*ent.TicketLink) []int64 {
+	ids := make([]int64, len(links))
+	for i, l := range links {
+		ids[i] = l.FindingID
+	}
+	slices.Sort(ids)
+	return ids
+}
+
 // ticketAt returns the row of a ticket of the tracker, and makes it if there is none.
 func ticketAt(ctx context.Context, tx *ent.Tx, instance *ent.TicketingInstance, key string) (*ent.Ticket, error) {
 	t, err := tx.Ticket.Query().Where(ticket.InstanceID(instance.ID), ticket.Key(key)).Only(ctx)
@@ -128,10 +138,7 @@ func (d *desk) remove(ctx context.Context, instanceID, ticketID int64) (unlinked
 		if err != nil {
 			return err
 		}
-		for _, l := range links {
-			unlinked = append(unlinked, l.FindingID)
-		}
-		slices.Sort(unlinked)
+		unlinked = linkedFindingIDs(links)
 		earlier, err := finished(ctx, tx, unlinked)
 		if err != nil {
 			return err
@@ -173,11 +180,7 @@ func (d *desk) changed(ctx context.Context, tx *ent.Tx, ids []int64, earlier map
 	if err != nil {
 		return err
 	}
-	shown := slices.Clone(ids)
-	for _, l := range others {
-		shown = append(shown, l.FindingID)
-	}
-	if err := d.show(ctx, tx, shown); err != nil {
+	if err := d.show(ctx, tx, slices.Concat(ids, linkedFindingIDs(others))); err != nil {
 		return err
 	}
 	return recordEvents(ctx, d.store, tx, ids, event, note)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -48,9 +49,8 @@ type outcome struct {
 	succeeded []made
 	failed    []reasoned
 	skipped   []reasoned
-	// over: there were more tickets to create than the limit, for the findings in left. again is an error that a
-	// repetition may not have.
-	over  bool
+	// left are findings beyond the limit of tickets. again is an error that a repetition may not have; after it the
+	// tracker was not called any more.
 	left  []int64
 	again error
 	// pending: some findings have a ticket whose answer is not known.
@@ -191,14 +191,7 @@ func (f *filer) read(ctx context.Context, rows []*ent.Finding) (err error) {
 	return err
 }
 
-func keys(set map[int64]bool) []int64 {
-	ids := make([]int64, 0, len(set))
-	for id := range set {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return ids
-}
+func keys(set map[int64]bool) []int64 { return slices.Sorted(maps.Keys(set)) }
 
 // severities orders what gets a ticket first.
 var severities = map[string]int{vocabulary.SeverityCritical: 4, vocabulary.SeverityHigh: 3, vocabulary.SeverityMedium: 2, vocabulary.SeverityLow: 1}
@@ -263,15 +256,14 @@ func (f *filer) fail(reason string, ids ...int64) {
 
 // file creates the tickets. When the tracker does not answer or rejects the credential, it is not called for the rest.
 func (f *filer) file(ctx context.Context, batches []*batch) error {
-	var ended error
 	tried := 0
 	for _, b := range batches {
 		switch {
-		case ended != nil:
-			f.fail(b.project+": "+connect.ErrorText(ended), b.ids()...)
+		case f.out.again != nil:
+			f.fail(b.project+": "+connect.ErrorText(f.out.again), b.ids()...)
 			continue
 		case tried >= f.limit:
-			f.out.over, f.out.left = true, append(f.out.left, b.ids()...)
+			f.out.left = append(f.out.left, b.ids()...)
 			f.fail(fmt.Sprintf("over the limit of %d tickets: repeat the call for the rest", f.limit), b.ids()...)
 			continue
 		}
@@ -293,7 +285,7 @@ func (f *filer) file(ctx context.Context, batches []*batch) error {
 			f.fail(b.project+": "+text, b.ids()...)
 		}
 		if endsAll(err) {
-			ended, f.out.again = err, err
+			f.out.again = err
 		}
 	}
 	return nil

@@ -50,7 +50,7 @@ func TestTicketsOfPolicies(t *testing.T) {
 	})
 }
 
-// TestTicketsOfAutomations: an automation with ACTION_TYPE_JIRA creates tickets, of which one call makes 20.
+// TestTicketsOfAutomations: an automation with ACTION_TYPE_JIRA creates all 25 tickets: a job creates up to 20.
 func TestTicketsOfAutomations(t *testing.T) {
 	t.Parallel()
 	eachDesk(t, func(t *testing.T, d *desk) {

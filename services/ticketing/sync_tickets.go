@@ -58,7 +58,7 @@ func (s *syncing) createForNew(ctx context.Context) error {
 			return err
 		case out.again != nil:
 			return out.again
-		case out.over || out.pending:
+		case len(out.left) > 0 || out.pending:
 			return nil
 		}
 	}
@@ -234,11 +234,7 @@ func (s *syncing) take(ctx context.Context, t *ent.Ticket, key, url string, open
 		if err != nil {
 			return err
 		}
-		ids := make([]int64, len(links))
-		for i, l := range links {
-			ids[i] = l.FindingID
-		}
-		slices.Sort(ids)
+		ids := linkedFindingIDs(links)
 		update := tx.Ticket.Update().Where(ticket.ID(t.ID)).SetOpen(open).SetCheckedAt(store.Now())
 		if !open && t.Open {
 			update.SetClosedHere(false) // a person did it

@@ -160,7 +160,7 @@ func (n *node) five() {
 	n.wantIntact(acme, 5)
 }
 
-// wantStrays requires that so many rows of the trails may belong to no deployment.
+// wantStrays requires a number of rows whose deployment is unknown.
 func (n *node) wantStrays(want int) {
 	n.t.Helper()
 	owners, strays, err := audit.Owners(n.t.Context(), n.store)

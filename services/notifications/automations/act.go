@@ -20,6 +20,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/notifications/outbox"
 	"github.com/palisade/palisade/services/notifications/payload"
+	"github.com/palisade/palisade/services/policies/remediation"
 	"github.com/palisade/palisade/services/ticketing/filing"
 )
 
@@ -223,7 +224,7 @@ func (a *actor) send(ctx context.Context, p *part) (outcome, error) {
 func (a *actor) fileTickets(ctx context.Context, p *part) (outcome, error) {
 	asked, err := filing.Ask(ctx, a.tx, jobs.FromContext(ctx), a.event.DeploymentID, p.config, p.ids)
 	if err != nil || !asked {
-		return outcome{detail: fmt.Sprintf("no tickets: ticketing instance %s is deleted", p.config[filing.ConfigInstance])}, err
+		return outcome{detail: fmt.Sprintf("no tickets: ticketing instance %s is deleted", p.config[remediation.ConfigInstance])}, err
 	}
 	return outcome{true, fmt.Sprintf("asked for tickets for %d findings", len(p.ids))}, nil
 }

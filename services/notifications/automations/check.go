@@ -21,7 +21,6 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/policies/remediation"
-	"github.com/palisade/palisade/services/ticketing/filing"
 )
 
 // checker checks automations of requests, except for their workflows (see checkWorkflows).
@@ -225,11 +224,11 @@ func (c checker) checkAction(ctx context.Context, field string, trigger v1.Trigg
 }
 
 func (c checker) checkTicket(ctx context.Context, field string, action *v1.AutomationAction) error {
-	if err := requireKeys(field, action, []string{filing.ConfigInstance}, []string{filing.ConfigProject}); err != nil {
+	if err := requireKeys(field, action, []string{remediation.ConfigInstance}, []string{remediation.ConfigProject}); err != nil {
 		return err
 	}
-	field += ".config." + filing.ConfigInstance
-	id, err := strconv.ParseInt(action.GetConfig()[filing.ConfigInstance], 10, 64)
+	field += ".config." + remediation.ConfigInstance
+	id, err := strconv.ParseInt(action.GetConfig()[remediation.ConfigInstance], 10, 64)
 	if err != nil {
 		return apierr.InvalidArgument(field, "%s must be the id of a ticketing instance", field)
 	}

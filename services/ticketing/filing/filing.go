@@ -12,6 +12,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/ticketinginstance"
 	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/policies/remediation"
 )
 
 const (
@@ -19,10 +20,6 @@ const (
 	Queue = "tickets"
 	// attempts apply to failures that may be temporary. They span two to three hours.
 	attempts = 9
-
-	// ConfigInstance is the setting of an action that names the ticketing instance, and ConfigProject the one that names
-	// the tracker's project; empty: the one that the instance maps to the finding's project.
-	ConfigInstance, ConfigProject = "ticketing_instance_id", "project_id"
 )
 
 // File is the job that creates the tickets of findings.
@@ -41,15 +38,16 @@ func (File) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: Queue, MaxAttempts: attempts}
 }
 
-// Ask asks for the tickets of findings, with the settings of an action. It returns false if the instance is gone.
+// Ask asks for the tickets of findings, with the settings of an action. Without a project, they go to the one that the
+// instance maps to the finding's project. It returns false if the instance is gone.
 func Ask(ctx context.Context, tx *ent.Tx, queue *jobs.Jobs, deploymentID int64, config map[string]string, findings []int64) (bool, error) {
-	id, err := strconv.ParseInt(config[ConfigInstance], 10, 64)
+	id, err := strconv.ParseInt(config[remediation.ConfigInstance], 10, 64)
 	if err != nil {
-		return false, fmt.Errorf("it has the ticketing instance %q", config[ConfigInstance])
+		return false, fmt.Errorf("it has the ticketing instance %q", config[remediation.ConfigInstance])
 	}
 	exists, err := tx.TicketingInstance.Query().Where(ticketinginstance.ID(id)).Exist(ctx)
 	if err != nil || !exists {
 		return false, err
 	}
-	return true, queue.Enqueue(ctx, File{DeploymentID: deploymentID, InstanceID: id, Project: config[ConfigProject], FindingIDs: findings}, nil)
+	return true, queue.Enqueue(ctx, File{DeploymentID: deploymentID, InstanceID: id, Project: config[remediation.ConfigProject], FindingIDs: findings}, nil)
 }
