@@ -48,6 +48,8 @@ type Tx struct {
 	AutomationRun *AutomationRunClient
 	// BranchChange is the client for interacting with the BranchChange builders.
 	BranchChange *BranchChangeClient
+	// ChatInstallation is the client for interacting with the ChatInstallation builders.
+	ChatInstallation *ChatInstallationClient
 	// ConsoleLink is the client for interacting with the ConsoleLink builders.
 	ConsoleLink *ConsoleLinkClient
 	// Delivery is the client for interacting with the Delivery builders.
@@ -64,6 +66,8 @@ type Tx struct {
 	DetectionException *DetectionExceptionClient
 	// DetectionPolicy is the client for interacting with the DetectionPolicy builders.
 	DetectionPolicy *DetectionPolicyClient
+	// DigestPart is the client for interacting with the DigestPart builders.
+	DigestPart *DigestPartClient
 	// ExceptionRequest is the client for interacting with the ExceptionRequest builders.
 	ExceptionRequest *ExceptionRequestClient
 	// Exploit is the client for interacting with the Exploit builders.
@@ -356,6 +360,7 @@ func (tx *Tx) init() {
 	tx.Automation = NewAutomationClient(tx.config)
 	tx.AutomationRun = NewAutomationRunClient(tx.config)
 	tx.BranchChange = NewBranchChangeClient(tx.config)
+	tx.ChatInstallation = NewChatInstallationClient(tx.config)
 	tx.ConsoleLink = NewConsoleLinkClient(tx.config)
 	tx.Delivery = NewDeliveryClient(tx.config)
 	tx.DeliveryAttempt = NewDeliveryAttemptClient(tx.config)
@@ -364,6 +369,7 @@ func (tx *Tx) init() {
 	tx.Deployment = NewDeploymentClient(tx.config)
 	tx.DetectionException = NewDetectionExceptionClient(tx.config)
 	tx.DetectionPolicy = NewDetectionPolicyClient(tx.config)
+	tx.DigestPart = NewDigestPartClient(tx.config)
 	tx.ExceptionRequest = NewExceptionRequestClient(tx.config)
 	tx.Exploit = NewExploitClient(tx.config)
 	tx.Export = NewExportClient(tx.config)

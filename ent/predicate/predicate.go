@@ -57,6 +57,9 @@ type AutomationRun func(*sql.Selector)
 // BranchChange is the predicate function for branchchange builders.
 type BranchChange func(*sql.Selector)
 
+// ChatInstallation is the predicate function for chatinstallation builders.
+type ChatInstallation func(*sql.Selector)
+
 // ConsoleLink is the predicate function for consolelink builders.
 type ConsoleLink func(*sql.Selector)
 
@@ -80,6 +83,9 @@ type DetectionException func(*sql.Selector)
 
 // DetectionPolicy is the predicate function for detectionpolicy builders.
 type DetectionPolicy func(*sql.Selector)
+
+// DigestPart is the predicate function for digestpart builders.
+type DigestPart func(*sql.Selector)
 
 // ExceptionRequest is the predicate function for exceptionrequest builders.
 type ExceptionRequest func(*sql.Selector)
