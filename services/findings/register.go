@@ -7,6 +7,7 @@ import (
 	"github.com/palisade/palisade/services/findings/export"
 	"github.com/palisade/palisade/services/findings/feed"
 	"github.com/palisade/palisade/services/findings/snapshots"
+	"github.com/palisade/palisade/services/findings/triage"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/server"
 	"github.com/palisade/palisade/services/internal/tasktoken"
@@ -14,6 +15,7 @@ import (
 
 // Register adds the domain to a server.
 func Register(d *server.Deps) server.Parts {
+	server.Shared(d, triage.DeciderKey{}, func() *triage.Decider { return &triage.Decider{} }).Decide = decideFor(d.Store)
 	return server.Parts{
 		Background: []jobs.Work{
 			Background(d.Store), ChangesBackground(d.Store, d.Config.UndoRetention),

@@ -96,7 +96,7 @@ func TestRefused(t *testing.T) {
 			"config.reason is allowed only with the state ignored":       with(scan, "", `{"type":"ACTION_TYPE_TRIAGE","config":{"state":"fixing","reason":"no_time"}}`),
 			"config has an unknown key":                                  with(scan, "", `{"type":"ACTION_TYPE_TRIAGE","config":{"state":"fixing","who":"me"}}`),
 			"a remediation policy with the action block does":            with(scan, "", `{"type":"ACTION_TYPE_BLOCK"}`),
-			"actions[0].type ACTION_TYPE_SLACK_APP is not supported yet": with(scan, "", `{"type":"ACTION_TYPE_SLACK_APP"}`),
+			"actions[0].type ACTION_TYPE_OPEN_AUTOFIX_PR is not supported yet": with(scan, "", `{"type":"ACTION_TYPE_OPEN_AUTOFIX_PR"}`),
 			"there is no notification rule 77":                           with(scan, "", `{"type":"ACTION_TYPE_EMAIL","config":{"notification_rule_id":"77"}}`),
 			"automation.filters.mode must be MODE_ALL, MODE_ANY or":      `{"name":"x","filters":{"mode":"MODE_UNKNOWN"},"actions":[` + review + `]}`,
 			"there is no active remediation policy":                      with(scan, `{"type":"CONDITION_TYPE_POLICY","values":["nope"]}`, review),
