@@ -1,0 +1,311 @@
+package findings_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/findingevent"
+	"github.com/palisade/palisade/services/findings/blob"
+	"github.com/palisade/palisade/services/internal/access"
+	"github.com/palisade/palisade/services/internal/apitest"
+)
+
+var (
+	password = hit{"app/db.py", `password = "hunter2secret"`, 12}
+	apiKey   = hit{"app/run.py", `key = "k3y-of-nobody"`, 30}
+)
+
+// as uploads a report with a product.
+func (m mover) as(product, ref string, hits ...hit) {
+	m.t.Helper()
+	m.Upload(m.t, "acme/web", ref, reportOf(m.t, hits...), "product", product)
+}
+
+func (m mover) productBody(from, to, more string) string {
+	return fmt.Sprintf(`{"project":"acme/web","tool":"opengrep","fromProduct":%q,"toProduct":%q%s}`, from, to, more)
+}
+
+func (m mover) moveProduct(from, to, more string) (got moving) {
+	m.t.Helper()
+	answer := m.post(m.Token, m.productBody(from, to, more))
+	if answer.Status != http.StatusOK {
+		m.t.Fatalf("%d %s", answer.Status, answer.Body)
+	}
+	if err := json.Unmarshal([]byte(answer.Body), &got); err != nil {
+		m.t.Fatal(err)
+	}
+	return got
+}
+
+// wantProducts compares id, ref, file, product, status, reason and note of all findings.
+func (m mover) wantProducts(what string, want ...string) {
+	m.t.Helper()
+	var list []string
+	for _, f := range m.rows() {
+		decision := ""
+		if f.TriageReason != nil {
+			decision = " " + *f.TriageReason + " " + text(f.TriageComment)
+		}
+		list = append(list, fmt.Sprintf("%d %s %s %s %s%s", f.ID, strings.TrimPrefix(f.Ref, "refs/heads/"), *f.FilePath, f.IssueType, f.Status, decision))
+	}
+	if got := strings.Join(list, "\n"); got != strings.Join(want, "\n") {
+		m.t.Errorf("%s: got\n%s\nwant\n%s", what, got, strings.Join(want, "\n"))
+	}
+}
+
+// wantHidden requires that nothing stored about the findings of a product has a text.
+func (m mover) wantHidden(product, secret string) {
+	m.t.Helper()
+	for _, f := range m.Store.Reader.Finding.Query().Where(finding.IssueType(product)).AllX(m.System(m.t)) {
+		content, err := blob.Decode(f.Content)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		if strings.Contains(content.String(), secret) || strings.Contains(string(content.GetContext()), secret) || !strings.HasPrefix(content.GetSnippet(), "[redacted ") {
+			m.t.Errorf("finding %d has %s", f.ID, content)
+		}
+	}
+	for _, match := range m.Store.Reader.FindingMatch.Query().AllX(m.System(m.t)) {
+		if strings.Contains(string(match.Content), secret) {
+			m.t.Errorf("match %d of finding %d has the secret", match.ID, match.FindingID)
+		}
+	}
+}
+
+// facts are what the scans say about a finding, without its ids.
+func (m mover) facts(id int64) string {
+	m.t.Helper()
+	f := rowOf(m.t, m.Server, id)
+	content, err := blob.Decode(f.Content)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return fmt.Sprintf("%s %s %s %s %s %s %s %s %x %s", f.IssueType, text(f.ValidationState), text(f.Historical), text(f.Exposure), text(f.Transitivity),
+		text(f.Package), text(f.Advisory), text(f.EpssProbability), *f.Evidence, content.GetSnippet()+content.GetMessage())
+}
+
+// TestMoveProductBeforeTheFirstUpload: secrets were uploaded as code. After the move the next upload finds them, with
+// their decisions, and they are stored as if they had been secrets from the start.
+func TestMoveProductBeforeTheFirstUpload(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		m := mover{t, s}
+		m.as("sast", "main", password, apiKey)
+		m.as("sast", "dev", password)
+		m.as("sast", "main", password, hit{apiKey.file, `key = "k3y-of-nobody" # ours`, 30}) // a match that keeps the former content
+		m.ignore(m.rows()[0].ID)
+		before := m.rows()[0]
+		was := []string{"1 main app/db.py sast ignored false_positive a test", "2 main app/run.py sast open", "3 dev app/db.py sast ignored false_positive a test"}
+		shown := m.moveProduct("sast", "secrets", `,"validateOnly":true,"note":"the job was wrong"`)
+		if shown.MovedCount != 3 || shown.DecidedCount != 2 || shown.ReplacedCount != 0 || shown.Change != nil || shown.PreviewToken == "" {
+			t.Fatalf("preview: %+v", shown)
+		}
+		m.wantProducts("a preview", was...)
+		done := m.moveProduct("sast", "secrets", `,"previewToken":"`+shown.PreviewToken+`","note":"the job was wrong"`)
+		if done.MovedCount != 3 || done.Change == nil || done.Change.Kind != "IDENTITY_CHANGE_KIND_MOVE" || done.Change.Note != `opengrep: "sast" to "secrets". the job was wrong` {
+			t.Fatalf("move: %+v", done)
+		}
+		moved := []string{"1 main app/db.py secrets ignored false_positive a test", "2 main app/run.py secrets open", "3 dev app/db.py secrets ignored false_positive a test"}
+		m.wantProducts("the move", moved...)
+		m.wantHidden("secrets", "hunter2secret")
+		m.wantHidden("secrets", "k3y-of-nobody")
+		recast := m.facts(1)
+		m.as("secrets", "main", password, hit{apiKey.file, `key = "k3y-of-nobody" # ours`, 30})
+		m.wantProducts("the next upload", moved...)
+		if now := m.facts(1); now != recast {
+			t.Errorf("an upload of secrets stores\n%s\nand the move\n%s", now, recast)
+		}
+		if now := m.rows()[0]; now.CreatedAt != before.CreatedAt || now.FirstSeenScanID != before.FirstSeenScanID || *now.TriagedAt != *before.TriagedAt || now.Fingerprint != before.Fingerprint {
+			t.Errorf("changed: %+v was %+v", now, before)
+		}
+		secrets := s.Get(t, fmt.Sprintf("/api/v1/deployments/%d/secrets", s.DeploymentID))
+		if !strings.Contains(secrets, "VALIDATION_STATE_NO_VALIDATOR") || strings.Contains(secrets, "hunter2") {
+			t.Errorf("the list of secrets: %s", secrets)
+		}
+		trail := s.Get(t, fmt.Sprintf("/api/audit/v1/deployments/%d/entries?objectKind=identity_change", s.DeploymentID))
+		if !strings.Contains(trail, "FindingIdentityService/MoveCategory") || !strings.Contains(trail, "the job was wrong") {
+			t.Errorf("the audit trail: %s", trail)
+		}
+		reason := s.Store.Reader.FindingEvent.Query().Where(findingevent.FindingID(1), findingevent.Kind("matched")).OnlyX(s.System(t)).Reason
+		if reason != `product "secrets" instead of "sast"` {
+			t.Errorf("the history says %q", reason)
+		}
+		member := s.AddUser(t, s.Tenant, "max@acme.test", access.RoleMember)
+		path := fmt.Sprintf("/api/v1/deployments/%d/identity-changes/%s/undo", s.DeploymentID, done.Change.ID)
+		if answer := s.Do(t, member, http.MethodPost, path, "{}"); answer.Status != http.StatusForbidden {
+			t.Errorf("a member undoes it: %d %s", answer.Status, answer.Body)
+		}
+		if answer := m.undo(done.Change.ID); answer.Status != http.StatusOK {
+			t.Fatalf("undo: %d %s", answer.Status, answer.Body)
+		}
+		m.wantProducts("an undo", was...)
+		m.wantHidden("sast", "hunter2secret")
+		m.as("sast", "main", password, hit{apiKey.file, `key = "k3y-of-nobody" # ours`, 30})
+		m.as("sast", "dev", password)
+		m.wantProducts("an upload after the undo", was...)
+		if answer := m.undo(done.Change.ID); answer.Status != http.StatusBadRequest || !strings.Contains(answer.Body, "was undone already") {
+			t.Errorf("a second undo: %d %s", answer.Status, answer.Body)
+		}
+	})
+}
+
+// TestMoveProductAfterAnUpload: what an upload with the right product created is replaced, whether or not the findings
+// of the wrong product were closed.
+func TestMoveProductAfterAnUpload(t *testing.T) {
+	t.Parallel()
+	for closed, status := range map[bool][2]string{false: {"ignored", "open"}, true: {"fixed", "fixed"}} {
+		t.Run(fmt.Sprintf("closed %t", closed), func(t *testing.T) {
+			t.Parallel()
+			apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+				m := mover{t, s}
+				m.as("sast", "main", password, apiKey)
+				m.ignore(m.rows()[0].ID)
+				m.as("secrets", "main", password, apiKey, login)
+				if closed {
+					m.as("sast", "main")
+				}
+				was := []string{
+					"1 main app/db.py sast " + status[0] + " false_positive a test", "2 main app/run.py sast " + status[1],
+					"3 main app/db.py secrets open", "4 main app/run.py secrets open", "5 main app/login.py secrets open",
+				}
+				m.wantProducts("before", was...)
+				facts := m.facts(3)
+				done := m.moveProduct("sast", "secrets", "")
+				if done.MovedCount != 2 || done.ReplacedCount != 2 {
+					t.Fatalf("%+v", done)
+				}
+				moved := []string{
+					"1 main app/db.py secrets ignored false_positive a test", "2 main app/run.py secrets open",
+					"3 main app/db.py sast removed", "4 main app/run.py sast removed", "5 main app/login.py secrets open",
+				}
+				m.wantProducts("the move", moved...)
+				if now := m.facts(1); now != facts {
+					t.Errorf("the moved finding has\n%s\nwant what was uploaded\n%s", now, facts)
+				}
+				m.as("secrets", "main", password, apiKey, login)
+				m.wantProducts("the next upload", moved...)
+				if answer := m.undo(done.Change.ID); answer.Status != http.StatusOK {
+					t.Fatalf("undo: %d %s", answer.Status, answer.Body)
+				}
+				m.wantProducts("an undo", was...)
+				if again := m.moveProduct("sast", "secrets", ""); again.ReplacedCount != 2 {
+					t.Errorf("again: %+v", again)
+				}
+				m.wantProducts("a move again", moved...)
+			})
+		})
+	}
+}
+
+// TestMoveProductToOthers: every product can become every other. What only a report says comes with the next upload.
+func TestMoveProductToOthers(t *testing.T) {
+	t.Parallel()
+	for _, products := range [][]string{{"sast", "secrets", "ai_sast", "sca"}, {"sca", "sast"}, {"secrets", "sast"}, {"sca", "secrets"}} {
+		t.Run(strings.Join(products, " "), func(t *testing.T) {
+			t.Parallel()
+			apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+				m, moved := mover{t, s}, map[string]string{}
+				m.as(products[0], "main", query, shell)
+				m.decide(products[0], 1)
+				for n, product := range products[1:] {
+					m.moveProduct(products[n], product, "")
+					m.as(product, "main", query, shell)
+					m.wantProducts(products[n]+" to "+product, "1 main app/db.py "+product+" ignored acceptable_risk known", "2 main app/run.py "+product+" open")
+					moved[product] = m.facts(2)
+				}
+				for product, facts := range moved {
+					s.Upload(t, "acme/"+product, "main", reportOf(t, shell), "product", product)
+					fresh := s.Store.Reader.Finding.Query().Order(ent.Desc(finding.FieldID)).FirstIDX(s.System(t))
+					if want := m.facts(fresh); facts != want {
+						t.Errorf("moved and uploaded again:\n%s\nwant as in a new project:\n%s", facts, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestMoveProductOfTwoAnalyses: products that both have findings in reports never join.
+func TestMoveProductOfTwoAnalyses(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		m := mover{t, s}
+		for n, c := range []struct {
+			uploads string // ref, product and number of results of each
+			status  int
+		}{
+			{"main sast 1; main secrets 1; main sast 1", http.StatusBadRequest},
+			{"main sast 1; main secrets 1; dev sast 1", http.StatusBadRequest},
+			{"dev sast 1; main secrets 1; dev sast 2; dev sast 0", http.StatusBadRequest},
+			{"main sast 1; dev secrets 1; main sast 0", http.StatusOK},
+			{"old sast 1; main sast 1; main secrets 1", http.StatusOK},
+			{"main secrets 2; main sast 1", http.StatusBadRequest},
+		} {
+			project := fmt.Sprintf("acme/web%d", n)
+			for upload := range strings.SplitSeq(c.uploads, "; ") {
+				words := strings.Fields(upload)
+				hits := []hit{password, apiKey}[:words[2][0]-'0']
+				s.Upload(t, project, words[0], reportOf(t, hits...), "product", words[1])
+			}
+			answer := m.post(m.Token, strings.Replace(m.productBody("sast", "secrets", ""), "acme/web", project, 1))
+			if answer.Status != c.status || c.status != http.StatusOK && !strings.Contains(answer.Body, "they are two analyses") {
+				t.Errorf("%s: %d %s", c.uploads, answer.Status, answer.Body)
+			}
+		}
+	})
+}
+
+// TestMoveProductRefused: nothing changes.
+func TestMoveProductRefused(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		m := mover{t, s}
+		m.as("sast", "main", password)
+		m.Upload(t, "acme/web", "main", reportOf(t, login), "product", "sast", "category", "api")
+		other := s.AddTenant(t, "other")
+		max := s.AddUser(t, s.Tenant, "max@acme.test", access.RoleMember)
+		shown := m.moveProduct("sast", "secrets", `,"validateOnly":true`)
+		if shown.MovedCount != 1 {
+			t.Errorf("findings of another category would move: %+v", shown)
+		}
+		for what, c := range map[string]struct {
+			token, body string
+			status      int
+			text        string
+		}{
+			"an unknown product":       {s.Token, m.productBody("sast", "secret", ""), http.StatusBadRequest, `toProduct must be one of sast, sca, secrets, ai_sast, got \"secret\"`},
+			"no product":               {s.Token, m.productBody("", "secrets", ""), http.StatusBadRequest, "fromProduct must be one of"},
+			"the same product":         {s.Token, m.productBody("sast", "sast", ""), http.StatusBadRequest, "another product"},
+			"two changes":              {s.Token, m.productBody("sast", "secrets", `,"toCategory":"api"`), http.StatusBadRequest, "one after the other"},
+			"no findings":              {s.Token, m.productBody("sca", "secrets", ""), http.StatusNotFound, `with the product \"sca\"`},
+			"a preview of other words": {s.Token, m.productBody("sast", "sca", `,"previewToken":"`+shown.PreviewToken+`"`), http.StatusBadRequest, "previewToken is not valid"},
+			"a member":                 {max, m.productBody("sast", "secrets", ""), http.StatusForbidden, ""},
+			"another deployment":       {other.Token, m.productBody("sast", "secrets", ""), http.StatusNotFound, ""},
+			"no project":               {s.Token, strings.Replace(m.productBody("sast", "secrets", ""), "acme/web", "acme/none", 1), http.StatusNotFound, "not found"},
+		} {
+			if answer := m.post(c.token, c.body); answer.Status != c.status || !strings.Contains(answer.Body, c.text) {
+				t.Errorf("%s: %d %s", what, answer.Status, answer.Body)
+			}
+		}
+		m.wantProducts("refused", "1 main app/db.py sast open", "2 main app/login.py sast open")
+		m.as("secrets", "main", password)
+		m.decide("secrets", 3)
+		if answer := m.post(s.Token, m.productBody("sast", "secrets", "")); answer.Status != http.StatusBadRequest || !strings.Contains(answer.Body, "different decisions") {
+			t.Errorf("different decisions: %d %s", answer.Status, answer.Body)
+		}
+		m.wantProducts("refused", "1 main app/db.py sast open", "2 main app/login.py sast open", "3 main app/db.py secrets ignored acceptable_risk known")
+	})
+}
+
+func (m mover) decide(product string, id int64) {
+	m.t.Helper()
+	body := fmt.Sprintf(`{"issue_type":%q,"issue_ids":[%d],"new_triage_state":"ignored","new_triage_reason":"acceptable_risk","new_note":"known"}`, product, id)
+	if answer := m.Do(m.t, m.Token, http.MethodPost, "/api/v1/deployments/"+m.Slug+"/triage", body); answer.Status != http.StatusOK {
+		m.t.Fatalf("triage: %d %s", answer.Status, answer.Body)
+	}
+}
