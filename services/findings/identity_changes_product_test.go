@@ -1,6 +1,7 @@
 package findings_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -10,6 +11,8 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
+	"github.com/palisade/palisade/ent/findingmatch"
+	"github.com/palisade/palisade/ent/policyact"
 	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
@@ -114,6 +117,9 @@ func TestMoveProductBeforeTheFirstUpload(t *testing.T) {
 		m.wantProducts("the move", moved...)
 		m.wantHidden("secrets", "hunter2secret")
 		m.wantHidden("secrets", "k3y-of-nobody")
+		if !s.Store.Reader.FindingMatch.Query().Where(findingmatch.RungNEQ("")).ExistX(s.System(t)) {
+			t.Error("no match keeps a former content")
+		}
 		recast := m.facts(1)
 		m.as("secrets", "main", password, hit{apiKey.file, `key = "k3y-of-nobody" # ours`, 30})
 		m.wantProducts("the next upload", moved...)
@@ -227,6 +233,61 @@ func TestMoveProductToOthers(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestMoveProductOfPolicies: the ignored paths of the new product apply, and policies know what they did already. An
+// undo restores what scans said about the former product.
+func TestMoveProductOfPolicies(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		m := mover{t, s}
+		m.as("secrets", "main", password, apiKey)
+		row := m.rows()[0]
+		err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
+			if err := tx.PathIgnore.Create().SetDeploymentID(s.DeploymentID).SetProduct("sast").SetPatterns([]string{"app/run.py"}).SetUpdatedAt(1).Exec(ctx); err != nil {
+				return err
+			}
+			if err := tx.Finding.Update().Where(finding.ID(1)).SetValidationState("confirmed_valid").Exec(ctx); err != nil {
+				return err
+			}
+			return tx.PolicyAct.Create().SetDeploymentID(s.DeploymentID).SetProjectID(row.ProjectID).SetPolicyID(7).SetAction("notify").
+				SetIssueType("secrets").SetFingerprint(row.Fingerprint).SetVersion("v").SetAt(1).Exec(ctx)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.count("secrets", 2)
+		done := m.moveProduct("secrets", "sast", "")
+		m.count("sast", 2)
+		m.count("secrets", 0)
+		apitest.Eventually(t, "the ignored paths apply", func() bool { return m.rows()[1].IgnoredByPattern != nil })
+		if row := m.rows()[0]; row.ValidationState != nil || row.Status != "open" {
+			t.Errorf("%+v", row)
+		}
+		acts := s.Store.Reader.PolicyAct.Query().Where(policyact.IssueType("sast"), policyact.Fingerprint(row.Fingerprint)).CountX(s.System(t))
+		if acts != 1 {
+			t.Errorf("%d acts of policies", acts)
+		}
+		if answer := m.undo(done.Change.ID); answer.Status != http.StatusOK {
+			t.Fatalf("undo: %d %s", answer.Status, answer.Body)
+		}
+		apitest.Eventually(t, "the ignored paths end", func() bool { return m.rows()[1].IgnoredByPattern == nil })
+		if row := m.rows()[0]; text(row.ValidationState) != "confirmed_valid" {
+			t.Errorf("after an undo: %+v", row)
+		}
+		m.count("secrets", 2)
+	})
+}
+
+// count compares the number of issues of a product, which are counted in memory.
+func (m mover) count(product string, want int) {
+	m.t.Helper()
+	var got struct{ Issues []json.RawMessage }
+	body := fmt.Sprintf(`{"issueType":"ISSUE_TYPE_%s"}`, strings.ToUpper(product))
+	answer := m.Do(m.t, m.Token, http.MethodPost, issuesPath(m.Tenant, "issues"), body)
+	if err := json.Unmarshal([]byte(answer.Body), &got); err != nil || len(got.Issues) != want {
+		m.t.Errorf("%d issues of %s, want %d: %d %s", len(got.Issues), product, want, answer.Status, answer.Body)
 	}
 }
 
