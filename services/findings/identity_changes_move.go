@@ -60,8 +60,10 @@ type findingMove struct {
 	*FindingIdentity
 	tool     string
 	from, to analysisPart
-	// columns are those of moved findings that the other product does not have.
+	// columns are those of moved findings that the other product does not have. lastOf is the last scan of each ref that
+	// used the old part.
 	columns []*storev1.FindingColumns
+	lastOf  map[string]int64
 }
 
 // ofProduct reports whether the product changes, and not the category.
@@ -184,6 +186,7 @@ func (m *findingMove) run(ctx context.Context) (n moveNumbers, change *ent.Ident
 	if n.Moved > maxMoved {
 		return n, nil, tooMany(n)
 	}
+	m.lastOf = use.lastOf
 	twins, err := m.twins(ctx, moved, others)
 	if err != nil {
 		return n, nil, err
@@ -283,23 +286,21 @@ func (m *findingMove) refuseIfBothAlive(use partUse, moved []*ent.Finding) error
 		if n < 0 {
 			return nil
 		}
-		use.last, verb = scanUse{moved[n].Ref, use.lastOf[moved[n].Ref]}, "covered open findings of"
+		use.last, verb = scanUse{moved[n].Ref, use.lastOf[moved[n].Ref]}, "reported findings of"
 	}
 	return apierr.FailedPrecondition("scan %d of %s %s the %s, although scan %d of %s used %s: they are two analyses",
 		use.last.scan, use.last.ref, verb, m.from, use.first.scan, use.first.ref, apierr.Quote(m.to.name()))
 }
 
-// reportedSince reports whether a scan that came after the first use of the new part reported a finding, or left it
-// open.
+// reportedSince reports whether a scan that came after the first use of the new part reported a finding.
 func reportedSince(row *ent.Finding, use partUse) bool {
-	if use.lastOf[row.Ref] < use.first.scan {
+	switch {
+	case use.lastOf[row.Ref] < use.first.scan:
 		return false
+	case row.LastSeenScanID != nil:
+		return *row.LastSeenScanID >= use.first.scan
 	}
-	last := row.FirstSeenScanID
-	if row.LastSeenScanID != nil {
-		last = max(last, *row.LastSeenScanID)
-	}
-	return lifecycle.Seen(row.State) || last >= use.first.scan
+	return lifecycle.Seen(row.State) || row.FirstSeenScanID >= use.first.scan
 }
 
 // refuseIfOneCommit refuses a move if one commit was scanned with both parts, and they have no finding in common there:

@@ -85,6 +85,9 @@ func (m *findingMove) recast(ctx context.Context, rows []*ent.Finding, product s
 		for n, row := range loaded {
 			list[n] = row.Finding
 			m.keepColumns(row.Finding)
+			if last := m.lastOf[row.Ref]; last != 0 && row.LastSeenScanID == nil {
+				row.LastSeenScanID = &last // no scan of the new product reported it
+			}
 		}
 		if err := ingest.Recast(ctx, m.store, m.tx, list, product, m.redactionKey); err != nil {
 			return err
@@ -188,7 +191,7 @@ func (m *findingMove) recordTwins(ctx context.Context, pairs []editedTwin, kind,
 }
 
 // finishProduct records the findings that moved without a twin. It lets policies know what they did about the findings,
-// and lets the ignored paths of the new product apply.
+// ends held closes of them, and lets the ignored paths of the new product apply.
 func (m *findingMove) finishProduct(ctx context.Context, moved []int64, paired map[int64]bool, reason string) error {
 	alone := slices.DeleteFunc(slices.Clone(moved), func(id int64) bool { return paired[id] })
 	if err := m.recordMoved(ctx, alone, reason); err != nil || len(moved) == 0 {
@@ -202,6 +205,10 @@ func (m *findingMove) finishProduct(ctx context.Context, moved []int64, paired m
 			(SELECT fingerprint FROM findings WHERE +deployment_id = ? AND +project_id = ? AND id`+among+`)
 		ON CONFLICT DO NOTHING`, append(args, list...)...)
 	if err != nil {
+		return err
+	}
+	by := ingest.HoldDecision{ActorKind: m.actorKind, ActorID: m.actorID}
+	if err := ingest.LeaveHolds(ctx, m.tx, m.projectID, ingest.Analysis{Tool: m.tool, Category: m.from.category}, moved, by); err != nil {
 		return err
 	}
 	return m.jobs.Enqueue(ctx, pathignore.Apply{DeploymentID: m.deploymentID}, nil)

@@ -291,6 +291,49 @@ func (m mover) count(product string, want int) {
 	}
 }
 
+// TestMoveProductOfHeldCloses: an empty report with the wrong product may be held. Nobody can confirm it after the move,
+// because reports of the right product say what is there.
+func TestMoveProductOfHeldCloses(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		m := mover{t, s}
+		var hits []hit
+		for n := range 12 {
+			hits = append(hits, hit{fmt.Sprintf("app/f%d.py", n), fmt.Sprintf(`password = "hunter%d"`, n), 3})
+		}
+		m.as("sast", "main", hits...)
+		m.as("secrets", "main", hits...)
+		if answer := m.Upload(t, "acme/web", "main", reportOf(t), "product", "sast"); !strings.Contains(answer, `"held_closes":12`) {
+			t.Fatalf("not held: %s", answer)
+		}
+		if done := m.moveProduct("sast", "secrets", ""); done.ReplacedCount != 12 {
+			t.Errorf("%+v", done)
+		}
+		if row := s.Store.Reader.HeldClose.Query().OnlyX(s.System(t)); row.Active || row.State != "superseded" || row.Waiting != 0 {
+			t.Errorf("held closes: %+v", row)
+		}
+		m.count("secrets", 12)
+	})
+}
+
+// TestMoveProductOfLastScans: a moved finding that no scan of the new product reported was last seen as the former one.
+func TestMoveProductOfLastScans(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		m := mover{t, s}
+		m.as("sast", "main", password, apiKey)
+		m.as("secrets", "main", password)
+		m.moveProduct("sast", "secrets", "")
+		if rows := m.rows(); rows[0].LastSeenScanID != nil || *rows[1].LastSeenScanID != 1 {
+			t.Errorf("%v %v", rows[0].LastSeenScanID, rows[1].LastSeenScanID)
+		}
+		m.as("secrets", "main", password, apiKey)
+		if rows := m.rows(); rows[0].LastSeenScanID != nil || rows[1].LastSeenScanID != nil {
+			t.Errorf("after a report: %v %v", rows[0].LastSeenScanID, rows[1].LastSeenScanID)
+		}
+	})
+}
+
 // TestMoveProductOfTwoAnalyses: products that both have findings in reports never join.
 func TestMoveProductOfTwoAnalyses(t *testing.T) {
 	t.Parallel()
@@ -317,6 +360,12 @@ func TestMoveProductOfTwoAnalyses(t *testing.T) {
 			if answer.Status != c.status || c.status != http.StatusOK && !strings.Contains(answer.Body, "they are two analyses") {
 				t.Errorf("%s: %d %s", c.uploads, answer.Status, answer.Body)
 			}
+		}
+		mixed := strings.Replace(string(reportOf(t, query, password)), `"ruleId":`, `"properties":{"product":"secrets"},"ruleId":`, 1)
+		s.Upload(t, "acme/mixed", "main", []byte(mixed))
+		answer := m.post(m.Token, strings.Replace(m.productBody("sast", "secrets", ""), "acme/web", "acme/mixed", 1))
+		if answer.Status != http.StatusBadRequest || !strings.Contains(answer.Body, "they are two analyses") {
+			t.Errorf("mixed: %d %s", answer.Status, answer.Body)
 		}
 	})
 }
