@@ -8,11 +8,15 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/proto"
+
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
 	"github.com/palisade/palisade/ent/findingmatch"
 	"github.com/palisade/palisade/ent/policyact"
+	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
@@ -160,6 +164,55 @@ func TestMoveProductBeforeTheFirstUpload(t *testing.T) {
 	})
 }
 
+// leak is a result with the secret in every text.
+const leak = `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"opengrep","rules":[{"id":"py.call"}]}},"results":[{
+	"ruleId":"py.call","message":{"text":"the value 'hunter2secret' goes to login"},
+	"locations":[{"physicalLocation":{"artifactLocation":{"uri":"app/db.py"},"region":{"startLine":12,"snippet":{"text":"login('hunter2secret')"}}},
+		"logicalLocations":[{"fullyQualifiedName":"db.login(hunter2secret)"}]}],
+	"fingerprints":{"mine/v1":"hunter2secret","other/v1":"1234"},"partialFingerprints":{"call_key":"login('hunter2secret')"},
+	"relatedLocations":[{"physicalLocation":{"artifactLocation":{"uri":"app/run.py"},"region":{"startLine":3}},"message":{"text":"set to hunter2secret"}}],
+	"codeFlows":[{"message":{"text":"hunter2secret flows"},"threadFlows":[{"locations":[
+		{"location":{"physicalLocation":{"artifactLocation":{"uri":"app/run.py"},"region":{"startLine":3,"snippet":{"text":"p = 'hunter2secret'"}}},"message":{"text":"from 'hunter2secret'"}}},
+		{"location":{"physicalLocation":{"artifactLocation":{"uri":"app/db.py"},"region":{"startLine":12,"snippet":{"text":"login('hunter2secret')"}}}}}]}]}],
+	"fixes":[{"description":{"text":"no hunter2secret"},"artifactChanges":[{"artifactLocation":{"uri":"app/db.py"},
+		"replacements":[{"deletedRegion":{"startLine":12},"insertedContent":{"text":"login(env['hunter2secret'])"}}]}]}],
+	"suppressions":[{"kind":"external","justification":"hunter2secret is a test","properties":{"author":"hunter2secret"}}]}]}]}`
+
+// TestMoveProductRedacts: a finding that becomes a secret has the contents of an uploaded secret, except our own ids.
+func TestMoveProductRedacts(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		m := mover{t, s}
+		s.Upload(t, "acme/web", "main", []byte(leak), "product", "sast")
+		s.Upload(t, "acme/api", "main", []byte(leak), "product", "secrets")
+		if !strings.Contains(m.contentOf(1), "hunter2") {
+			t.Fatalf("nothing to redact: %s", m.contentOf(1))
+		}
+		m.moveProduct("sast", "secrets", "")
+		if got, want := m.contentOf(1), m.contentOf(2); got != want || strings.Contains(got, "hunter2") {
+			t.Errorf("moved:\n%s\nuploaded:\n%s", got, want)
+		}
+		if got, want := m.facts(1), m.facts(2); got != want {
+			t.Errorf("moved:\n%s\nuploaded:\n%s", got, want)
+		}
+	})
+}
+
+// contentOf is the content of a finding as text, without the ids that we compute.
+func (m mover) contentOf(id int64) string {
+	m.t.Helper()
+	content, err := blob.Decode(rowOf(m.t, m.Server, id).Content)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	around := &findingsv1.FindingContext{}
+	if err := proto.Unmarshal(content.GetContext(), around); err != nil {
+		m.t.Fatal(err)
+	}
+	content.SyntacticId, content.MatchBasedId, content.IdentityRung, content.Context = "", "", "", nil
+	return prototext.Format(content) + prototext.Format(around)
+}
+
 // TestMoveProductAfterAnUpload: what an upload with the right product created is replaced, whether or not the findings
 // of the wrong product were closed.
 func TestMoveProductAfterAnUpload(t *testing.T) {
@@ -291,8 +344,8 @@ func (m mover) count(product string, want int) {
 	}
 }
 
-// TestMoveProductOfHeldCloses: an empty report with the wrong product may be held. Nobody can confirm it after the move,
-// because reports of the right product say what is there.
+// TestMoveProductOfHeldCloses: an empty report with the wrong product may be held. Nobody can confirm it after the
+// move, because reports of the right product say what is there.
 func TestMoveProductOfHeldCloses(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
@@ -316,7 +369,8 @@ func TestMoveProductOfHeldCloses(t *testing.T) {
 	})
 }
 
-// TestMoveProductOfLastScans: a moved finding that no scan of the new product reported was last seen as the former one.
+// TestMoveProductOfLastScans: a moved finding that no scan of the new product reported was last seen by a scan of the
+// former one.
 func TestMoveProductOfLastScans(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -152,16 +152,26 @@ func redactContent(content *storev1.FindingContent, key []byte) {
 	if content.Assistant != nil {
 		eachText(content.Assistant.ProtoReflect(), r.Text)
 	}
-	context := &findingsv1.FindingContext{}
-	if len(content.GetContext()) == 0 {
-		return
+	content.Context = redactContext(content.GetContext(), r)
+}
+
+// redactContext leaves the places of flows, without their code.
+func redactContext(encoded []byte, r sarif.Redactor) []byte {
+	around := &findingsv1.FindingContext{}
+	if len(encoded) == 0 || proto.Unmarshal(encoded, around) != nil {
+		return nil
 	}
-	if proto.Unmarshal(content.GetContext(), context) != nil {
-		content.Context = nil
-		return
+	around.Fixes = nil
+	for _, flow := range around.GetCodeFlows() {
+		for _, thread := range flow.GetThreadFlows() {
+			for _, step := range thread.GetSteps() {
+				step.Snippet = ""
+			}
+		}
 	}
-	eachText(context.ProtoReflect(), r.Text)
-	content.Context, _ = proto.MarshalOptions{Deterministic: true}.Marshal(context) // valid UTF-8: it never fails
+	eachText(around.ProtoReflect(), r.Text)
+	encoded, _ = proto.MarshalOptions{Deterministic: true}.Marshal(around) // valid UTF-8: it never fails
+	return encoded
 }
 
 // eachText changes the texts of a message, except paths.
