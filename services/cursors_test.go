@@ -29,6 +29,9 @@ var (
 // graphTasks pages the tasks inside a graph. TestJobGraphPages reads them.
 const graphTasks = "/palisade.workflows.v1.WorkflowJobsService/GetWorkflowJobGraph"
 
+// chatChannels has the cursor of the chat. TestChatAppInstallation reads them.
+const chatChannels = "/palisade.notifications.v1.ChatAppService/ListChatAppChannels"
+
 // pagedList is an RPC whose response has a cursor.
 type pagedList struct {
 	operation
@@ -41,7 +44,7 @@ func pagedLists(t *testing.T) (lists []pagedList) {
 	t.Helper()
 	for _, rpc := range operations() {
 		next := fieldNamed(rpc.descriptor.Output(), cursorNames)
-		if next == nil || rpc.descriptor.IsStreamingServer() || rpc.name == graphTasks {
+		if next == nil || rpc.descriptor.IsStreamingServer() || rpc.name == graphTasks || rpc.name == chatChannels {
 			continue
 		}
 		list := pagedList{operation: rpc, next: next}

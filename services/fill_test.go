@@ -109,6 +109,8 @@ func (f *filling) insert(table *migrate.Table) string {
 		rows = min(rows, 100) // the limit of a deployment is 200
 	case "ticketing_instances":
 		rows = min(rows, 10) // the limit is 20
+	case "chat_installations":
+		rows = 1 // the only one
 	case "detection_policies":
 		rows = 1 // of a product that does not exist: without rulesets no rule runs
 	}

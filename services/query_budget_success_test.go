@@ -16,9 +16,13 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
-// refusedOnly are RPCs that need a code host or a model to succeed. The cost of a success is not measured here.
+// refusedOnly are RPCs that need a code host, a chat or a model to succeed. The cost of a success is not measured here.
 var refusedOnly = map[string]bool{
 	"AiTasksService/CreateCombinedTask":                         true,
+	"ChatAppService/HandleChatAppCallback":                      true,
+	"ChatAppService/InstallChatAppApp":                          true,
+	"ChatAppService/ListChatAppChannels":                        true,
+	"ChatAppService/ReceiveChatAppInteraction":                  true,
 	"IncomingWebhooksService/ReceiveWebhook":                    true,
 	"ProjectsV2Service/GetBranch":                               true, // costs the same with a branch
 	"RepositoryChangesService/RefreshProjectsAsync":             true,

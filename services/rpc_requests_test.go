@@ -36,6 +36,7 @@ var rpcRequests = map[string]string{
 	"/palisade.deployments.v1.DeploymentTagService/GetDeploymentTag":                   `{"repositoryTag":"name$1"}`,
 	"/palisade.deployments.v1.DeploymentTagService/UpdateDeploymentTag":                `{"repositoryTag":"name$1"}`,
 	"/palisade.deployments.v1.VersionsService/GetProjectVersionInfo":                   `{"product":"sast"}`,
+	"/palisade.notifications.v1.ChatAppService/HandleChatAppCallback":                  `{"state":"state","code":"code"}`,
 	"/palisade.policies.v1.IgnoresService/CreateDeploymentProductIgnores":              `{"productIgnores":[{"product":"PRODUCT_SCA","ignores":["vendor/"]}]}`,
 	"/palisade.policies.v1.IgnoresService/PreviewDeploymentProductIgnores":             `{"productIgnores":[{"product":"PRODUCT_SCA","ignores":["vendor/"]}]}`,
 	"/palisade.policies.v1.IgnoresService/UpdateDeploymentProductIgnores":              `{"productIgnores":[{"product":"PRODUCT_SCA","ignores":["vendor/"]}]}`,

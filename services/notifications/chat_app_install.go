@@ -130,11 +130,11 @@ func (s *ChatApps) install(ctx context.Context, made *slackapp.Installation) (af
 			old = s.shown(before)
 		}
 		audit.Change(ctx, auditChat, after.ID, old, s.shown(after))
-		waiting, err := tx.NotificationRule.Query().Where(notificationrule.Channel(channel.SlackApp), notificationrule.IsEnabled(true)).All(ctx)
-		for i := 0; i < len(waiting) && err == nil; i++ {
-			err = resume(ctx, s.store, s.jobs, tx, waiting[i])
+		rules, err := tx.NotificationRule.Query().Where(notificationrule.Channel(channel.SlackApp), notificationrule.IsEnabled(true)).IDs(ctx)
+		if err != nil {
+			return err
 		}
-		return err
+		return resume(ctx, s.store, s.jobs, tx, rules...)
 	})
 	return after, before, err
 }

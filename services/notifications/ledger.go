@@ -191,13 +191,13 @@ func (e *engine) announceOpened(ctx context.Context) error {
 	return nil
 }
 
-// lockPending locks a rule's pending deliveries in the write order of record, so that the two cannot
+// lockPending locks the pending deliveries of rules in the write order of record, so that the two cannot
 // deadlock.
-func lockPending(ctx context.Context, st *store.Store, tx *ent.Tx, ruleID int64) error {
+func lockPending(ctx context.Context, st *store.Store, tx *ent.Tx, rules ...int64) error {
 	if !st.Postgres() {
 		return nil
 	}
-	_, err := tx.Delivery.Query().Where(isPending, delivery.RuleID(ruleID)).Order(ent.Asc(delivery.FieldID)).ForUpdate().IDs(ctx)
+	_, err := tx.Delivery.Query().Where(isPending, store.OneOf(delivery.FieldRuleID, rules)).Order(ent.Asc(delivery.FieldID)).ForUpdate().IDs(ctx)
 	return err
 }
 

@@ -135,7 +135,10 @@ func (s *NotificationRules) ReplaceNotificationRule(ctx context.Context, r *noti
 			return err
 		}
 		audit.Change(ctx, "notification_rule", row.ID, before, response.GetNotificationRule())
-		return resume(ctx, s.store, s.jobs, tx, row)
+		if !row.IsEnabled {
+			return cancelOf(ctx, s.store, tx, row.ID)
+		}
+		return resume(ctx, s.store, s.jobs, tx, row.ID)
 	})
 	if err != nil {
 		return nil, err
@@ -143,16 +146,13 @@ func (s *NotificationRules) ReplaceNotificationRule(ctx context.Context, r *noti
 	return response, nil
 }
 
-// resume makes the waiting deliveries of a rule due, or cancels them if the rule is disabled.
-func resume(ctx context.Context, st *store.Store, queue *jobs.Jobs, tx *ent.Tx, row *ent.NotificationRule) error {
-	if !row.IsEnabled {
-		return cancelOf(ctx, st, tx, row.ID)
-	}
-	if err := lockPending(ctx, st, tx, row.ID); err != nil {
+// resume makes the waiting deliveries of rules due.
+func resume(ctx context.Context, st *store.Store, queue *jobs.Jobs, tx *ent.Tx, rules ...int64) error {
+	if err := lockPending(ctx, st, tx, rules...); err != nil {
 		return err
 	}
 	now := store.Now()
-	n, err := tx.Delivery.Update().Where(isPending, delivery.RuleID(row.ID), delivery.NextAttemptAtGT(now)).SetNextAttemptAt(now).Save(ctx)
+	n, err := tx.Delivery.Update().Where(isPending, store.OneOf(delivery.FieldRuleID, rules), delivery.NextAttemptAtGT(now)).SetNextAttemptAt(now).Save(ctx)
 	if err != nil || n == 0 {
 		return err
 	}

@@ -260,3 +260,29 @@ test.describe("a member of one team", () => {
     await expect(page.getByText("No finding matches")).toBeVisible();
   });
 });
+
+test("a held key decides once, and keys do not reach through an open filter", async ({ page, server }) => {
+  const ids = (await readIssues(server, openFindings, 3)).map(({ id }) => id);
+  await openTriage(page, openSearch);
+  await page.getByRole("button", { name: "Filter", exact: true }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Severity" }).or(page.getByRole("dialog").getByText("Severity", { exact: true })).first().click();
+  await page.getByRole("checkbox").first().focus();
+  await page.keyboard.press("f");
+  await page.keyboard.press("Escape");
+  await expect(page.getByRole("dialog")).toHaveCount(0);
+  for (let press = 0; press < 4; press++) await page.keyboard.down("a"); // the last three are repeats
+  await page.keyboard.up("a");
+  await expect(openRow(page)).toHaveAttribute("aria-posinset", "2");
+  await expect.poll(() => decisionsOf(server, ids)).toEqual([meaning.a, "UNTRIAGED", "UNTRIAGED"]);
+});
+
+test("on a phone, the buttons say that they are about the selection", async ({ page }) => {
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.goto(`/console/default/triage${openSearch}`);
+  const list = page.getByRole("listbox", { name: "Findings" });
+  await list.getByRole("option").nth(0).getByTitle(/^Select/).click();
+  await list.getByRole("option").nth(1).getByTitle(/^Select/).click();
+  await list.getByRole("option").nth(2).click();
+  await expect(page.getByText("A decision is about the 2 selected findings.")).toBeVisible();
+  await expectAccessible(page, "triage-selected-phone");
+});

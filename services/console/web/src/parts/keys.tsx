@@ -30,6 +30,12 @@ const usesKey = (target: EventTarget | null, key: string): boolean =>
 
 const longestPause = 1_000;
 
+/** What is open above a screen, and keeps its keys from the screen: dialogs, menus, and panels at a button. */
+const overlays = "dialog[open],[role=menu],[role=dialog]";
+
+/** Keys that move, and so repeat while they are held. Every other key acts once. */
+const moving = new Set(["j", "k", "J", "K", "ArrowDown", "ArrowUp"]);
+
 /** Listens once for all keys of the page. Screens add theirs with useKeys; later ones take precedence. */
 export function Keys({ children }: { children: ReactNode }) {
   const [open, setOpen] = useState(false);
@@ -38,7 +44,7 @@ export function Keys({ children }: { children: ReactNode }) {
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent) => {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
-      if (typing(event.target) || usesKey(event.target, event.key) || document.querySelector("dialog[open],[role=menu]")) return;
+      if (typing(event.target) || usesKey(event.target, event.key) || document.querySelector(overlays)) return;
       const before = event.timeStamp - prefix.current.at < longestPause ? prefix.current.key : "";
       prefix.current = { key: event.key, at: event.timeStamp };
       const all = [...groups.values()].reverse().flatMap((group) => group.current.keys);
@@ -46,7 +52,7 @@ export function Keys({ children }: { children: ReactNode }) {
       if (!hit) return;
       event.preventDefault();
       prefix.current = { key: "", at: 0 };
-      hit.run(event);
+      if (!event.repeat || moving.has(event.key)) hit.run(event);
     };
     document.addEventListener("keydown", onKeyDown);
     return () => document.removeEventListener("keydown", onKeyDown);

@@ -48,7 +48,7 @@ export function Frame() {
               <Link
                 to={to}
                 params={{ org }}
-                className="flex items-center gap-2.5 rounded-md text-muted hover:bg-sunken hover:text-ink max-md:min-h-13 max-md:flex-col max-md:justify-center max-md:gap-0.5 max-md:px-2 max-md:text-2xs md:min-h-8 md:px-2"
+                className="flex items-center gap-2.5 rounded-md text-muted hover:bg-sunken hover:text-ink max-md:min-h-13 max-md:flex-col max-md:justify-center max-md:gap-0.5 max-md:px-1 max-md:text-2xs md:min-h-8 md:px-2"
                 activeProps={{ className: "!text-accent md:bg-accent-soft font-medium", "aria-current": "page" }}
               >
                 <Icon size={17} aria-hidden />

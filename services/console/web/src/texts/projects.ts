@@ -41,7 +41,7 @@ export const projects = {
     repositoryHint: "Palisade reads code and writes comments there. Leave it empty for none.",
     tags: "Tags",
     ignored: "Ignored paths",
-    ignoredHint: "One pattern of a .gitignore file on each line, such as vendor/ or *.min.js. Scanners that get their rules from here skip these files; uploaded reports are stored as they are.",
+    ignoredHint: "One pattern of a .gitignore file on each line, such as vendor/ or *.min.js. Scanners that get their rules from here skip these files, and findings in them are ignored, also the ones that are stored already and the ones of uploaded reports.",
     teams: "Teams",
     teamsHint: "Members of these teams see the project.",
     noTeams: "The organization has no teams, so everybody sees every project.",

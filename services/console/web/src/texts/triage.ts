@@ -106,6 +106,7 @@ export const triage = {
   },
   decide: {
     label: "Decide",
+    ofSelected: (n: string) => `A decision is about the ${counted(n, "selected finding")}.`,
     false_positive: "False positive",
     acceptable_risk: "Acceptable risk",
     fixing: "To fix",

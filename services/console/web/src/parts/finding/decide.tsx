@@ -1,4 +1,5 @@
 import { Ellipsis } from "lucide-react";
+import { formatNumber } from "@/format";
 import { Badge, type Tone } from "@/parts/badge";
 import { Button, IconButton } from "@/parts/button";
 import { Kbd } from "@/parts/keys";
@@ -48,7 +49,14 @@ export function StatusBadge({ row }: { row: Pick<Row, "status" | "decision"> }) 
 }
 
 /** Buttons of the decisions that the caller may make, with their keys. */
-export function DecisionBar({ row, may, onDecide, onNote }: { row: Row; may: boolean; onDecide: (change: Change) => void; onNote: () => void }) {
+export function DecisionBar({ row, may, selected = 0, onDecide, onNote }: {
+  row: Row;
+  may: boolean;
+  /** How many findings are selected. A decision is about them, and not about the one that is shown. */
+  selected?: number;
+  onDecide: (change: Change) => void;
+  onNote: () => void;
+}) {
   if (!may) return <p className="text-xs text-muted">{t.mayNot}</p>;
   const allowed = (name: DecisionName): boolean => !ignores(decisions[name].change) || row.mayIgnore !== "none";
   const main = (["false_positive", "acceptable_risk", "fixing", "reviewing"] as const).filter(allowed);
@@ -70,6 +78,7 @@ export function DecisionBar({ row, may, onDecide, onNote }: { row: Row; may: boo
           {rest.map((name) => <MenuItem key={name} onSelect={() => onDecide(decisions[name].change)}>{t[name]}</MenuItem>)}
         </Menu>
       </span>
+      {selected > 0 && <p role="status" className="w-full text-xs font-medium text-accent">{t.ofSelected(formatNumber(selected))}</p>}
       {row.mayIgnore === "request" && <p className="w-full text-xs text-muted">{t.requests}</p>}
       {row.mayIgnore === "none" && <p className="w-full text-xs text-muted">{t.mayNotIgnore}</p>}
     </div>

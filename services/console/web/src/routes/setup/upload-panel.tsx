@@ -1,6 +1,6 @@
 import { Link } from "@tanstack/react-router";
 import { CircleAlert, CircleCheck, LoaderCircle, Upload as UploadIcon } from "lucide-react";
-import { type DragEvent, useRef, useState } from "react";
+import { type DragEvent, useEffect, useRef, useState } from "react";
 import { useActions, useDeployment } from "@/api/session";
 import { formatNumber } from "@/format";
 import { Button } from "@/parts/button";
@@ -60,6 +60,16 @@ function Upload() {
 function DropZone({ disabled, onFiles }: { disabled: boolean; onFiles: (files: FileList | null) => void }) {
   const input = useRef<HTMLInputElement>(null);
   const [over, setOver] = useState(false);
+  useEffect(() => {
+    // A file that is dropped beside the zone would replace the page.
+    const keep = (event: Event) => event.preventDefault();
+    window.addEventListener("dragover", keep);
+    window.addEventListener("drop", keep);
+    return () => {
+      window.removeEventListener("dragover", keep);
+      window.removeEventListener("drop", keep);
+    };
+  }, []);
   const drop = (event: DragEvent) => {
     event.preventDefault();
     setOver(false);

@@ -25,9 +25,11 @@ const t = texts.triage;
 const f = texts.finding;
 
 /** The finding beside the list. What the list knows shows at once; the rest when it has been read. */
-export function Preview({ row, may, by, onDecide, onNote, onBack }: {
+export function Preview({ row, may, selected = 0, by, onDecide, onNote, onBack }: {
   row: Row;
   may: boolean;
+  /** How many findings of the list are selected. */
+  selected?: number;
   by?: string;
   onDecide: (change: Change) => void;
   onNote: () => void;
@@ -66,7 +68,7 @@ export function Preview({ row, may, by, onDecide, onNote, onBack }: {
             <Maximize2 size={15} aria-hidden />
           </Link>
         </div>
-        <DecisionBar row={row} may={may} onDecide={onDecide} onNote={onNote} />
+        <DecisionBar row={row} may={may} selected={selected} onDecide={onDecide} onNote={onNote} />
       </header>
       <div className="min-h-0 grow overflow-y-auto px-4 pb-8" tabIndex={0} role="region" aria-label={f.title}>
         {error ? <Failure error={error} retry={() => void refetch()} /> : data ? <Details issue={data} id={row.id} /> : <><Message text={row.message} /><Loading label={t.loadingFinding} /></>}

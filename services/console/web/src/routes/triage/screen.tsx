@@ -118,7 +118,7 @@ export default function TriageScreen() {
             />
           </div>
           <div className={cx("min-h-0 min-w-0 flex-1", !shown && "max-md:hidden")}>
-            {row && <Preview key={row.id} row={row} may={triage.mayTriage} by={triage.nameOf(row.id)} onDecide={triage.decide} onNote={() => setOpen("note")} onBack={() => setShown(false)} />}
+            {row && <Preview key={row.id} row={row} may={triage.mayTriage} selected={selected.size} by={triage.nameOf(row.id)} onDecide={triage.decide} onNote={() => setOpen("note")} onBack={() => setShown(false)} />}
           </div>
         </div>
       )}
