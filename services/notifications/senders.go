@@ -224,7 +224,7 @@ func (d *dispatch) openRules(ctx context.Context) error {
 
 // paceOf is the pace of the rule's receiver.
 func (s *Senders) paceOf(row *ent.NotificationRule) pace {
-	if row.Channel != channel.Slack {
+	if row.Channel != channel.Slack && row.Channel != channel.Chat {
 		return pace{}
 	}
 	config, err := s.fullConfig(row)
@@ -238,7 +238,7 @@ func (s *Senders) paceOf(row *ent.NotificationRule) pace {
 func reportMessage(report payload.Report) channel.Message {
 	body := report.Body()
 	subject, text := payload.Describe(body)
-	return channel.Message{Kind: kindTest, EventID: testEventID(), Payload: body, Subject: "Test: " + subject, Text: text, HTML: payload.HTML(body), At: report.SentAt}
+	return channel.Message{Kind: kindTest, EventID: testEventID(), Payload: body, Subject: "Test: " + subject, Text: text, Link: report.Link, HTML: payload.HTML(body), At: report.SentAt}
 }
 
 // messageOf builds the message of a delivery.
@@ -246,7 +246,7 @@ func messageOf(row *ent.Delivery) channel.Message {
 	subject, text := payload.Describe(row.Payload)
 	return channel.Message{
 		Kind: row.Kind, EventID: row.EventID, Payload: row.Payload, Subject: subject, Text: text, HTML: payload.HTML(row.Payload), At: store.Time(row.CreatedAt),
-		DeliveredTo: row.DeliveredTo,
+		Link: payload.Link(row.Payload), DeliveredTo: row.DeliveredTo,
 	}
 }
 

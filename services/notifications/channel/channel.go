@@ -16,6 +16,7 @@ const (
 	Slack   = "CHANNEL_SLACK_WEBHOOK"
 	Email   = "CHANNEL_EMAIL"
 	S3      = "CHANNEL_S3"
+	Chat    = "CHANNEL_CHAT_WEBHOOK"
 )
 
 // Message is one message. Webhooks and buckets get Payload; people get Subject and Text.
@@ -28,6 +29,8 @@ type Message struct {
 	Payload []byte
 	// Subject is one line. Text is plain text of any length.
 	Subject, Text string
+	// Link leads to what the message is about; empty for none.
+	Link string
 	// HTML is another form of Text for e-mail; empty for none.
 	HTML string
 	// At is the time of the event.
@@ -70,6 +73,8 @@ func Open(kind string, config map[string]string, guard *egress.Guard, mail mails
 		return newEmail(config, guard, mail)
 	case S3:
 		return newBucket(config, guard)
+	case Chat:
+		return newChat(config, guard)
 	}
-	return nil, fmt.Errorf("channel %q has no sender", kind) // Validate accepts the same four
+	return nil, fmt.Errorf("channel %q has no sender", kind) // Validate accepts the same
 }

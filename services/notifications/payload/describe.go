@@ -19,8 +19,8 @@ var severities = map[int64]string{0: "info", 1: "warning", 2: "error"}
 
 // Describe returns subject and plain text for a body made by this package.
 func Describe(body []byte) (subject, text string) {
-	if title, message, ok := ownMessage(body); ok {
-		return oneLine(title), message
+	if message, ok := ownMessage(body); ok {
+		return oneLine(message.Title), message.Message
 	}
 	var findings []struct {
 		Finding struct {
@@ -51,6 +51,12 @@ func Describe(body []byte) (subject, text string) {
 		fmt.Fprintf(&out, "and %d more\n", more)
 	}
 	return subject, out.String()
+}
+
+// Link is where a body made by this package leads to; empty if it has no link.
+func Link(body []byte) string {
+	message, _ := ownMessage(body)
+	return message.Link
 }
 
 // oneLine reduces external text to one line of limited length.
