@@ -36,13 +36,15 @@ func Background(senders *Senders, base string, log *slog.Logger) jobs.Work {
 		Register: func(workers *river.Workers) {
 			jobs.AddWorker(workers, &deliverWorker{engine: e})
 			jobs.AddWorker(workers, &retentionWorker{store: senders.store})
+			jobs.AddWorker(workers, &digestWorker{digests: NewDigests(senders.store, base)})
 		},
 		Periodic: []*river.PeriodicJob{
 			jobs.Every(period, outbox.Deliver{Cause: outbox.CausePeriod}),
 			jobs.Every(retentionInterval, deliveryRetention{}),
+			jobs.Every(digestInterval, digestArgs{}),
 		},
 		// One job works as long as there is something to do. Others signal it and return.
-		Queues: []jobs.Queue{{Name: outbox.Queue, Workers: 2, Poll: queuePoll}},
+		Queues: []jobs.Queue{{Name: outbox.Queue, Workers: 2, Poll: queuePoll}, {Name: digestQueue, Workers: 1}},
 	}
 }
 

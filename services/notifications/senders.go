@@ -16,6 +16,7 @@ import (
 	"github.com/palisade/palisade/ent/notificationrule"
 	"github.com/palisade/palisade/ent/notificationwebhook"
 	"github.com/palisade/palisade/ent/tenant"
+	notificationsv1 "github.com/palisade/palisade/gen/palisade/notifications/v1"
 	"github.com/palisade/palisade/services/internal/egress"
 	"github.com/palisade/palisade/services/internal/mailserver"
 	"github.com/palisade/palisade/services/internal/secret"
@@ -159,6 +160,7 @@ type openRule struct {
 	pace    pace
 	sender  channel.Sender
 	err     error // why there is no sender
+	quiet   *notificationsv1.QuietHours
 	readAt  time.Time
 }
 
@@ -203,7 +205,8 @@ func (d *dispatch) openRules(ctx context.Context) error {
 	for _, row := range found {
 		to, err := d.engine.senders.open(row, hooks)
 		d.rules[row.ID] = &openRule{
-			endpoint: endpoint{receiver{row.DeploymentID, row.ID}, row.UpdatedAt}, channel: row.Channel, pace: d.engine.senders.paceOf(row), sender: to, err: err, readAt: now,
+			endpoint: endpoint{receiver{row.DeploymentID, row.ID}, row.UpdatedAt}, channel: row.Channel, pace: d.engine.senders.paceOf(row), sender: to, err: err,
+			quiet: quietOf(row), readAt: now,
 		}
 	}
 	for _, id := range ids {

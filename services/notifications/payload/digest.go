@@ -78,12 +78,7 @@ func (d Digest) Bodies() (bodies [][]byte) {
 	return bodies
 }
 
-func (d Digest) total() (n int64) {
-	for _, c := range d.Counts {
-		n += c.Count
-	}
-	return n
-}
+func (d Digest) total() int64 { return total(d.Counts) }
 
 func (d Digest) body(named []DigestFinding, part, parts int) []byte {
 	wrapper := openObject(nil)
@@ -96,11 +91,7 @@ func (d Digest) body(named []DigestFinding, part, parts int) []byte {
 	o.number("scan_id", d.ScanID)
 	o.number("findings", d.total())
 	o.key("by_severity")
-	counts := openObject(o.out)
-	for _, c := range d.Counts {
-		counts.number(c.Severity, c.Count)
-	}
-	o.out = counts.close()
+	o.out = appendCounts(o.out, d.Counts)
 	ids := make([]string, len(named))
 	for i, f := range named {
 		ids[i] = fmt.Sprint(f.ID)
@@ -130,14 +121,7 @@ func (d Digest) title(part, parts int) string {
 	return title
 }
 
-// counts says how many findings have each severity.
-func (d Digest) counts() string {
-	texts := make([]string, len(d.Counts))
-	for i, c := range d.Counts {
-		texts[i] = fmt.Sprintf("%d %s", c.Count, c.Severity)
-	}
-	return strings.Join(texts, ", ")
-}
+func (d Digest) counts() string { return bySeverity(d.Counts) }
 
 func (d Digest) text(named []DigestFinding, part, parts int) string {
 	var out strings.Builder

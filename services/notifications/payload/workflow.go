@@ -50,7 +50,7 @@ type own struct{ Title, Message, Link string }
 // ownMessage parses a body of a message that the contract does not have; ok is false for others.
 func ownMessage(body []byte) (message own, ok bool) {
 	isOwn := func(key string) bool { return bytes.HasPrefix(body, []byte(`{"`+key+`":`)) }
-	if !slices.ContainsFunc([]string{workflowKey, heldKey, ruleAlertKey, freshnessKey, reportKey, automationKey, policyKey, digestKey}, isOwn) {
+	if !slices.ContainsFunc([]string{workflowKey, heldKey, ruleAlertKey, freshnessKey, reportKey, automationKey, policyKey, digestKey, collectedKey}, isOwn) {
 		return own{}, false
 	}
 	var wrapper map[string]own
