@@ -100,9 +100,9 @@ func (d *Digests) collect(ctx context.Context, rule *ent.NotificationRule) (*col
 // add adds some parts, without the findings that are gone by now.
 func (c *collection) add(ctx context.Context, db *ent.Client, parts []*ent.DigestPart) error {
 	told := make([]tally, len(parts))
-	var ids []int64
+	var ids, projectIDs []int64
 	for i, part := range parts {
-		c.parts = append(c.parts, part.ID)
+		c.parts, projectIDs = append(c.parts, part.ID), append(projectIDs, part.ProjectID)
 		if err := json.Unmarshal(part.Tally, &told[i]); err != nil {
 			return fmt.Errorf("part %d of a digest: %w", part.ID, err)
 		}
@@ -118,10 +118,22 @@ func (c *collection) add(ctx context.Context, db *ent.Client, parts []*ent.Diges
 	for _, id := range present {
 		isPresent[id] = true
 	}
+	names, err := projectNames(ctx, db, projectIDs)
 	for i, part := range parts {
+		if _, exists := names[part.ProjectID]; !exists {
+			c.dropProject(told[i])
+			continue
+		}
 		c.addTally(part.ProjectID, told[i], isPresent)
 	}
-	return nil
+	return err
+}
+
+// dropProject counts the findings of a deleted project.
+func (c *collection) dropProject(told tally) {
+	for _, count := range told.Counts {
+		c.gone += count
+	}
 }
 
 func (c *collection) addTally(projectID int64, told tally, isPresent map[int64]bool) {
@@ -220,8 +232,8 @@ func named(ctx context.Context, db *ent.Client, rows []*ent.Finding, names map[i
 	described, err := about.findings(rows)
 	for i, f := range described {
 		list = append(list, payload.CollectedFinding{
-			DigestFinding: payload.DigestFinding{ID: f.ID, Severity: f.Severity, Rule: f.CheckID, Path: f.Path, Line: f.Line, Message: f.Message},
-			Project:       names[rows[i].ProjectID], Ref: f.Ref, Link: fmt.Sprintf("%s/findings/%d", console, f.ID),
+			DigestFinding: payload.DigestFinding{ID: f.ID, Severity: f.Severity, Rule: f.CheckID, Path: f.Path, Line: f.Line, Message: f.Message, Link: findingLink(console, f.ID)},
+			Project:       names[rows[i].ProjectID], Ref: f.Ref,
 		})
 	}
 	return list, err

@@ -86,9 +86,10 @@ func TestDigest(t *testing.T) {
 			t.Errorf("subject %q of %s", subject, text)
 		}
 		for _, part := range []string{
+			"\n-- \nYou get this because of notification rule 1, \"people\", of the deployment acme. Its administrators can change or delete the rule: http",
 			"5 since the last digest: 4 high, 1 low\nList: https://palisade.acme.test/console/acme/triage?more=",
-			"\n\nacme/web: 3 high, 1 low\nacme/api: 1 high\n\n", "high: go.high at app/f00000.go:7 in acme/web (main)\n    Result 0\n    https://palisade.acme.test/console/acme/findings/",
-			"high: go.high at app/f00000.go:7 in acme/api (main)\n", "\nNew since the last digest, and already fixed, ignored or removed: 2\n",
+			"\n\nacme/web: 3 high, 1 low\nacme/api: 1 high\n\n", "high: go.high at app/f00000.go:7 in acme/web (main), finding ", "\n    Result 0\n    https://palisade.acme.test/console/acme/findings/",
+			"high: go.high at app/f00000.go:7 in acme/api (main), finding ", "\nNew since the last digest, and already fixed, ignored or removed: 2\n",
 		} {
 			if !strings.Contains(text, part) {
 				t.Errorf("no %q in %s", part, text)

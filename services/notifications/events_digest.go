@@ -155,10 +155,14 @@ func (e *engine) digest(
 	for _, f := range named {
 		d.Named = append(d.Named, payload.DigestFinding{
 			ID: f.ID, Severity: f.Severity, Rule: f.CheckID, Path: f.Path, Line: f.Line, Message: f.Message,
+			Link: findingLink(e.base+"/console/"+url.PathEscape(about.tenant), f.ID),
 		})
 	}
 	return d, err
 }
+
+// findingLink leads to a finding in the console of a deployment.
+func findingLink(console string, id int64) string { return fmt.Sprintf("%s/findings/%d", console, id) }
 
 // linkTo leads to the findings of the project and ref in the console that are there since a time, the worst first.
 func (e *engine) linkTo(about *scanContext, since int64, allTypes bool) string {

@@ -45,7 +45,9 @@ func (f flight) send(ctx context.Context) outcome {
 	begun := time.Now()
 	tried := make(chan outcome, 1)
 	go func() {
-		status, err := f.rule.send(sending, messageOf(f.row))
+		m := messageOf(f.row)
+		m.Home, m.Why = f.rule.home, f.rule.why
+		status, err := f.rule.send(sending, m)
 		tried <- outcome{status: status, err: err}
 	}()
 	out := outcome{err: errNoEnd}

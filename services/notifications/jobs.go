@@ -2,6 +2,7 @@ package notifications
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -62,9 +63,11 @@ type retentionWorker struct {
 	store *store.Store
 }
 
-// Work deletes old deliveries of all deployments.
+// Work deletes old deliveries of all deployments. It also looks for API tokens that expire soon, which needs no job of
+// its own.
 func (w *retentionWorker) Work(ctx context.Context, _ *river.Job[deliveryRetention]) error {
-	return deleteDeliveries(ctx, w.store, time.Now().Add(-retention))
+	now := time.Now()
+	return errors.Join(deleteDeliveries(ctx, w.store, now.Add(-retention)), TellExpiring(ctx, w.store, now))
 }
 
 // deleteDeliveries deletes deliveries that ended before a time, with their attempts, in small transactions.

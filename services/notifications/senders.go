@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -13,8 +14,10 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/notificationrule"
 	"github.com/palisade/palisade/ent/notificationwebhook"
+	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/tenant"
 	notificationsv1 "github.com/palisade/palisade/gen/palisade/notifications/v1"
 	"github.com/palisade/palisade/services/internal/egress"
@@ -161,7 +164,9 @@ type openRule struct {
 	sender  channel.Sender
 	err     error // why there is no sender
 	quiet   *notificationsv1.QuietHours
-	readAt  time.Time
+	// home is what links to the console begin with; why says to readers why they get messages.
+	home, why string
+	readAt    time.Time
 }
 
 func (r *openRule) send(ctx context.Context, m channel.Message) (status int, err error) {
@@ -199,6 +204,10 @@ func (d *dispatch) openRules(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	slugs, err := slugsOf(system, db, found)
+	if err != nil {
+		return err
+	}
 	for _, id := range ids {
 		delete(d.rules, id)
 	}
@@ -206,7 +215,7 @@ func (d *dispatch) openRules(ctx context.Context) error {
 		to, err := d.engine.senders.open(row, hooks)
 		d.rules[row.ID] = &openRule{
 			endpoint: endpoint{receiver{row.DeploymentID, row.ID}, row.UpdatedAt}, channel: row.Channel, pace: d.engine.senders.paceOf(row), sender: to, err: err,
-			quiet: quietOf(row), readAt: now,
+			quiet: quietOf(row), home: d.engine.base + "/console/", why: whyOf(row, d.engine.base, slugs[row.DeploymentID]), readAt: now,
 		}
 	}
 	for _, id := range ids {
@@ -223,6 +232,26 @@ func (d *dispatch) openRules(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// slugsOf reads the slugs of the deployments of rules.
+func slugsOf(ctx context.Context, db *ent.Client, rules []*ent.NotificationRule) (map[int64]string, error) {
+	ids := make([]int64, len(rules))
+	for i, row := range rules {
+		ids[i] = row.DeploymentID
+	}
+	slugs := map[int64]string{}
+	owners, err := db.Deployment.Query().Where(store.WithIDs[predicate.Deployment](ids)).Select(deployment.FieldID, deployment.FieldSlug).All(ctx)
+	for _, owner := range owners {
+		slugs[owner.ID] = owner.Slug
+	}
+	return slugs, err
+}
+
+// whyOf says why people get the messages of a rule. The link leads to the operation that changes it.
+func whyOf(row *ent.NotificationRule, base, slug string) string {
+	return fmt.Sprintf("You get this because of notification rule %d, %q, of the deployment %s. Its administrators can change or delete the rule: "+
+		"%s/console/%s/api?op=ReplaceNotificationRule", row.ID, row.Name, slug, base, url.PathEscape(slug))
 }
 
 // paceOf is the pace of the rule's receiver.

@@ -29,8 +29,10 @@ type Message struct {
 	Payload []byte
 	// Subject is one line. Text is plain text of any length.
 	Subject, Text string
-	// Link leads to what the message is about; empty for none.
-	Link string
+	// Link leads to what the message is about; empty for none. Home is what links to this server begin with.
+	Link, Home string
+	// Why is a line for e-mail: why the reader gets the message, and who can change that.
+	Why string
 	// HTML is another form of Text for e-mail; empty for none.
 	HTML string
 	// At is the time of the event.

@@ -176,20 +176,27 @@ func escaper(characters string, pairs ...string) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// chatText is the message in the Markdown of a chat. Its own link stays as it is.
+// chatText is the message in the Markdown of a chat. Links to this server stay as they are.
 func chatText(m Message, bold string, escape *strings.Replacer) string {
-	text := escape.Replace(m.Text)
-	if m.Link != "" {
-		parts := strings.Split(m.Text, m.Link)
-		for i, part := range parts {
-			parts[i] = escape.Replace(part)
-		}
-		if text = strings.Join(parts, m.Link); len(parts) == 1 {
-			text = m.Link + "\n" + text
-		}
+	var text strings.Builder
+	if m.Link != "" && !strings.Contains(m.Text, m.Link) {
+		text.WriteString(m.Link + "\n")
 	}
-	return bold + escape.Replace(cutBytes(m.Subject, maxSubject)) + bold + "\n" + text
+	for rest := m.Text; rest != ""; {
+		before, after, found := strings.Cut(rest, m.Home)
+		if !found || m.Home == "" {
+			text.WriteString(escape.Replace(rest))
+			break
+		}
+		path := after[:len(after)-len(strings.TrimLeft(after, urlCharacters))]
+		text.WriteString(escape.Replace(before) + m.Home + path)
+		rest = after[len(path):]
+	}
+	return bold + escape.Replace(cutBytes(m.Subject, maxSubject)) + bold + "\n" + text.String()
 }
+
+// urlCharacters may follow the begin of a link to this server. None of them begins a mention.
+const urlCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-~%?=&+"
 
 // maxSubject is in bytes, so that there is room for the text.
 const maxSubject = 300

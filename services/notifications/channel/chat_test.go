@@ -10,7 +10,7 @@ import (
 
 // hostile is a message about source code that tries to mention people and to hide links.
 var hostile = Message{
-	Kind: "findings", EventID: "msg_1", At: sample.At, Link: "https://palisade.acme.test/console/acme/triage?project=acme_web&more=%7B%7D",
+	Kind: "findings", EventID: "msg_1", At: sample.At, Link: "https://palisade.acme.test/console/acme/triage?project=acme_web&more=%7B%7D", Home: "https://palisade.acme.test/console/",
 	Subject: "2 new findings in *acme/web*",
 	Text: "2 in all\nList: https://palisade.acme.test/console/acme/triage?project=acme_web&more=%7B%7D\n\n" +
 		"high: @here @everyone <@U1> <users/all> <!channel> ~town #tag\n    [click](https://evil.test) <https://evil.test|safe> `x` ||y|| a_b\\\n",

@@ -41,10 +41,10 @@ type CollectedProject struct {
 	Counts []SeverityCount
 }
 
-// CollectedFinding is a named finding of a project. Link leads to it.
+// CollectedFinding is a named finding of a project.
 type CollectedFinding struct {
 	DigestFinding
-	Project, Ref, Link string
+	Project, Ref string
 }
 
 // Body is the body of the message: one object. The contract has no such message.
@@ -110,12 +110,7 @@ func (c Collected) text() string {
 	}
 	out.WriteByte('\n')
 	for _, f := range c.Named {
-		place := shorten(f.Path)
-		if f.Line > 0 {
-			place = fmt.Sprintf("%s:%d", place, f.Line)
-		}
-		fmt.Fprintf(&out, "%s: %s at %s in %s (%s)\n    %s\n    %s\n", f.Severity, shorten(f.Rule), place, shorten(f.Project),
-			strings.TrimPrefix(shorten(f.Ref), "refs/heads/"), shorten(f.Message), f.Link)
+		out.WriteString(f.lines(fmt.Sprintf(" in %s (%s)", shorten(f.Project), strings.TrimPrefix(shorten(f.Ref), "refs/heads/"))))
 	}
 	if more := total(c.Counts) - int64(len(c.Named)); more > 0 {
 		fmt.Fprintf(&out, "and %d more\n", more)

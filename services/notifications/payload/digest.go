@@ -55,6 +55,21 @@ type DigestFinding struct {
 	Severity, Rule, Path, Message string
 	// Line counts from 1; 0 is unknown.
 	Line int32
+	// Link leads to the finding; empty for none.
+	Link string
+}
+
+// lines describe the finding, and link to it.
+func (f DigestFinding) lines(where string) string {
+	place := shorten(f.Path)
+	if f.Line > 0 {
+		place = fmt.Sprintf("%s:%d", place, f.Line)
+	}
+	text := fmt.Sprintf("%s: %s at %s%s, finding %d\n    %s\n", f.Severity, shorten(f.Rule), place, where, f.ID, shorten(f.Message))
+	if f.Link != "" {
+		text += "    " + f.Link + "\n"
+	}
+	return text
 }
 
 // ToName is how many of the worst findings a digest names, if it has these counts: NamedAtOnce, or more critical ones,
@@ -127,12 +142,7 @@ func (d Digest) text(named []DigestFinding, part, parts int) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%d in all: %s\nList: %s\n\n", d.total(), d.counts(), d.Link)
 	for _, f := range named {
-		place := shorten(f.Path)
-		if f.Line > 0 {
-			place = fmt.Sprintf("%s:%d", place, f.Line)
-		}
-		fmt.Fprintf(&out, "%s: %s at %s, finding %d\n    %s\n",
-			f.Severity, shorten(f.Rule), place, f.ID, shorten(f.Message))
+		out.WriteString(f.lines(""))
 	}
 	if part+1 < parts {
 		out.WriteString("More critical findings are in the next message.\n")
