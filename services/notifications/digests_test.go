@@ -6,15 +6,20 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/riverqueue/river"
 
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/tenant"
 	notificationsv1 "github.com/palisade/palisade/gen/palisade/notifications/v1"
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/internal/jobs"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/testrun"
 	"github.com/palisade/palisade/services/notifications"
 	"github.com/palisade/palisade/services/notifications/outbox"
 )
@@ -161,6 +166,50 @@ func TestDigestOfManyFindings(t *testing.T) {
 		got := response.GetNotificationRules()[0]
 		if got.GetDigest().GetWeekday() != 1 || got.GetNextDigestAt() == nil || got.GetQuietHours().GetUntil() != "03:01" {
 			t.Errorf("over gRPC: %v", got)
+		}
+	})
+}
+
+// A digest reads what waits in parts. Projects that are gone are counted, and at most fifty are named.
+func TestDigestOfManyScans(t *testing.T) {
+	eachMail(t, "ada@acme.test", func(t *testing.T, s caller, m *mailbox, rule int64) {
+		s.setMail(t, rule, ","+weekly)
+		scans := testrun.Size(300, 10_000)
+		err := s.Store.Write(tenant.NewContext(t.Context(), s.DeploymentID), func(ctx context.Context, tx *ent.Tx) error {
+			var projects []*ent.ProjectCreate
+			for i := range 60 {
+				projects = append(projects, tx.Project.Create().SetName(fmt.Sprintf("acme/p%02d", i)).SetNameKey(fmt.Sprintf("acme/p%02d", i)).SetCreatedAt(store.Now()))
+			}
+			made, err := tx.Project.CreateBulk(projects...).Save(ctx)
+			if err != nil {
+				return err
+			}
+			var parts []*ent.DigestPartCreate
+			for i := range scans {
+				project, tally := made[i%60].ID, `{"counts":{"high":2},"first":{},"since":1}`
+				if i == 0 {
+					project, tally = 999, `{"counts":{"critical":5},"first":{},"since":1}` // it was deleted
+				}
+				parts = append(parts, tx.DigestPart.Create().SetRuleID(rule).SetProjectID(project).SetScanID(int64(i+1)).SetTally([]byte(tally)).SetCreatedAt(store.Now()))
+			}
+			for some := range slices.Chunk(parts, store.RowsAtOnce) {
+				if err := tx.DigestPart.CreateBulk(some...).Exec(ctx); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		newDigester(t, s).at(t, nextWeek())
+		s.waitState(t, "DELIVERED", 1)
+		subject, text := m.taken()[0].read(t)
+		if want := fmt.Sprintf("%d new findings in 60 projects: %d high", 2*(scans-1), 2*(scans-1)); subject != want {
+			t.Errorf("subject %q, want %q", subject, want)
+		}
+		if strings.Count(text, "\nacme/p") != 50 || !strings.Contains(text, "\nand 10 more projects with ") || !strings.Contains(text, "already fixed, ignored or removed: at least 5\n") || s.parts(t) != 0 {
+			t.Errorf("%d parts are left of %s", s.parts(t), text)
 		}
 	})
 }

@@ -33,9 +33,11 @@ func (d *dispatch) hush(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// waitUntil makes all due deliveries of a rule wait, the leased ones and others. The quiet time does not count towards the
-// time after which they are given up.
-func waitUntil(ctx context.Context, st *store.Store, tx *ent.Tx, ruleID int64, leased []*ent.Delivery, now, until time.Time) error {
+// waitUntil makes all due deliveries of a rule wait, the leased ones and others. The quiet time does not count towards
+// the time after which they are given up.
+func waitUntil(
+	ctx context.Context, st *store.Store, tx *ent.Tx, ruleID int64, leased []*ent.Delivery, now, until time.Time,
+) error {
 	if err := lockPending(ctx, st, tx, ruleID); err != nil {
 		return err
 	}
