@@ -136,8 +136,7 @@ func (d *Digests) body(ctx context.Context, rule *ent.NotificationRule, c *colle
 	if err != nil {
 		return nil, err
 	}
-	console := d.base + "/console/" + url.PathEscape(owner.Slug)
-	message, err := c.message(ctx, d.store.Reader, console)
+	message, err := c.message(ctx, d.store.Reader, consoleOf(d.base, owner.Slug))
 	if err != nil {
 		return nil, err
 	}

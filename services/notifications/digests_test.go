@@ -213,3 +213,21 @@ func TestDigestOfManyScans(t *testing.T) {
 		}
 	})
 }
+
+// What is not about new findings does not wait for a digest. It leads to its scan.
+func TestHeldClosesDoNotWait(t *testing.T) {
+	eachMail(t, "ada@acme.test", func(t *testing.T, s caller, m *mailbox, rule int64) {
+		s.setMail(t, rule, `,"send_held_closes":true,`+weekly)
+		var names []string
+		for i := range 12 {
+			names = append(names, fmt.Sprintf("f%d", i))
+		}
+		s.Upload(t, "acme/web", "main", report(names...))
+		s.Upload(t, "acme/web", "main", report())
+		s.waitState(t, "DELIVERED", 1)
+		subject, text := m.taken()[0].read(t)
+		if subject != "12 closes are held in acme/web (main)" || !strings.Contains(text, "/console/acme/scans/2\n\n-- \nYou get this because of notification rule 1") || s.parts(t) != 1 {
+			t.Errorf("%q: %s", subject, text)
+		}
+	})
+}

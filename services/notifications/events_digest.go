@@ -155,7 +155,7 @@ func (e *engine) digest(
 	for _, f := range named {
 		d.Named = append(d.Named, payload.DigestFinding{
 			ID: f.ID, Severity: f.Severity, Rule: f.CheckID, Path: f.Path, Line: f.Line, Message: f.Message,
-			Link: findingLink(e.base+"/console/"+url.PathEscape(about.tenant), f.ID),
+			Link: findingLink(consoleOf(e.base, about.tenant), f.ID),
 		})
 	}
 	return d, err
@@ -180,7 +180,7 @@ func listLink(base, slug string, since int64, allTypes bool, query url.Values) s
 	if !allTypes {
 		query.Set("type", strings.Join(codeTypes, ","))
 	}
-	return base + "/console/" + url.PathEscape(slug) + "/triage?" + query.Encode()
+	return consoleOf(base, slug) + "/triage?" + query.Encode()
 }
 
 // structured are texts that the console reads as JSON.

@@ -164,9 +164,9 @@ type openRule struct {
 	sender  channel.Sender
 	err     error // why there is no sender
 	quiet   *notificationsv1.QuietHours
-	// home is what links to the console begin with; why says to readers why they get messages.
-	home, why string
-	readAt    time.Time
+	// console is the URL of the deployment in the console; why says to readers why they get messages.
+	console, why string
+	readAt       time.Time
 }
 
 func (r *openRule) send(ctx context.Context, m channel.Message) (status int, err error) {
@@ -215,7 +215,7 @@ func (d *dispatch) openRules(ctx context.Context) error {
 		to, err := d.engine.senders.open(row, hooks)
 		d.rules[row.ID] = &openRule{
 			endpoint: endpoint{receiver{row.DeploymentID, row.ID}, row.UpdatedAt}, channel: row.Channel, pace: d.engine.senders.paceOf(row), sender: to, err: err,
-			quiet: quietOf(row), home: d.engine.base + "/console/", why: whyOf(row, d.engine.base, slugs[row.DeploymentID]), readAt: now,
+			quiet: quietOf(row), console: consoleOf(d.engine.base, slugs[row.DeploymentID]), why: whyOf(row, d.engine.base, slugs[row.DeploymentID]), readAt: now,
 		}
 	}
 	for _, id := range ids {
@@ -251,8 +251,11 @@ func slugsOf(ctx context.Context, db *ent.Client, rules []*ent.NotificationRule)
 // whyOf says why people get the messages of a rule. The link leads to the operation that changes it.
 func whyOf(row *ent.NotificationRule, base, slug string) string {
 	return fmt.Sprintf("You get this because of notification rule %d, %q, of the deployment %s. Its administrators can change or delete the rule: "+
-		"%s/console/%s/api?op=ReplaceNotificationRule", row.ID, row.Name, slug, base, url.PathEscape(slug))
+		"%s/api?op=ReplaceNotificationRule", row.ID, row.Name, slug, consoleOf(base, slug))
 }
+
+// consoleOf is the URL of a deployment in the console of this server.
+func consoleOf(base, slug string) string { return base + "/console/" + url.PathEscape(slug) }
 
 // paceOf is the pace of the rule's receiver.
 func (s *Senders) paceOf(row *ent.NotificationRule) pace {
@@ -273,12 +276,13 @@ func reportMessage(report payload.Report) channel.Message {
 	return channel.Message{Kind: kindTest, EventID: testEventID(), Payload: body, Subject: "Test: " + subject, Text: text, Link: report.Link, HTML: payload.HTML(body), At: report.SentAt}
 }
 
-// messageOf builds the message of a delivery.
-func messageOf(row *ent.Delivery) channel.Message {
+// messageOf builds the message of a delivery for the receiver of its rule.
+func messageOf(row *ent.Delivery, to *openRule) channel.Message {
 	subject, text := payload.Describe(row.Payload)
+	link, text := payload.Place(row.Payload, text, to.console)
 	return channel.Message{
 		Kind: row.Kind, EventID: row.EventID, Payload: row.Payload, Subject: subject, Text: text, HTML: payload.HTML(row.Payload), At: store.Time(row.CreatedAt),
-		Link: payload.Link(row.Payload), DeliveredTo: row.DeliveredTo,
+		Link: link, Home: to.console, Why: to.why, DeliveredTo: row.DeliveredTo,
 	}
 }
 

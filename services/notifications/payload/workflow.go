@@ -45,7 +45,10 @@ func Workflow(m WorkflowMessage) []byte {
 }
 
 // own is what messages that the contract does not have say.
-type own struct{ Title, Message, Link string }
+type own struct {
+	Title, Message, Link string
+	ScanID               int64 `json:"scan_id"`
+}
 
 // ownMessage parses a body of a message that the contract does not have; ok is false for others.
 func ownMessage(body []byte) (message own, ok bool) {
