@@ -9,8 +9,6 @@ import (
 	"log"
 	"reflect"
 
-	"github.com/palisade/palisade/ent/migrate"
-
 	"entgo.io/ent"
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
@@ -120,8 +118,6 @@ import (
 // Client is the client that holds all ent builders.
 type Client struct {
 	config
-	// Schema is the client for creating, migrating and dropping schema.
-	Schema *migrate.Schema
 	// Advisory is the client for interacting with the Advisory builders.
 	Advisory *AdvisoryClient
 	// AdvisoryPackage is the client for interacting with the AdvisoryPackage builders.
@@ -330,7 +326,6 @@ func NewClient(opts ...Option) *Client {
 }
 
 func (c *Client) init() {
-	c.Schema = migrate.NewSchema(c.driver)
 	c.Advisory = NewAdvisoryClient(c.config)
 	c.AdvisoryPackage = NewAdvisoryPackageClient(c.config)
 	c.AgenticIssue = NewAgenticIssueClient(c.config)

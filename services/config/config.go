@@ -60,6 +60,11 @@ type Config struct {
 	SMTP        string `name:"smtp" secret:"url" doc:"URL of the mail server: smtp://user:password@host:587 (STARTTLS) or smtps://user:password@host:465; empty means that Palisade sends no e-mail"`
 	SMTPFrom    string `name:"smtp-from" doc:"sender address of e-mail"`
 
+	SlackClientID      string `name:"slack-client-id" doc:"client id of your Slack app, which deployments install in their workspaces; empty means no Slack app (incoming webhooks work without one). See docs/chat.md"`
+	SlackClientSecret  string `name:"slack-client-secret" secret:"true" doc:"client secret of that app. Prefer the environment variable: other users of the machine can read flags"`
+	SlackSigningSecret string `name:"slack-signing-secret" secret:"true" doc:"signing secret of that app, by which Palisade knows the requests of Slack. Prefer the environment variable"`
+	SlackURL           string `name:"slack-url" default:"https://slack.com" doc:"where Slack is: https://slack-gov.com for GovSlack"`
+
 	AuditAnchor      string        `name:"audit-anchor" secret:"url" doc:"where anchors of the audit trails are kept outside the database, to detect a trail that was rolled back: file:///path, syslog://host:514 (TCP), syslog+udp://host:514 or an https:// URL; empty means nowhere. See docs/audit.md"`
 	AuditAnchorEvery time.Duration `name:"audit-anchor-every" default:"1h" doc:"time between two anchors"`
 

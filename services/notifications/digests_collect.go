@@ -200,7 +200,7 @@ func (c *collection) message(ctx context.Context, db *ent.Client, console string
 	for _, id := range shown {
 		m.Projects = append(m.Projects, payload.CollectedProject{ID: id, Name: names[id], Counts: bySeverity(c.projects[id])})
 	}
-	m.Named, err = named(ctx, db, rows, names, console)
+	err = describeFindings(ctx, db, rows, names, console, &m)
 	return m, err
 }
 
@@ -223,18 +223,21 @@ func projectNames(ctx context.Context, db *ent.Client, ids []int64) (map[int64]s
 	return names, err
 }
 
-// named describes findings of any projects and scans.
-func named(ctx context.Context, db *ent.Client, rows []*ent.Finding, names map[int64]string, console string) (list []payload.CollectedFinding, err error) {
+// describeFindings names findings of any projects and scans in a message.
+func describeFindings(
+	ctx context.Context, db *ent.Client, rows []*ent.Finding, names map[int64]string, console string, m *payload.Collected,
+) error {
 	about := &scanContext{scan: &ent.Scan{}, project: &ent.Project{}, rules: map[int64]*findingsv1.FindingRule{}}
 	if err := about.readRules(ctx, db, rows); err != nil {
-		return nil, err
+		return err
 	}
 	described, err := about.findings(rows)
 	for i, f := range described {
-		list = append(list, payload.CollectedFinding{
-			DigestFinding: payload.DigestFinding{ID: f.ID, Severity: f.Severity, Rule: f.CheckID, Path: f.Path, Line: f.Line, Message: f.Message, Link: findingLink(console, f.ID)},
-			Project:       names[rows[i].ProjectID], Ref: f.Ref,
+		m.Refs = append(m.Refs, f.Ref)
+		m.Named = append(m.Named, payload.DigestFinding{
+			ID: f.ID, Severity: f.Severity, Rule: f.CheckID, Path: f.Path, Line: f.Line, Message: f.Message,
+			Project: names[rows[i].ProjectID], Link: findingLink(console, f.ID),
 		})
 	}
-	return list, err
+	return err
 }

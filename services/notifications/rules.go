@@ -139,7 +139,7 @@ func (s *NotificationRules) ReplaceNotificationRule(ctx context.Context, r *noti
 			return err
 		}
 		audit.Change(ctx, "notification_rule", row.ID, before, response.GetNotificationRule())
-		return s.resume(ctx, tx, row)
+		return resume(ctx, s.store, s.jobs, tx, row)
 	})
 	if err != nil {
 		return nil, err
@@ -149,16 +149,16 @@ func (s *NotificationRules) ReplaceNotificationRule(ctx context.Context, r *noti
 
 // resume makes the waiting deliveries of a rule due, or due at the end of its quiet hours. It cancels them if the rule
 // is disabled.
-func (s *NotificationRules) resume(ctx context.Context, tx *ent.Tx, row *ent.NotificationRule) error {
+func resume(ctx context.Context, st *store.Store, queue *jobs.Jobs, tx *ent.Tx, row *ent.NotificationRule) error {
 	if !row.IsEnabled {
-		return stop(ctx, s.store, tx, row.ID)
+		return stop(ctx, st, tx, row.ID)
 	}
 	if row.NextDigestAt != nil && len(row.Digest) == 0 {
-		if err := s.jobs.Enqueue(ctx, digestArgs{}, nil); err != nil { // the last digest
+		if err := queue.Enqueue(ctx, digestArgs{}, nil); err != nil { // the last digest
 			return err
 		}
 	}
-	if err := lockPending(ctx, s.store, tx, row.ID); err != nil {
+	if err := lockPending(ctx, st, tx, row.ID); err != nil {
 		return err
 	}
 	now := time.Now()
@@ -167,7 +167,7 @@ func (s *NotificationRules) resume(ctx context.Context, tx *ent.Tx, row *ent.Not
 	if err != nil || n == 0 {
 		return err
 	}
-	return s.jobs.Enqueue(ctx, outbox.Deliver{Cause: outbox.CauseEvent}, nil)
+	return queue.Enqueue(ctx, outbox.Deliver{Cause: outbox.CauseEvent}, nil)
 }
 
 // ListNotificationRules lists rules by id.
@@ -210,7 +210,7 @@ func (s *NotificationRules) TestNotificationRule(ctx context.Context, r *notific
 	if err != nil {
 		return nil, err
 	}
-	hooks, err := webhooksOf(ctx, s.store.Reader, []*ent.NotificationRule{row})
+	known, err := targetsOf(ctx, s.store.Reader, []*ent.NotificationRule{row})
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +222,7 @@ func (s *NotificationRules) TestNotificationRule(ctx context.Context, r *notific
 		}
 		message = reportMessage(report)
 	}
-	failed := s.senders.test(ctx, message, func() (channel.Sender, error) { return s.senders.open(row, hooks) })
+	failed := s.senders.test(ctx, message, func() (channel.Sender, error) { return s.senders.open(row, known) })
 	s.senders.causes.note(ctx, receiver{row.DeploymentID, row.ID}, row.Channel, failed)
 	detail := describe(failed)
 	if row.Channel == channel.Email {

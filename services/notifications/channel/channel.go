@@ -17,6 +17,8 @@ const (
 	Email   = "CHANNEL_EMAIL"
 	S3      = "CHANNEL_S3"
 	Chat    = "CHANNEL_CHAT_WEBHOOK"
+	// SlackApp posts to a channel of the workspace in which the chat app is installed.
+	SlackApp = "CHANNEL_SLACK_APP"
 )
 
 // Message is one message. Webhooks and buckets get Payload; people get Subject and Text.
@@ -78,5 +80,5 @@ func Open(kind string, config map[string]string, guard *egress.Guard, mail mails
 	case Chat:
 		return newChat(config, guard)
 	}
-	return nil, fmt.Errorf("channel %q has no sender", kind) // Validate accepts the same
+	return nil, fmt.Errorf("channel %q has no sender", kind) // OpenSlackApp has the one of SlackApp
 }

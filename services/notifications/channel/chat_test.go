@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf16"
+
+	"github.com/palisade/palisade/services/notifications/payload"
 )
 
 // hostile is a message about source code that tries to mention people and to hide links.
@@ -171,5 +173,22 @@ func TestTemplateFailsLater(t *testing.T) {
 	_, err := sender.Send(t.Context(), hostile)
 	if e, ok := err.(*Error); !ok || e.Permanent || !strings.Contains(e.Public, "config.template must give JSON") || r.request != nil {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A digest in the Slack app has the menus of a message about a scan, and says which project each finding is in.
+func TestSlackAppShowsDigests(t *testing.T) {
+	body := payload.Collected{
+		DeploymentID: 1, Counts: []payload.SeverityCount{{Severity: "high", Count: 1}}, Projects: []payload.CollectedProject{{ID: 7, Name: "acme/web"}},
+		Named: []payload.DigestFinding{{ID: 90019, Severity: "high", Rule: "r", Path: "app/db.py", Line: 42, Project: "acme/<web>"}}, Refs: []string{"refs/heads/main"},
+		Link: "https://palisade.acme.test/console/acme/triage",
+	}.Body()
+	blocks := slackBlocks(Message{Subject: "1 new finding", Payload: body})
+	shown, err := json.Marshal(blocks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(blocks) != 2 || !strings.Contains(string(shown), `app/db.py:42 in acme/\u0026lt;web\u0026gt;, finding 90019`) || !strings.Contains(string(shown), `"accessory":{`) {
+		t.Errorf("got %s", shown)
 	}
 }

@@ -26,7 +26,9 @@ type Collected struct {
 	Gone      int64
 	MaybeMore bool
 	// Named are the worst findings, the worst first.
-	Named []CollectedFinding
+	Named []DigestFinding
+	// Refs are the refs of these findings, in the same order.
+	Refs []string
 	// Link leads to the list of findings.
 	Link   string
 	SentAt time.Time
@@ -39,12 +41,6 @@ type CollectedProject struct {
 	ID     int64
 	Name   string
 	Counts []SeverityCount
-}
-
-// CollectedFinding is a named finding of a project.
-type CollectedFinding struct {
-	DigestFinding
-	Project, Ref string
 }
 
 // Body is the body of the message: one object. The contract has no such message.
@@ -78,6 +74,8 @@ func (c Collected) Body() []byte {
 		ids[i] = strconv.FormatInt(f.ID, 10)
 	}
 	o.texts("finding_ids", ids)
+	o.key("named")
+	o.out = appendNamed(o.out, c.Named)
 	o.text("link", c.Link)
 	o.text("title", c.title())
 	o.text("message", c.text())
@@ -109,8 +107,8 @@ func (c Collected) text() string {
 		fmt.Fprintf(&out, "and %d more projects with %d findings\n", c.MoreProjects, c.MoreFindings)
 	}
 	out.WriteByte('\n')
-	for _, f := range c.Named {
-		out.WriteString(f.lines(fmt.Sprintf(" in %s (%s)", shorten(f.Project), strings.TrimPrefix(shorten(f.Ref), "refs/heads/"))))
+	for i, f := range c.Named {
+		out.WriteString(f.lines(fmt.Sprintf(" in %s (%s)", shorten(f.Project), strings.TrimPrefix(shorten(c.Refs[i]), "refs/heads/"))))
 	}
 	if more := total(c.Counts) - int64(len(c.Named)); more > 0 {
 		fmt.Fprintf(&out, "and %d more\n", more)

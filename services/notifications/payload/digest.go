@@ -1,6 +1,8 @@
 package payload
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,12 +53,17 @@ type Digest struct {
 
 // DigestFinding is a named finding.
 type DigestFinding struct {
-	ID                            int64
-	Severity, Rule, Path, Message string
+	ID       int64  `json:"id"`
+	Severity string `json:"severity"`
+	Rule     string `json:"rule"`
+	Path     string `json:"path"`
 	// Line counts from 1; 0 is unknown.
-	Line int32
+	Line    int32  `json:"line"`
+	Message string `json:"message"`
+	// Project is the name of the project in a digest of several; empty in a message about one scan.
+	Project string `json:"project"`
 	// Link leads to the finding; empty for none.
-	Link string
+	Link string `json:"-"`
 }
 
 // lines describe the finding, and link to it.
@@ -112,6 +119,8 @@ func (d Digest) body(named []DigestFinding, part, parts int) []byte {
 		ids[i] = fmt.Sprint(f.ID)
 	}
 	o.texts("finding_ids", ids)
+	o.key("named")
+	o.out = appendNamed(o.out, named)
 	o.number("part", int64(part+1))
 	o.number("parts", int64(parts))
 	o.text("link", d.Link)
@@ -121,6 +130,40 @@ func (d Digest) body(named []DigestFinding, part, parts int) []byte {
 	o.text("tenant_name", d.TenantName)
 	wrapper.out = o.close()
 	return wrapper.close()
+}
+
+func appendNamed(out []byte, named []DigestFinding) []byte {
+	out = append(out, '[')
+	for i, f := range named {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		o := openObject(out)
+		o.number("id", f.ID)
+		o.text("severity", f.Severity)
+		o.text("rule", shorten(f.Rule))
+		o.text("path", shorten(f.Path))
+		o.number("line", int64(f.Line))
+		o.text("message", shorten(f.Message))
+		o.textIfAny("project", shorten(f.Project))
+		out = o.close()
+	}
+	return append(out, ']')
+}
+
+// Named reads the findings that a message to people names, and the link to the list; none for other bodies.
+func Named(body []byte) (deploymentID int64, link string, named []DigestFinding) {
+	var sent map[string]struct {
+		DeploymentID int64           `json:"deployment_id"`
+		Link         string          `json:"link"`
+		Named        []DigestFinding `json:"named"`
+	}
+	for _, key := range []string{digestKey, collectedKey} {
+		if bytes.HasPrefix(body, []byte(`{"`+key+`"`)) && json.Unmarshal(body, &sent) == nil {
+			return sent[key].DeploymentID, sent[key].Link, sent[key].Named
+		}
+	}
+	return 0, "", nil
 }
 
 func (d Digest) title(part, parts int) string {

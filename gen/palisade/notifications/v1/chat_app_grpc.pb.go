@@ -55,8 +55,8 @@ type ChatAppServiceClient interface {
 	// invited the app. It asks Slack.
 	ListChatAppChannels(ctx context.Context, in *ListChatAppChannelsRequest, opts ...grpc.CallOption) (*ListChatAppChannelsResponse, error)
 	// Receives what people press in messages of the app. Over HTTP the body is the raw body that Slack signed, and the
-	// fields of ChatAppCall are headers. The signature authenticates the caller: a missing, wrong or old one gets 404. The
-	// effects happen after the response.
+	// fields of ChatAppCall are headers. The signature authenticates the caller: a missing, wrong or old one gets 404.
+	// The effects happen after the response.
 	ReceiveChatAppInteraction(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ReceiveChatAppInteractionRequest, ReceiveChatAppInteractionResponse], error)
 }
 
@@ -177,8 +177,8 @@ type ChatAppServiceServer interface {
 	// invited the app. It asks Slack.
 	ListChatAppChannels(context.Context, *ListChatAppChannelsRequest) (*ListChatAppChannelsResponse, error)
 	// Receives what people press in messages of the app. Over HTTP the body is the raw body that Slack signed, and the
-	// fields of ChatAppCall are headers. The signature authenticates the caller: a missing, wrong or old one gets 404. The
-	// effects happen after the response.
+	// fields of ChatAppCall are headers. The signature authenticates the caller: a missing, wrong or old one gets 404.
+	// The effects happen after the response.
 	ReceiveChatAppInteraction(grpc.ClientStreamingServer[ReceiveChatAppInteractionRequest, ReceiveChatAppInteractionResponse]) error
 	mustEmbedUnimplementedChatAppServiceServer()
 }
