@@ -45,6 +45,7 @@ type outbound struct {
 var outboundCalls = map[string]outbound{
 	"webhook":            {call: send(channel.Webhook, map[string]string{"secret": "a-shared-secret-of-ours"}, "url"), statusDecides: true},
 	"slack":              {call: send(channel.Slack, map[string]string{}, "url"), statusDecides: true},
+	"chat":               {call: send(channel.Chat, map[string]string{"format": "teams"}, "url"), statusDecides: true},
 	"s3":                 {call: send(channel.S3, map[string]string{"bucket": "acme-findings", "region": "eu-central-1", "access_key_id": "PALISADETESTKEY", "secret_access_key": "not-a-real-key"}, "endpoint"), statusDecides: true},
 	"e-mail":             {call: mail("smtp"), greeting: "220 ready\r\n"},
 	"e-mail over TLS":    {call: mail("smtps"), greeting: "220 ready\r\n"},

@@ -23,7 +23,7 @@ import (
 var upkeepKinds = []string{
 	"abandoned_scans", "ai_suggest_memories", "ai_sweep", "apply_exploits", "audit_anchor", "automation_run_retention", "catch_up_freshness", "deliver_notifications", "delivery_retention", "due_tickets", "ended_sessions",
 	"grown_tables", "lost_scan_results", "old_page_boundaries", "old_triage_changes", "policy_days", "purge_exports", "purge_scan_coverages", "refresh_statistics", "rename_refs",
-	"send_reports", "scm_events_sweep", "scm_expiry", "sweep_refs", "tidy_packages", "token_request_expiry", "upgrade_identities", "watch_freshness", "workflow_artifact_retention",
+	"send_digests", "send_reports", "scm_events_sweep", "scm_expiry", "sweep_refs", "tidy_packages", "token_request_expiry", "upgrade_identities", "watch_freshness", "workflow_artifact_retention",
 	"workflow_sweep",
 }
 

@@ -160,7 +160,7 @@ var budgets = map[string]budget{
 	"/palisade.notifications.v1.AutomationsService/SimulateAutomation":                 {6, 2, codes.OK},
 	"/palisade.notifications.v1.AutomationsService/ListAutomationRuns":                 {4, 2, codes.OK},
 	"/palisade.notifications.v1.NotificationRulesService/CreateNotificationRule":       {5, 3, codes.OK},
-	"/palisade.notifications.v1.NotificationRulesService/DeleteNotificationRule":       {6, 4, codes.OK},
+	"/palisade.notifications.v1.NotificationRulesService/DeleteNotificationRule":       {6, 5, codes.OK},
 	"/palisade.notifications.v1.NotificationRulesService/ListNotificationRules":        {2, 0, codes.OK},
 	"/palisade.notifications.v1.NotificationRulesService/ReplaceNotificationRule":      {8, 4, codes.OK},
 	"/palisade.notifications.v1.NotificationRulesService/TestNotificationRule":         {5, 2, codes.OK},

@@ -134,7 +134,7 @@ func (s *ChatApps) install(ctx context.Context, made *slackapp.Installation) (af
 		if err != nil {
 			return err
 		}
-		return resume(ctx, s.store, s.jobs, tx, rules...)
+		return resume(ctx, s.store, s.jobs, tx, time.Now(), rules...)
 	})
 	return after, before, err
 }

@@ -100,6 +100,9 @@ func (d *dispatch) work(running context.Context) (err error) {
 	if err := d.openRules(ctx); err != nil {
 		return err
 	}
+	if err := d.hush(ctx, time.Now()); err != nil {
+		return err
+	}
 	d.launch(running)
 	if err := d.recordIfMany(ctx); err != nil {
 		return err

@@ -84,9 +84,10 @@ func (t *tally) add(row *ent.Finding) {
 	}
 }
 
-func (t *tally) counts() (list []payload.SeverityCount) {
+// bySeverity lists numbers in the order of severities, without zeros.
+func bySeverity(counts map[string]int64) (list []payload.SeverityCount) {
 	for _, severity := range payload.Severities {
-		if n := t.Counts[severity]; n > 0 {
+		if n := counts[severity]; n > 0 {
 			list = append(list, payload.SeverityCount{Severity: severity, Count: n})
 		}
 	}
@@ -102,14 +103,18 @@ func (t *tally) worst(most int) (ids []int64) {
 }
 
 // digestDeliveries builds the messages about the findings of a scan for each rule whose receivers are people. Rules
-// with the same policies share the bodies.
+// with the same policies share the bodies. For rules with digests it stores what the next one needs.
 func (e *engine) digestDeliveries(
 	ctx context.Context, tx *ent.Tx, rules []*ent.NotificationRule, told tallies, about *scanContext,
 ) (made []*ent.DeliveryCreate, err error) {
+	waits, err := e.keepParts(ctx, tx, rules, told, about)
+	if err != nil {
+		return nil, err
+	}
 	bodies := map[string][][]byte{}
 	for _, rule := range rules {
 		key := policiesKey(rule)
-		if !rule.SendFindings || !isForPeople(rule) || told[key] == nil {
+		if !rule.SendFindings || !isForPeople(rule) || told[key] == nil || waits[rule.ID] {
 			continue
 		}
 		if _, known := bodies[key]; !known {
@@ -131,7 +136,7 @@ func (e *engine) digest(
 ) (payload.Digest, error) {
 	d := payload.Digest{
 		DeploymentID: about.scan.DeploymentID, ProjectID: about.project.ID, ScanID: about.scan.ID,
-		Project: about.project.Name, Ref: about.scan.Ref, Counts: of.counts(),
+		Project: about.project.Name, Ref: about.scan.Ref, Counts: bySeverity(of.Counts),
 		Link: e.linkTo(about, of.Since, namesPolicy(slugs)), SentAt: time.Now(), TenantName: about.tenant,
 	}
 	ids := of.worst(payload.ToName(d.Counts))
@@ -150,25 +155,32 @@ func (e *engine) digest(
 	for _, f := range named {
 		d.Named = append(d.Named, payload.DigestFinding{
 			ID: f.ID, Severity: f.Severity, Rule: f.CheckID, Path: f.Path, Line: f.Line, Message: f.Message,
+			Link: findingLink(consoleOf(e.base, about.tenant), f.ID),
 		})
 	}
 	return d, err
 }
 
+// findingLink leads to a finding in the console of a deployment.
+func findingLink(console string, id int64) string { return fmt.Sprintf("%s/findings/%d", console, id) }
+
 // linkTo leads to the findings of the project and ref in the console that are there since a time, the worst first.
 func (e *engine) linkTo(about *scanContext, since int64, allTypes bool) string {
+	return listLink(e.base, about.tenant, since, allTypes, url.Values{"project": {parameter(about.project.Name)}, "ref": {parameter(about.scan.Ref)}})
+}
+
+// listLink leads to the findings in the console that are there since a time, the worst first.
+func listLink(base, slug string, since int64, allTypes bool, query url.Values) string {
 	more, err := json.Marshal(map[string]string{"since": store.Time(since).UTC().Format(time.RFC3339Nano)})
 	if err != nil {
 		panic(err) // a text
 	}
-	query := url.Values{
-		"project": {parameter(about.project.Name)}, "ref": {parameter(about.scan.Ref)},
-		"sort": {"severity"}, "more": {quote(string(more))},
-	}
+	query.Set("sort", "severity")
+	query.Set("more", quote(string(more)))
 	if !allTypes {
 		query.Set("type", strings.Join(codeTypes, ","))
 	}
-	return e.base + "/console/" + url.PathEscape(about.tenant) + "/triage?" + query.Encode()
+	return consoleOf(base, slug) + "/triage?" + query.Encode()
 }
 
 // structured are texts that the console reads as JSON.

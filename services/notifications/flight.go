@@ -45,7 +45,7 @@ func (f flight) send(ctx context.Context) outcome {
 	begun := time.Now()
 	tried := make(chan outcome, 1)
 	go func() {
-		status, err := f.rule.send(sending, messageOf(f.row))
+		status, err := f.rule.send(sending, messageOf(f.row, f.rule))
 		tried <- outcome{status: status, err: err}
 	}()
 	out := outcome{err: errNoEnd}

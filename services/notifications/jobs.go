@@ -2,6 +2,7 @@ package notifications
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -36,13 +37,15 @@ func Background(senders *Senders, base string, log *slog.Logger) jobs.Work {
 		Register: func(workers *river.Workers) {
 			jobs.AddWorker(workers, &deliverWorker{engine: e})
 			jobs.AddWorker(workers, &retentionWorker{store: senders.store})
+			jobs.AddWorker(workers, &digestWorker{digests: NewDigests(senders.store, base)})
 		},
 		Periodic: []*river.PeriodicJob{
 			jobs.Every(period, outbox.Deliver{Cause: outbox.CausePeriod}),
 			jobs.Every(retentionInterval, deliveryRetention{}),
+			jobs.Every(digestInterval, digestArgs{}),
 		},
 		// One job works as long as there is something to do. Others signal it and return.
-		Queues: []jobs.Queue{{Name: outbox.Queue, Workers: 2, Poll: queuePoll}},
+		Queues: []jobs.Queue{{Name: outbox.Queue, Workers: 2, Poll: queuePoll}, {Name: digestQueue, Workers: 1}},
 	}
 }
 
@@ -60,9 +63,11 @@ type retentionWorker struct {
 	store *store.Store
 }
 
-// Work deletes old deliveries of all deployments.
+// Work deletes old deliveries of all deployments. It also looks for API tokens that expire soon, which needs no job of
+// its own.
 func (w *retentionWorker) Work(ctx context.Context, _ *river.Job[deliveryRetention]) error {
-	return deleteDeliveries(ctx, w.store, time.Now().Add(-retention))
+	now := time.Now()
+	return errors.Join(deleteDeliveries(ctx, w.store, now.Add(-retention)), TellExpiring(ctx, w.store, now))
 }
 
 // deleteDeliveries deletes deliveries that ended before a time, with their attempts, in small transactions.

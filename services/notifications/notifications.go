@@ -203,22 +203,27 @@ func timestampIfAny(micros *int64) *timestamppb.Timestamp {
 
 // notifyAbandoned notifies administrators, at most once a day per rule, that messages were abandoned.
 func notifyAbandoned(ctx context.Context, tx *ent.Tx, rule *ent.NotificationRule, reason string) error {
-	return notifyAdmins(ctx, tx, notificationsv1.Severity_SEVERITY_ERROR, "delivery_abandoned", rule.ID,
+	return notifyAdmins(ctx, tx, notificationsv1.Severity_SEVERITY_ERROR, daily("delivery_abandoned", rule.ID),
 		fmt.Sprintf("Messages of the notification rule %q were given up", rule.Name),
 		"At least one message was not delivered and is not tried again: "+reason+". The ledger of deliveries lists it; it can be replayed from there.")
 }
 
 // notifyOpened notifies administrators, at most once a day per rule, that its receiver is down.
 func notifyOpened(ctx context.Context, tx *ent.Tx, rule *ent.NotificationRule) error {
-	return notifyAdmins(ctx, tx, notificationsv1.Severity_SEVERITY_WARNING, "circuit_opened", rule.ID,
+	return notifyAdmins(ctx, tx, notificationsv1.Severity_SEVERITY_WARNING, daily("circuit_opened", rule.ID),
 		fmt.Sprintf("The receiver of the notification rule %q keeps failing", rule.Name),
 		fmt.Sprintf("%d messages in a row were not delivered. Palisade goes on with single messages until one arrives, for 24 hours each. Test the rule to see the error.", failuresInARow))
 }
 
-func notifyAdmins(ctx context.Context, tx *ent.Tx, severity notificationsv1.Severity, kind string, ruleID int64, title, description string) error {
+// daily is a key of notifications that a rule gives once a day.
+func daily(kind string, ruleID int64) string {
+	return fmt.Sprintf("%s:%d:%s", kind, ruleID, time.Now().UTC().Format(time.DateOnly))
+}
+
+// notifyAdmins writes a notification for administrators, once for each key.
+func notifyAdmins(ctx context.Context, tx *ent.Tx, severity notificationsv1.Severity, key, title, description string) error {
 	deploymentID, _ := tenant.FromContext(ctx)
 	now := store.Now()
-	key := fmt.Sprintf("%s:%d:%s", kind, ruleID, store.Time(now).Format(time.DateOnly))
 	return tx.Notification.Create().SetDeploymentID(deploymentID).SetDedupKey(key).SetTitle(title).SetDescription(description).
 		SetSeverity(severity.String()).SetAdminOnly(true).SetLink("").SetIsExternalLink(false).SetLinkText("").SetCreatedAt(now).
 		OnConflictColumns(notification.FieldDeploymentID, notification.FieldDedupKey).Ignore().Exec(ctx)

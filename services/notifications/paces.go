@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	// slackPause is the time between two messages of this node to one URL of Slack, from the end of the first: Slack takes
-	// one message a second.
-	slackPause = time.Second
+	// chatPause is the time between two messages of this node to one URL of a chat, from the end of the first: chats take
+	// about one message a second.
+	chatPause = time.Second
 	// maxPace is how long a message in flight blocks the next one, if its end is not reported.
 	maxPace = sendTimeout + 2*sendGrace
 	// maxPaces is the number of URLs from which old ones are forgotten.
@@ -45,6 +45,6 @@ func (p paces) begin(of pace, now time.Time) {
 // end notes that the message has arrived or failed.
 func (p paces) end(of pace, now time.Time) {
 	if of != (pace{}) {
-		p[of] = now.Add(slackPause)
+		p[of] = now.Add(chatPause)
 	}
 }

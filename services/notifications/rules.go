@@ -3,6 +3,7 @@ package notifications
 import (
 	"context"
 	"maps"
+	"time"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/delivery"
@@ -15,6 +16,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/notifications/channel"
 	"github.com/palisade/palisade/services/notifications/outbox"
+	"github.com/palisade/palisade/services/notifications/timing"
 )
 
 // maxRules is the maximum number of rules in a list.
@@ -48,6 +50,7 @@ func (s *NotificationRules) CreateNotificationRule(ctx context.Context, r *notif
 			SetSendScanCompletion(wanted.sendScanCompletion).SetSendHeldCloses(wanted.GetSendHeldCloses()).
 			SetSendRuleAlerts(wanted.GetSendRuleAlerts()).SetSendFreshness(wanted.GetSendFreshness()).
 			SetSendFindings(wanted.sendFindings).SetSendReport(wanted.report).SetNillableNextReportAt(wanted.nextReport).
+			SetDigest(wanted.digest).SetNillableNextDigestAt(wanted.nextDigest).SetQuietHours(wanted.quiet).
 			SetCreatedAt(now).SetUpdatedAt(now).Save(ctx)
 		if err != nil {
 			return err
@@ -71,7 +74,7 @@ func (s *NotificationRules) CreateNotificationRule(ctx context.Context, r *notif
 	return response, nil
 }
 
-// DeleteNotificationRule deletes a rule and cancels its pending deliveries.
+// DeleteNotificationRule deletes a rule, cancels its pending deliveries, and drops what waits for its next digest.
 func (s *NotificationRules) DeleteNotificationRule(ctx context.Context, r *notificationsv1.DeleteNotificationRuleRequest) (*notificationsv1.DeleteNotificationRuleResponse, error) {
 	response := &notificationsv1.DeleteNotificationRuleResponse{}
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
@@ -82,7 +85,7 @@ func (s *NotificationRules) DeleteNotificationRule(ctx context.Context, r *notif
 		if response.NotificationRule, err = s.convertOne(ctx, tx.Client(), row); err != nil {
 			return err
 		}
-		if err := cancelOf(ctx, s.store, tx, row.ID); err != nil {
+		if err := stop(ctx, s.store, tx, row.ID); err != nil {
 			return err
 		}
 		audit.Change(ctx, "notification_rule", row.ID, response.GetNotificationRule(), nil)
@@ -115,6 +118,7 @@ func (s *NotificationRules) ReplaceNotificationRule(ctx context.Context, r *noti
 			SetSendScanCompletion(wanted.sendScanCompletion).SetSendHeldCloses(wanted.GetSendHeldCloses()).
 			SetSendRuleAlerts(wanted.GetSendRuleAlerts()).SetSendFreshness(wanted.GetSendFreshness()).
 			SetSendFindings(wanted.sendFindings).SetSendReport(wanted.report).ClearNextReportAt().SetNillableNextReportAt(wanted.nextReport).
+			SetDigest(wanted.digest).ClearNextDigestAt().SetNillableNextDigestAt(wanted.nextDigest).SetQuietHours(wanted.quiet).
 			SetUpdatedAt(max(store.Now(), row.UpdatedAt+1))
 		if wanted.channel != row.Channel || !maps.Equal(wanted.config, row.Config) {
 			update.ClearRefusedRecipients()
@@ -135,10 +139,7 @@ func (s *NotificationRules) ReplaceNotificationRule(ctx context.Context, r *noti
 			return err
 		}
 		audit.Change(ctx, "notification_rule", row.ID, before, response.GetNotificationRule())
-		if !row.IsEnabled {
-			return cancelOf(ctx, s.store, tx, row.ID)
-		}
-		return resume(ctx, s.store, s.jobs, tx, row.ID)
+		return s.carryOn(ctx, tx, row)
 	})
 	if err != nil {
 		return nil, err
@@ -146,13 +147,27 @@ func (s *NotificationRules) ReplaceNotificationRule(ctx context.Context, r *noti
 	return response, nil
 }
 
-// resume makes the waiting deliveries of rules due.
-func resume(ctx context.Context, st *store.Store, queue *jobs.Jobs, tx *ent.Tx, rules ...int64) error {
+// carryOn makes what waits for a changed rule due, after its quiet hours, or ends it if the rule is disabled.
+func (s *NotificationRules) carryOn(ctx context.Context, tx *ent.Tx, row *ent.NotificationRule) error {
+	if !row.IsEnabled {
+		return stop(ctx, s.store, tx, row.ID)
+	}
+	if row.NextDigestAt != nil && len(row.Digest) == 0 {
+		if err := s.jobs.Enqueue(ctx, digestArgs{}, nil); err != nil { // the last digest
+			return err
+		}
+	}
+	due, _ := timing.Quiet(quietOf(row), time.Now())
+	return resume(ctx, s.store, s.jobs, tx, due, row.ID)
+}
+
+// resume makes the waiting deliveries of rules due at a time.
+func resume(ctx context.Context, st *store.Store, queue *jobs.Jobs, tx *ent.Tx, due time.Time, rules ...int64) error {
 	if err := lockPending(ctx, st, tx, rules...); err != nil {
 		return err
 	}
-	now := store.Now()
-	n, err := tx.Delivery.Update().Where(isPending, store.OneOf(delivery.FieldRuleID, rules), delivery.NextAttemptAtGT(now)).SetNextAttemptAt(now).Save(ctx)
+	n, err := tx.Delivery.Update().Where(isPending, store.OneOf(delivery.FieldRuleID, rules), delivery.NextAttemptAtGT(store.Now())).
+		SetNextAttemptAt(store.Micros(due)).Save(ctx)
 	if err != nil || n == 0 {
 		return err
 	}

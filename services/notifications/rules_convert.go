@@ -30,6 +30,8 @@ type wantedRule struct {
 	sendFindings       bool
 	report             []byte // as stored; nil for none
 	nextReport         *int64 // nil for a disabled rule
+	digest, quiet      []byte // as stored; nil for none
+	nextDigest         *int64 // nil for a disabled rule
 }
 
 // check converts a rule to its stored form. old is the rule that it replaces, or nil.
@@ -78,6 +80,9 @@ func (s *NotificationRules) check(ctx context.Context, tx *ent.Tx, in *notificat
 	}
 	out.sendFindings = in.SendFindings == nil || in.GetSendFindings()
 	if err := out.schedule(time.Now()); err != nil {
+		return nil, err
+	}
+	if err := out.checkTimes(time.Now(), old); err != nil {
 		return nil, err
 	}
 	if err := checkReport(ctx, tx.Client(), in.GetSendReport(), old); err != nil {
@@ -207,6 +212,10 @@ func (s *NotificationRules) convert(
 		out.SendFindings = &row.SendFindings
 	}
 	out.SendReport = reportOf(row)
+	out.QuietHours = quietOf(row)
+	if out.Digest = digestOf(row); out.Digest != nil {
+		out.NextDigestAt = timestampIfAny(row.NextDigestAt)
+	}
 	out.NextReportAt, out.LastReportAt = timestampIfAny(row.NextReportAt), timestampIfAny(row.LastReportAt)
 	problems := []string{refusedText(row.RefusedRecipients), policiesText(row.PolicySlugs, selectors), names.reportText(out.GetSendReport())}
 	if _, err := s.senders.open(row, known); err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -13,9 +14,12 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/notificationrule"
 	"github.com/palisade/palisade/ent/notificationwebhook"
+	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/tenant"
+	notificationsv1 "github.com/palisade/palisade/gen/palisade/notifications/v1"
 	"github.com/palisade/palisade/services/internal/egress"
 	"github.com/palisade/palisade/services/internal/mailserver"
 	"github.com/palisade/palisade/services/internal/secret"
@@ -181,7 +185,10 @@ type openRule struct {
 	pace    pace
 	sender  channel.Sender
 	err     error // why there is no sender
-	readAt  time.Time
+	quiet   *notificationsv1.QuietHours
+	// console is the URL of the deployment in the console; why says to readers why they get messages.
+	console, why string
+	readAt       time.Time
 }
 
 func (r *openRule) send(ctx context.Context, m channel.Message) (status int, err error) {
@@ -219,13 +226,18 @@ func (d *dispatch) openRules(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	slugs, err := slugsOf(system, db, found)
+	if err != nil {
+		return err
+	}
 	for _, id := range ids {
 		delete(d.rules, id)
 	}
 	for _, row := range found {
 		to, err := d.engine.senders.open(row, known)
 		d.rules[row.ID] = &openRule{
-			endpoint: endpoint{receiver{row.DeploymentID, row.ID}, row.UpdatedAt}, channel: row.Channel, pace: d.engine.senders.paceOf(row), sender: to, err: err, readAt: now,
+			endpoint: endpoint{receiver{row.DeploymentID, row.ID}, row.UpdatedAt}, channel: row.Channel, pace: d.engine.senders.paceOf(row), sender: to, err: err,
+			quiet: quietOf(row), console: consoleOf(d.engine.base, slugs[row.DeploymentID]), why: whyOf(row, d.engine.base, slugs[row.DeploymentID]), readAt: now,
 		}
 	}
 	for _, id := range ids {
@@ -244,12 +256,35 @@ func (d *dispatch) openRules(ctx context.Context) error {
 	return nil
 }
 
+// slugsOf reads the slugs of the deployments of rules.
+func slugsOf(ctx context.Context, db *ent.Client, rules []*ent.NotificationRule) (map[int64]string, error) {
+	ids := make([]int64, len(rules))
+	for i, row := range rules {
+		ids[i] = row.DeploymentID
+	}
+	slugs := map[int64]string{}
+	owners, err := db.Deployment.Query().Where(store.WithIDs[predicate.Deployment](ids)).Select(deployment.FieldID, deployment.FieldSlug).All(ctx)
+	for _, owner := range owners {
+		slugs[owner.ID] = owner.Slug
+	}
+	return slugs, err
+}
+
+// whyOf says why people get the messages of a rule. The link leads to the operation that changes it.
+func whyOf(row *ent.NotificationRule, base, slug string) string {
+	return fmt.Sprintf("You get this because of notification rule %d, %q, of the deployment %s. Its administrators can change or delete the rule: "+
+		"%s/api?op=ReplaceNotificationRule", row.ID, row.Name, slug, consoleOf(base, slug))
+}
+
+// consoleOf is the URL of a deployment in the console of this server.
+func consoleOf(base, slug string) string { return base + "/console/" + url.PathEscape(slug) }
+
 // paceOf is the pace of the rule's receiver.
 func (s *Senders) paceOf(row *ent.NotificationRule) pace {
 	switch row.Channel {
 	case channel.SlackApp:
 		return paceOf(fmt.Sprint(row.DeploymentID, row.Config[keyChannel]))
-	case channel.Slack:
+	case channel.Slack, channel.Chat:
 	default:
 		return pace{}
 	}
@@ -264,15 +299,16 @@ func (s *Senders) paceOf(row *ent.NotificationRule) pace {
 func reportMessage(report payload.Report) channel.Message {
 	body := report.Body()
 	subject, text := payload.Describe(body)
-	return channel.Message{Kind: kindTest, EventID: testEventID(), Payload: body, Subject: "Test: " + subject, Text: text, HTML: payload.HTML(body), At: report.SentAt}
+	return channel.Message{Kind: kindTest, EventID: testEventID(), Payload: body, Subject: "Test: " + subject, Text: text, Link: report.Link, HTML: payload.HTML(body), At: report.SentAt}
 }
 
-// messageOf builds the message of a delivery.
-func messageOf(row *ent.Delivery) channel.Message {
+// messageOf builds the message of a delivery for the receiver of its rule.
+func messageOf(row *ent.Delivery, to *openRule) channel.Message {
 	subject, text := payload.Describe(row.Payload)
+	link, text := payload.Place(row.Payload, text, to.console)
 	return channel.Message{
 		Kind: row.Kind, EventID: row.EventID, Payload: row.Payload, Subject: subject, Text: text, HTML: payload.HTML(row.Payload), At: store.Time(row.CreatedAt),
-		DeliveredTo: row.DeliveredTo,
+		Link: link, Home: to.console, Why: to.why, DeliveredTo: row.DeliveredTo,
 	}
 }
 

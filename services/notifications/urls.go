@@ -48,8 +48,11 @@ func webhookURLOf(id int64) []byte { return fmt.Appendf(nil, "notification_webho
 // splitURL moves a rule's URL to its credentials if it contains a secret. old is the rule that it replaces, or nil.
 // kept holds its credentials.
 func splitURL(out *wantedRule, given string, old *ent.NotificationRule, kept map[string]string) error {
+	if out.channel == channel.Chat && channel.IsMasked(given) {
+		return apierr.InvalidArgument("notificationRule.config", "config.url must be the whole URL; without it, the stored one stays")
+	}
 	if out.channel != channel.Webhook || given == "" {
-		return nil // a Slack URL is always a credential
+		return nil // a URL of a chat is always a credential
 	}
 	stored := kept[keyURL]
 	if stored == "" && old != nil {

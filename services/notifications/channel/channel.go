@@ -16,6 +16,7 @@ const (
 	Slack   = "CHANNEL_SLACK_WEBHOOK"
 	Email   = "CHANNEL_EMAIL"
 	S3      = "CHANNEL_S3"
+	Chat    = "CHANNEL_CHAT_WEBHOOK"
 	// SlackApp posts to a channel of the workspace in which the chat app is installed.
 	SlackApp = "CHANNEL_SLACK_APP"
 )
@@ -30,6 +31,10 @@ type Message struct {
 	Payload []byte
 	// Subject is one line. Text is plain text of any length.
 	Subject, Text string
+	// Link leads to what the message is about; empty for none. Home is what links to this server begin with.
+	Link, Home string
+	// Why is a line for e-mail: why the reader gets the message, and who can change that.
+	Why string
 	// HTML is another form of Text for e-mail; empty for none.
 	HTML string
 	// At is the time of the event.
@@ -72,6 +77,8 @@ func Open(kind string, config map[string]string, guard *egress.Guard, mail mails
 		return newEmail(config, guard, mail)
 	case S3:
 		return newBucket(config, guard)
+	case Chat:
+		return newChat(config, guard)
 	}
 	return nil, fmt.Errorf("channel %q has no sender", kind) // OpenSlackApp has the one of SlackApp
 }

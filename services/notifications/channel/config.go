@@ -48,10 +48,15 @@ var channelKeys = map[string][]Key{
 		{Name: "access_key_id", Required: true, Doc: "id of the access key"},
 		{Name: "secret_access_key", Secret: true, Required: true, Doc: "the access key itself"},
 	},
+	Chat: {
+		{Name: "url", Secret: true, Required: true, Doc: "URL of an incoming webhook; whoever knows it can post, so it is kept as a secret"},
+		{Name: "format", Required: true, Doc: "teams, google-chat, discord, mattermost, or custom for any other chat"},
+		{Name: "template", Doc: "for the format custom: a Go template of the JSON that is posted"},
+	},
 }
 
 // Channels lists the names of all channels, sorted.
-func Channels() []string { return []string{Email, S3, SlackApp, Slack, Webhook} }
+func Channels() []string { return []string{Chat, Email, S3, SlackApp, Slack, Webhook} }
 
 // Keys lists the configuration keys of a channel; none for an unknown channel.
 func Keys(channel string) []Key { return slices.Clone(channelKeys[channel]) }
@@ -94,6 +99,11 @@ func Validate(channel string, config map[string]string, guard *egress.Guard) err
 	}
 	if channel == Webhook {
 		if text := checkWebhookForm(config); text != "" {
+			problems = append(problems, text)
+		}
+	}
+	if channel == Chat {
+		if text := checkChatForm(config); text != "" {
 			problems = append(problems, text)
 		}
 	}
@@ -149,6 +159,12 @@ func checkValue(name, value string, guard *egress.Guard) string {
 		}
 		if name == "endpoint" {
 			return checkEndpoint(value)
+		}
+	case "format":
+		return checkFormat(value)
+	case "template":
+		if _, err := parseTemplate(value); err != nil {
+			return "is not usable: " + err.Error()
 		}
 	case "webhook_id":
 		if id, err := strconv.ParseInt(value, 10, 64); err != nil || id <= 0 {

@@ -44,6 +44,8 @@ func TestValidateAccepts(t *testing.T) {
 		"one recipient":      {Email, config{"to": "security@example.com"}},
 		"several recipients": {Email, config{"to": "security@example.com, Ada <ada@example.com>,security@example.com"}},
 		"Amazon":             {S3, bucketConfig(nil)},
+		"Teams":              {Chat, config{"url": "https://x.webhook.office.com/a", "format": "teams"}},
+		"another chat":       {Chat, config{"url": "https://chat.example.com/a", "format": "custom", "template": `{"t":{{json .Title}},"b":{{if .Link}}{{json .Link}}{{else}}null{{end}}}`}},
 		"own S3":             {S3, bucketConfig(config{"endpoint": "http://127.0.0.1:9000", "prefix": "palisade/acme/"})},
 	} {
 		if err := Validate(c.channel, c.config, guard); err != nil {
@@ -59,7 +61,7 @@ func TestValidateRefuses(t *testing.T) {
 		config  config
 		want    string
 	}{
-		"no channel":               {"", nil, `channel must be one of CHANNEL_EMAIL, CHANNEL_S3, CHANNEL_SLACK_APP, CHANNEL_SLACK_WEBHOOK, CHANNEL_WEBHOOK, got ""`},
+		"no channel":               {"", nil, `channel must be one of CHANNEL_CHAT_WEBHOOK, CHANNEL_EMAIL, CHANNEL_S3, CHANNEL_SLACK_APP, CHANNEL_SLACK_WEBHOOK, CHANNEL_WEBHOOK, got ""`},
 		"unknown channel":          {"CHANNEL_FAX", nil, `got "CHANNEL_FAX"`},
 		"unknown key":              {Slack, config{"url": "https://a.test", "chanel": "#x"}, `config has the key "chanel", which CHANNEL_SLACK_WEBHOOK does not know; its keys are url`},
 		"unknown keys":             {Webhook, config{"url": "https://a.test", "b": "", "a": "1"}, `the keys "a", "b", which CHANNEL_WEBHOOK does not know; its keys are webhook_id, url, secret`},
@@ -94,6 +96,21 @@ func TestValidateRefuses(t *testing.T) {
 		"prefix with control":      {S3, bucketConfig(config{"prefix": "a\x00"}), "config.prefix"},
 		"key with blank":           {S3, bucketConfig(config{"secret_access_key": signingSecret + " "}), "config.secret_access_key must have at most"},
 		"key with line":            {S3, bucketConfig(config{"access_key_id": "A\nB"}), "config.access_key_id"},
+		"no format":                {Chat, config{"url": "https://a.test"}, "config.format is required for CHANNEL_CHAT_WEBHOOK"},
+		"unknown format":           {Chat, config{"url": "https://a.test", "format": "irc"}, `config.format must be one of custom, discord, google-chat, mattermost, teams, got "irc"`},
+		"no template":              {Chat, config{"url": "https://a.test", "format": "custom"}, "config.template is required for the format custom"},
+		"template of Teams":        {Chat, config{"url": "https://a.test", "format": "teams", "template": "{}"}, "config.template is for the format custom only"},
+		"no chat URL":              {Chat, config{"format": "teams"}, "config.url is required for CHANNEL_CHAT_WEBHOOK"},
+		"template does not parse":  {Chat, customChat("{\n{{json .Title}"), "config.template is not usable: config.template:2: "},
+		"template knows no field":  {Chat, customChat(`{"a":{{json .Secret}}}`), "config.template:1:12: executing"},
+		"template is no JSON":      {Chat, customChat(`{"a":"{{.Text}}"}`), "config.template must give JSON, which the function json does for texts: invalid character"},
+		"template loops":           {Chat, customChat(`[{{range 9999999999}}1,{{end}}1]`), "config.template:1:9: range, template and block are not allowed"},
+		"template defines":         {Chat, customChat(`{{define "x"}}{{template "x"}}{{end}}{{template "x"}}`), "must have no define and no block"},
+		"template calls itself":    {Chat, customChat(`[{{template "config.template" .}}]`), "range, template and block are not allowed"},
+		"template prints":          {Chat, customChat(`[{{if .Link}}{{json (printf "%999999d" 1)}}{{end}}]`), "the function printf is not allowed; allowed are json, and, or, not, eq, ne"},
+		"template prints in pipe":  {Chat, customChat(`[{{with $x := .Title | js}}1{{end}}]`), "the function js is not allowed"},
+		"template grows":           {Chat, customChat(`[{{json .Text` + strings.Repeat(" | json", 2000) + `}}]`), "config.template gives more than 28000 bytes"},
+		"template is large":        {Chat, customChat(`["` + strings.Repeat("x", 17<<10) + `"]`), "config.template must have at most 16384 bytes"},
 		"several problems at once": {Webhook, config{"x": "", "url": "ftp://a.test", "secret": "short"}, "; config.secret"},
 	} {
 		err := Validate(c.channel, c.config, guard)
@@ -108,6 +125,10 @@ func TestValidateRefuses(t *testing.T) {
 			t.Errorf("%s: opened", name)
 		}
 	}
+}
+
+func customChat(text string) config {
+	return config{"url": "https://a.test", "format": "custom", "template": text}
 }
 
 func manyRecipients(n int) string {
@@ -133,7 +154,7 @@ func TestKeys(t *testing.T) {
 			}
 		}
 	}
-	if secrets[Webhook] != "secret" || secrets[Slack] != "url" || secrets[Email] != "" || secrets[S3] != "secret_access_key" {
+	if secrets[Webhook] != "secret" || secrets[Slack] != "url" || secrets[Email] != "" || secrets[S3] != "secret_access_key" || secrets[Chat] != "url" {
 		t.Errorf("secret keys: %v", secrets)
 	}
 	if Keys("CHANNEL_FAX") != nil {

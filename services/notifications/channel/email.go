@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"html"
 	"net"
 	"net/netip"
 	"slices"
@@ -138,11 +139,22 @@ func (e *email) compose(m Message) (*mail.Msg, error) {
 	message.SetGenHeader("X-Palisade-Event", m.EventID)
 	from := e.server.From
 	message.SetMessageIDWithValue(m.EventID + "@" + strings.TrimRight(from[strings.LastIndexByte(from, '@')+1:], "> "))
-	message.SetBodyString(mail.TypeTextPlain, m.Text)
-	if m.HTML != "" {
-		message.AddAlternativeString(mail.TypeTextHTML, m.HTML)
+	text, page := withWhy(m)
+	message.SetBodyString(mail.TypeTextPlain, text)
+	if page != "" {
+		message.AddAlternativeString(mail.TypeTextHTML, page)
 	}
 	return message, nil
+}
+
+// withWhy appends why the reader gets the message, in the form of a signature (RFC 3676). There is no List-Unsubscribe:
+// a rule is for all its readers, so none of them can end it alone.
+func withWhy(m Message) (text, page string) {
+	if m.Why == "" {
+		return m.Text, m.HTML
+	}
+	text = strings.TrimRight(m.Text, "\n") + "\n\n-- \n" + m.Why + "\n"
+	return text, strings.Replace(m.HTML, "</body>", `<p style="color:#59636e;font-size:12px">`+html.EscapeString(m.Why)+"</p></body>", 1)
 }
 
 func (e *email) client(ctx context.Context) (*mail.Client, error) {

@@ -290,3 +290,16 @@ func TestMailCountsAsSentWhenItWasTaken(t *testing.T) {
 		t.Errorf("got %v, %d mails", err, len(server.mails))
 	}
 }
+
+// Every form of an e-mail ends with why the reader gets it. A chat does not: its readers see where the message is.
+func TestWhy(t *testing.T) {
+	m := Message{Text: "Found.\n", HTML: "<html><body><h1>Found</h1></body></html>", Why: `Rule "<b>" of acme: https://palisade.acme.test/x`}
+	text, page := withWhy(m)
+	if text != "Found.\n\n-- \n"+m.Why+"\n" || !strings.HasSuffix(page, `>Rule &#34;&lt;b&gt;&#34; of acme: https://palisade.acme.test/x</p></body></html>`) || !strings.Contains(page, "<h1>Found</h1><p") {
+		t.Errorf("got %q and %q", text, page)
+	}
+	m.Why = ""
+	if text, page := withWhy(m); text != m.Text || page != m.HTML {
+		t.Errorf("got %q and %q", text, page)
+	}
+}

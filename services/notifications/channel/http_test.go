@@ -129,10 +129,13 @@ func TestAnswersOfAReceiver(t *testing.T) {
 		"redirect":       {status: 302, header: map[string]string{"Location": "http://127.0.0.1:1/"}, text: "redirects are not followed"},
 	} {
 		r.status, r.header = c.status, c.header
-		for _, kind := range []string{Webhook, Slack} {
+		for _, kind := range []string{Webhook, Slack, Chat} {
 			conf := secretPath
-			if kind == Slack {
+			switch kind {
+			case Slack:
 				conf = config{"url": r.URL + "/" + signingSecret}
+			case Chat:
+				conf = config{"url": r.URL + "/" + signingSecret, "format": "teams"}
 			}
 			status, err := open(t, kind, conf).Send(t.Context(), sample)
 			var e *Error
@@ -140,9 +143,9 @@ func TestAnswersOfAReceiver(t *testing.T) {
 				t.Fatalf("%s, %s: got %d, %v", name, kind, status, err)
 			}
 			permanent, text := c.permanent, c.text
-			if kind == Slack {
+			if kind != Webhook {
 				permanent = permanent || c.status == 404
-				text = strings.Replace(text, "the receiver", "Slack", 1)
+				text = strings.Replace(text, "the receiver", map[string]string{Slack: "Slack", Chat: "Microsoft Teams"}[kind], 1)
 			}
 			if e.Permanent != permanent || e.RetryAfter != c.wait || !strings.Contains(e.Public, text) || strings.Contains(e.Error(), signingSecret) {
 				t.Errorf("%s, %s: got %+v", name, kind, e)
@@ -178,7 +181,7 @@ func TestUnreachableReadsTheSame(t *testing.T) {
 		"time-out":             {silent.URL, "127.0.0.1"},
 		"refused by the guard": {inner.URL, ""},
 	} {
-		for _, kind := range []string{Webhook, Slack, S3} {
+		for _, kind := range []string{Webhook, Slack, S3, Chat} {
 			sender := unchecked(t, kind, c.url, newGuard(t, c.allow))
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			status, err := sender.Send(ctx, sample)
@@ -206,6 +209,8 @@ func unchecked(t *testing.T, kind, url string, guard *egress.Guard) Sender {
 		s = newSlack(config{"url": url}, guard)
 	case S3:
 		s, err = newBucket(bucketConfig(config{"endpoint": url}), guard)
+	case Chat:
+		s, err = newChat(config{"url": url, "format": "discord"}, guard)
 	}
 	if err != nil {
 		t.Fatal(err)

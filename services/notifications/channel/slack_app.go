@@ -109,6 +109,9 @@ func slackFinding(f payload.DigestFinding) string {
 	if f.Line > 0 {
 		place = fmt.Sprintf("%s:%d", place, f.Line)
 	}
+	if f.Project != "" {
+		place += " in " + slackLine(f.Project)
+	}
 	return fmt.Sprintf("*%s* %s\n%s, finding %d\n%s", f.Severity, slackLine(f.Rule), place, f.ID, slackLine(f.Message))
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -19,8 +20,8 @@ var severities = map[int64]string{0: "info", 1: "warning", 2: "error"}
 
 // Describe returns subject and plain text for a body made by this package.
 func Describe(body []byte) (subject, text string) {
-	if title, message, ok := ownMessage(body); ok {
-		return oneLine(title), message
+	if message, ok := ownMessage(body); ok {
+		return oneLine(message.Title), message.Message
 	}
 	var findings []struct {
 		Finding struct {
@@ -51,6 +52,28 @@ func Describe(body []byte) (subject, text string) {
 		fmt.Fprintf(&out, "and %d more\n", more)
 	}
 	return subject, out.String()
+}
+
+// aFinding is the end of a line about a finding in a message of an automation or a policy.
+var aFinding = regexp.MustCompile(`(?m), finding ([0-9]+)$`)
+
+// Place is where a body made by this package leads to, and its text with that link. Bodies without a link of their own
+// lead to their scan, or to each finding, in the console of the deployment. The link is empty if there is none.
+func Place(body []byte, text, console string) (link, linked string) {
+	message, ok := ownMessage(body)
+	switch {
+	case !ok || message.Link != "":
+		return message.Link, text
+	case message.ScanID != 0:
+		link = fmt.Sprintf("%s/scans/%d", console, message.ScanID)
+		return link, strings.TrimRight(text, "\n") + "\n" + link + "\n"
+	}
+	for _, key := range []string{automationKey, policyKey} {
+		if bytes.HasPrefix(body, []byte(`{"`+key+`":`)) {
+			text = aFinding.ReplaceAllString(text, "$0\n    "+console+"/findings/$1")
+		}
+	}
+	return "", text
 }
 
 // oneLine reduces external text to one line of limited length.

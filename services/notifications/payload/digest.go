@@ -60,6 +60,23 @@ type DigestFinding struct {
 	// Line counts from 1; 0 is unknown.
 	Line    int32  `json:"line"`
 	Message string `json:"message"`
+	// Project is the name of the project in a digest of several; empty in a message about one scan.
+	Project string `json:"project"`
+	// Link leads to the finding; empty for none.
+	Link string `json:"-"`
+}
+
+// lines describe the finding, and link to it.
+func (f DigestFinding) lines(where string) string {
+	place := shorten(f.Path)
+	if f.Line > 0 {
+		place = fmt.Sprintf("%s:%d", place, f.Line)
+	}
+	text := fmt.Sprintf("%s: %s at %s%s, finding %d\n    %s\n", f.Severity, shorten(f.Rule), place, where, f.ID, shorten(f.Message))
+	if f.Link != "" {
+		text += "    " + f.Link + "\n"
+	}
+	return text
 }
 
 // ToName is how many of the worst findings a digest names, if it has these counts: NamedAtOnce, or more critical ones,
@@ -83,12 +100,7 @@ func (d Digest) Bodies() (bodies [][]byte) {
 	return bodies
 }
 
-func (d Digest) total() (n int64) {
-	for _, c := range d.Counts {
-		n += c.Count
-	}
-	return n
-}
+func (d Digest) total() int64 { return total(d.Counts) }
 
 func (d Digest) body(named []DigestFinding, part, parts int) []byte {
 	wrapper := openObject(nil)
@@ -101,11 +113,7 @@ func (d Digest) body(named []DigestFinding, part, parts int) []byte {
 	o.number("scan_id", d.ScanID)
 	o.number("findings", d.total())
 	o.key("by_severity")
-	counts := openObject(o.out)
-	for _, c := range d.Counts {
-		counts.number(c.Severity, c.Count)
-	}
-	o.out = counts.close()
+	o.out = appendCounts(o.out, d.Counts)
 	ids := make([]string, len(named))
 	for i, f := range named {
 		ids[i] = fmt.Sprint(f.ID)
@@ -137,23 +145,25 @@ func appendNamed(out []byte, named []DigestFinding) []byte {
 		o.text("path", shorten(f.Path))
 		o.number("line", int64(f.Line))
 		o.text("message", shorten(f.Message))
+		o.textIfAny("project", shorten(f.Project))
 		out = o.close()
 	}
 	return append(out, ']')
 }
 
-// Named reads the findings that a body of Bodies names, and the link to the list; none for other bodies.
+// Named reads the findings that a message to people names, and the link to the list; none for other bodies.
 func Named(body []byte) (deploymentID int64, link string, named []DigestFinding) {
 	var sent map[string]struct {
 		DeploymentID int64           `json:"deployment_id"`
 		Link         string          `json:"link"`
 		Named        []DigestFinding `json:"named"`
 	}
-	if !bytes.HasPrefix(body, []byte(`{"`+digestKey+`"`)) || json.Unmarshal(body, &sent) != nil {
-		return 0, "", nil
+	for _, key := range []string{digestKey, collectedKey} {
+		if bytes.HasPrefix(body, []byte(`{"`+key+`"`)) && json.Unmarshal(body, &sent) == nil {
+			return sent[key].DeploymentID, sent[key].Link, sent[key].Named
+		}
 	}
-	digest := sent[digestKey]
-	return digest.DeploymentID, digest.Link, digest.Named
+	return 0, "", nil
 }
 
 func (d Digest) title(part, parts int) string {
@@ -169,25 +179,13 @@ func (d Digest) title(part, parts int) string {
 	return title
 }
 
-// counts says how many findings have each severity.
-func (d Digest) counts() string {
-	texts := make([]string, len(d.Counts))
-	for i, c := range d.Counts {
-		texts[i] = fmt.Sprintf("%d %s", c.Count, c.Severity)
-	}
-	return strings.Join(texts, ", ")
-}
+func (d Digest) counts() string { return bySeverity(d.Counts) }
 
 func (d Digest) text(named []DigestFinding, part, parts int) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%d in all: %s\nList: %s\n\n", d.total(), d.counts(), d.Link)
 	for _, f := range named {
-		place := shorten(f.Path)
-		if f.Line > 0 {
-			place = fmt.Sprintf("%s:%d", place, f.Line)
-		}
-		fmt.Fprintf(&out, "%s: %s at %s, finding %d\n    %s\n",
-			f.Severity, shorten(f.Rule), place, f.ID, shorten(f.Message))
+		out.WriteString(f.lines(""))
 	}
 	if part+1 < parts {
 		out.WriteString("More critical findings are in the next message.\n")

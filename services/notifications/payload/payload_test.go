@@ -225,3 +225,22 @@ func TestWorkflowMessage(t *testing.T) {
 		t.Errorf("got %s", body)
 	}
 }
+
+// Messages without a link of their own lead to their scan, or to each of their findings.
+func TestPlace(t *testing.T) {
+	const console = "https://palisade.acme.test/console/acme"
+	place := func(body []byte) (link, text string) {
+		_, text = payload.Describe(body)
+		return payload.Place(body, text, console)
+	}
+	if link, text := place(payload.Held(payload.HeldCloses{ID: 1, ScanID: 31, Count: 12})); link != console+"/scans/31" || !strings.HasSuffix(text, "\n"+link+"\n") {
+		t.Errorf("held closes lead to %q: %s", link, text)
+	}
+	told := payload.Automation{Name: "Tell", Matched: 3, Findings: []payload.AutomationFinding{{ID: 7, Severity: "high", Rule: "r", Path: "a, finding 9"}, {ID: 8, Severity: "low"}}}
+	if link, text := place(told.Body()); link != "" || strings.Count(text, console) != 2 || !strings.Contains(text, ", finding 7\n    "+console+"/findings/7\n") {
+		t.Errorf("an automation leads to %q: %s", link, text)
+	}
+	if link, text := place(payload.Workflow(payload.WorkflowMessage{Title: "x", Text: "high, finding 7\n"})); link != "" || text != "high, finding 7\n" {
+		t.Errorf("a workflow leads to %q: %s", link, text)
+	}
+}

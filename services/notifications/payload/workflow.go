@@ -44,16 +44,22 @@ func Workflow(m WorkflowMessage) []byte {
 	return wrapper.close()
 }
 
+// own is what messages that the contract does not have say.
+type own struct {
+	Title, Message, Link string
+	ScanID               int64 `json:"scan_id"`
+}
+
 // ownMessage parses a body of a message that the contract does not have; ok is false for others.
-func ownMessage(body []byte) (title, text string, ok bool) {
+func ownMessage(body []byte) (message own, ok bool) {
 	isOwn := func(key string) bool { return bytes.HasPrefix(body, []byte(`{"`+key+`":`)) }
-	if !slices.ContainsFunc([]string{workflowKey, heldKey, ruleAlertKey, freshnessKey, reportKey, automationKey, policyKey, digestKey}, isOwn) {
-		return "", "", false
+	if !slices.ContainsFunc([]string{workflowKey, heldKey, ruleAlertKey, freshnessKey, reportKey, automationKey, policyKey, digestKey, collectedKey}, isOwn) {
+		return own{}, false
 	}
-	var wrapper map[string]struct{ Title, Message string }
+	var wrapper map[string]own
 	err := json.Unmarshal(body, &wrapper)
-	for _, message := range wrapper { // one
-		title, text = message.Title, message.Message
+	for _, one := range wrapper { // there is one
+		message = one
 	}
-	return title, text, err == nil
+	return message, err == nil
 }
