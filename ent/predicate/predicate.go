@@ -57,6 +57,9 @@ type AutomationRun func(*sql.Selector)
 // BranchChange is the predicate function for branchchange builders.
 type BranchChange func(*sql.Selector)
 
+// CloudPostureCredential is the predicate function for cloudposturecredential builders.
+type CloudPostureCredential func(*sql.Selector)
+
 // ConsoleLink is the predicate function for consolelink builders.
 type ConsoleLink func(*sql.Selector)
 
@@ -230,6 +233,12 @@ type Setting func(*sql.Selector)
 
 // SigningKey is the predicate function for signingkey builders.
 type SigningKey func(*sql.Selector)
+
+// SupportCase is the predicate function for supportcase builders.
+type SupportCase func(*sql.Selector)
+
+// SurveyResponse is the predicate function for surveyresponse builders.
+type SurveyResponse func(*sql.Selector)
 
 // Tag is the predicate function for tag builders.
 type Tag func(*sql.Selector)
