@@ -1,15 +1,19 @@
 package platform_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/user"
 	platformv1 "github.com/palisade/palisade/gen/palisade/platform/v1"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/store"
 )
 
 const onboarding = "/api/survey/name/onboarding"
@@ -81,7 +85,14 @@ func TestSurveysOfSeveralDeployments(t *testing.T) {
 		s.Body(t, foreign, http.MethodGet, onboarding+"?deploymentSlug=acme", "", http.StatusNotFound)
 		s.Body(t, foreign, http.MethodGet, onboarding+"?deploymentSlug=absent", "", http.StatusNotFound)
 		s.Body(t, foreign, http.MethodPost, "/api/survey/submit", `{"surveyName":"onboarding","deploymentSlug":"acme"}`, http.StatusNotFound)
-		both := s.AddUser(t, umbrella, "ann@acme.test", access.RoleMember)
+		both := s.ann
+		err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
+			ann := tx.User.Query().Where(user.Email("ann@acme.test")).OnlyX(ctx)
+			return tx.Membership.Create().SetDeploymentID(umbrella.DeploymentID).SetUserID(ann.ID).SetRole(string(access.RoleMember)).SetCreatedAt(store.Now()).Exec(ctx)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 		if got := s.Body(t, both, http.MethodGet, onboarding, "", http.StatusBadRequest); !strings.Contains(got, "deployment_slug") {
 			t.Errorf("which deployment: %s", got)
 		}
