@@ -19,6 +19,7 @@ import (
 // refusedOnly are RPCs that need a code host or a model to succeed. The cost of a success is not measured here.
 var refusedOnly = map[string]bool{
 	"AiTasksService/CreateCombinedTask":                         true,
+	"AiTasksService/CreatePatternFixTask":                       true,
 	"IncomingWebhooksService/ReceiveWebhook":                    true,
 	"ProjectsV2Service/GetBranch":                               true, // costs the same with a branch
 	"RepositoryChangesService/RefreshProjectsAsync":             true,

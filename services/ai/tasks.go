@@ -29,8 +29,8 @@ type Tasks struct {
 	patterns patternFixes
 }
 
-// NewTasks serves AI tasks; queue holds their jobs. dailyPatterns patterns are corrected in 24 hours for callers without
-// a credential, who get their results by tokens.
+// NewTasks serves AI tasks; queue holds their jobs. dailyPatterns patterns are corrected in 24 hours for callers
+// without a credential, who get their results by tokens.
 func NewTasks(a *Assistant, queue *jobs.Jobs, tokens *tasktoken.Tokens, dailyPatterns int) *Tasks {
 	return &Tasks{Assistant: a, jobs: queue, patterns: newPatternFixes(dailyPatterns, tokens)}
 }

@@ -115,13 +115,13 @@ func create(ctx context.Context, tx *ent.Tx, userID int64, survey string, data [
 // enterCompany limits the context to the deployment that a request outside a deployment means: the named one, or the
 // caller's only one.
 func enterCompany(ctx context.Context, slug string) (context.Context, error) {
-	caller, _ := access.FromContext(ctx)
-	var grant *access.Grant
-	var err error
+	caller, ok := access.FromContext(ctx)
+	if slug == "" && ok && len(caller.Grants) == 0 {
+		return nil, apierr.FailedPrecondition("surveys are for members of a deployment: this user belongs to none")
+	}
+	grant, err := access.OnlyGrant(caller)
 	if slug != "" {
 		grant, err = access.ResolveGrant(caller, slug, 0, false)
-	} else {
-		grant, err = access.OnlyGrant(caller)
 	}
 	if err != nil {
 		return nil, err

@@ -102,7 +102,7 @@ func TestSurveysOfSeveralDeployments(t *testing.T) {
 		if got := s.submit(t, both, `{"by":"ann"}`, `,"deploymentSlug":"umbrella"`, http.StatusOK); !strings.Contains(got, `"by":"ann"`) {
 			t.Errorf("submitted to the other deployment: %s", got)
 		}
-		s.Body(t, s.AddUser(t, s.Tenant, "outsider@acme.test", ""), http.MethodGet, onboarding, "", http.StatusNotFound)
+		s.Body(t, s.AddUser(t, s.Tenant, "outsider@acme.test", ""), http.MethodGet, onboarding, "", http.StatusBadRequest)
 		s.Body(t, s.Token, http.MethodGet, onboarding, "", http.StatusForbidden)
 	})
 }

@@ -88,7 +88,7 @@ func apiProblem(ctx context.Context, client *http.Client, address string, token 
 	case status != http.StatusOK:
 		return "apiUrl answered " + statusText(status) + ", not as a GraphQL API does", nil
 	}
-	return "", nil
+	return "", ctx.Err()
 }
 
 func statusText(status int) string {

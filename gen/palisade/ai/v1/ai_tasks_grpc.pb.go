@@ -35,9 +35,9 @@ type AiTasksServiceClient interface {
 	// Analyzes findings with the configured model. The chains decide what each analysis returns: a verdict, guidance, a
 	// fix, tags. The response lists the findings that cannot be analyzed, with the reason. Contract operation 12.
 	CreateCombinedTask(ctx context.Context, in *CreateCombinedTaskRequest, opts ...grpc.CallOption) (*CreateCombinedTaskResponse, error)
-	// Asks the configured model to correct a pattern of a rule. It needs no credential, so the operator has to switch it on
-	// (setting pattern-fix-daily). TasksService.GetTaskResult returns the corrected pattern for 24 hours, to callers with
-	// any credential.
+	// Asks the configured model to correct a pattern of a rule. It needs no credential, so the operator has to switch it
+	// on (setting pattern-fix-daily). TasksService.GetTaskResult returns the corrected pattern for 24 hours, to callers
+	// with any credential.
 	CreatePatternFixTask(ctx context.Context, in *CreatePatternFixTaskRequest, opts ...grpc.CallOption) (*CreatePatternFixTaskResponse, error)
 	// Returns the analyses of a combined task: which are waiting, done and failed, and why. Extension of the contract.
 	GetCombinedTask(ctx context.Context, in *GetCombinedTaskRequest, opts ...grpc.CallOption) (*GetCombinedTaskResponse, error)
@@ -114,9 +114,9 @@ type AiTasksServiceServer interface {
 	// Analyzes findings with the configured model. The chains decide what each analysis returns: a verdict, guidance, a
 	// fix, tags. The response lists the findings that cannot be analyzed, with the reason. Contract operation 12.
 	CreateCombinedTask(context.Context, *CreateCombinedTaskRequest) (*CreateCombinedTaskResponse, error)
-	// Asks the configured model to correct a pattern of a rule. It needs no credential, so the operator has to switch it on
-	// (setting pattern-fix-daily). TasksService.GetTaskResult returns the corrected pattern for 24 hours, to callers with
-	// any credential.
+	// Asks the configured model to correct a pattern of a rule. It needs no credential, so the operator has to switch it
+	// on (setting pattern-fix-daily). TasksService.GetTaskResult returns the corrected pattern for 24 hours, to callers
+	// with any credential.
 	CreatePatternFixTask(context.Context, *CreatePatternFixTaskRequest) (*CreatePatternFixTaskResponse, error)
 	// Returns the analyses of a combined task: which are waiting, done and failed, and why. Extension of the contract.
 	GetCombinedTask(context.Context, *GetCombinedTaskRequest) (*GetCombinedTaskResponse, error)
