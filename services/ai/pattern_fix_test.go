@@ -137,6 +137,10 @@ func TestPatternFixLimits(t *testing.T) {
 		}
 		s.Body(t, "", http.MethodPost, "/api/ai/pattern_fix", body, http.StatusTooManyRequests)
 	})
+	eachModelled(t, answer, withPatternFixes(1000), func(t *testing.T, s *modelled) {
+		s.addWaitingPatterns(t, 100)
+		s.Body(t, "", http.MethodPost, "/api/ai/pattern_fix", body, http.StatusTooManyRequests)
+	})
 	eachModelled(t, answer, withPatternFixes(2), func(t *testing.T, s *modelled) {
 		for range 2 {
 			s.patternResult(t, s.fixPattern(t, "exec(", "python")) // ended ones count, too
@@ -146,4 +150,21 @@ func TestPatternFixLimits(t *testing.T) {
 			t.Errorf("the third of two: %v", err)
 		}
 	})
+}
+
+// addWaitingPatterns inserts jobs that wait for a day.
+func (s *modelled) addWaitingPatterns(t *testing.T, n int) {
+	t.Helper()
+	args, state, later := `'{"deployment_id":0}'`, "'scheduled'", "datetime('now', '+1 day')"
+	if s.Store.Postgres() {
+		args, state, later = args+"::jsonb", state+"::river_job_state", "now() + interval '1 day'"
+	}
+	_, writer := s.Store.DB()
+	for range n {
+		_, err := writer.ExecContext(t.Context(), "INSERT INTO river_job (kind, args, max_attempts, queue, priority, state, scheduled_at) VALUES ('pattern_fix', "+
+			args+", 3, 'pattern_fix', 1, "+state+", "+later+")")
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }

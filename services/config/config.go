@@ -61,7 +61,7 @@ type Config struct {
 	SMTPFrom    string `name:"smtp-from" doc:"sender address of e-mail"`
 
 	SupportEmail         string `name:"support-email" doc:"addresses that get each new support case by e-mail, separated by commas; needs smtp. See docs/support.md"`
-	SupportWebhook       string `name:"support-webhook" secret:"url" doc:"https:// URL that each new support case is posted to; empty means none"`
+	SupportWebhook       string `name:"support-webhook" secret:"true" doc:"https:// URL that each new support case is posted to; empty means none. Whoever knows the URL of some receivers can post to them, so it is kept as a secret"`
 	SupportWebhookSecret string `name:"support-webhook-secret" secret:"true" doc:"what these requests are signed with, at least 15 characters; empty means that they are not signed. Prefer the environment variable: other users of the machine can read flags"`
 
 	AuditAnchor      string        `name:"audit-anchor" secret:"url" doc:"where anchors of the audit trails are kept outside the database, to detect a trail that was rolled back: file:///path, syslog://host:514 (TCP), syslog+udp://host:514 or an https:// URL; empty means nowhere. See docs/audit.md"`

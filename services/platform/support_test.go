@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/textproto"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -124,6 +125,37 @@ func TestSupportCases(t *testing.T) {
 			if got := s.Body(t, s.chief, http.MethodPatch, path, body, http.StatusBadRequest); !strings.Contains(got, field) {
 				t.Errorf("%s: %s", body, got)
 			}
+		}
+	})
+}
+
+// TestSupportCasesAtOnce: cases that are opened at once get different numbers, without a gap.
+func TestSupportCasesAtOnce(t *testing.T) {
+	t.Parallel()
+	const n = 20
+	eachHelpDesk(t, nil, func(t *testing.T, s *helpDesk) {
+		failures, asAnn := make(chan error, n), s.Context(t, s.ann)
+		for range n {
+			go func() {
+				_, err := platformv1.NewSupportServiceClient(s.Conn).CreateSupportCase(asAnn, &platformv1.CreateSupportCaseRequest{
+					DeploymentId: s.DeploymentID, Subject: "Scans fail", Description: "text",
+				})
+				failures <- err
+			}()
+		}
+		for range n {
+			if err := apitest.Receive(t, "an answer", failures); err != nil {
+				t.Error(err)
+			}
+		}
+		_, cases, _ := s.list(t, s.ann, "")
+		for i, c := range cases {
+			if c.CaseNumber != strconv.Itoa(n-i) {
+				t.Errorf("case %d of the list has the number %s", i, c.CaseNumber)
+			}
+		}
+		if len(cases) != n {
+			t.Errorf("%d cases, want %d", len(cases), n)
 		}
 	})
 }
