@@ -9,8 +9,6 @@ import (
 	"log"
 	"reflect"
 
-	"github.com/palisade/palisade/ent/migrate"
-
 	"entgo.io/ent"
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
@@ -31,6 +29,7 @@ import (
 	"github.com/palisade/palisade/ent/automation"
 	"github.com/palisade/palisade/ent/automationrun"
 	"github.com/palisade/palisade/ent/branchchange"
+	"github.com/palisade/palisade/ent/chatinstallation"
 	"github.com/palisade/palisade/ent/cloudposturecredential"
 	"github.com/palisade/palisade/ent/consolelink"
 	"github.com/palisade/palisade/ent/delivery"
@@ -40,6 +39,7 @@ import (
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/detectionexception"
 	"github.com/palisade/palisade/ent/detectionpolicy"
+	"github.com/palisade/palisade/ent/digestpart"
 	"github.com/palisade/palisade/ent/exceptionrequest"
 	"github.com/palisade/palisade/ent/exploit"
 	"github.com/palisade/palisade/ent/export"
@@ -121,8 +121,6 @@ import (
 // Client is the client that holds all ent builders.
 type Client struct {
 	config
-	// Schema is the client for creating, migrating and dropping schema.
-	Schema *migrate.Schema
 	// Advisory is the client for interacting with the Advisory builders.
 	Advisory *AdvisoryClient
 	// AdvisoryPackage is the client for interacting with the AdvisoryPackage builders.
@@ -157,6 +155,8 @@ type Client struct {
 	AutomationRun *AutomationRunClient
 	// BranchChange is the client for interacting with the BranchChange builders.
 	BranchChange *BranchChangeClient
+	// ChatInstallation is the client for interacting with the ChatInstallation builders.
+	ChatInstallation *ChatInstallationClient
 	// CloudPostureCredential is the client for interacting with the CloudPostureCredential builders.
 	CloudPostureCredential *CloudPostureCredentialClient
 	// ConsoleLink is the client for interacting with the ConsoleLink builders.
@@ -175,6 +175,8 @@ type Client struct {
 	DetectionException *DetectionExceptionClient
 	// DetectionPolicy is the client for interacting with the DetectionPolicy builders.
 	DetectionPolicy *DetectionPolicyClient
+	// DigestPart is the client for interacting with the DigestPart builders.
+	DigestPart *DigestPartClient
 	// ExceptionRequest is the client for interacting with the ExceptionRequest builders.
 	ExceptionRequest *ExceptionRequestClient
 	// Exploit is the client for interacting with the Exploit builders.
@@ -333,7 +335,6 @@ func NewClient(opts ...Option) *Client {
 }
 
 func (c *Client) init() {
-	c.Schema = migrate.NewSchema(c.driver)
 	c.Advisory = NewAdvisoryClient(c.config)
 	c.AdvisoryPackage = NewAdvisoryPackageClient(c.config)
 	c.AgenticIssue = NewAgenticIssueClient(c.config)
@@ -351,6 +352,7 @@ func (c *Client) init() {
 	c.Automation = NewAutomationClient(c.config)
 	c.AutomationRun = NewAutomationRunClient(c.config)
 	c.BranchChange = NewBranchChangeClient(c.config)
+	c.ChatInstallation = NewChatInstallationClient(c.config)
 	c.CloudPostureCredential = NewCloudPostureCredentialClient(c.config)
 	c.ConsoleLink = NewConsoleLinkClient(c.config)
 	c.Delivery = NewDeliveryClient(c.config)
@@ -360,6 +362,7 @@ func (c *Client) init() {
 	c.Deployment = NewDeploymentClient(c.config)
 	c.DetectionException = NewDetectionExceptionClient(c.config)
 	c.DetectionPolicy = NewDetectionPolicyClient(c.config)
+	c.DigestPart = NewDigestPartClient(c.config)
 	c.ExceptionRequest = NewExceptionRequestClient(c.config)
 	c.Exploit = NewExploitClient(c.config)
 	c.Export = NewExportClient(c.config)
@@ -543,6 +546,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		Automation:             NewAutomationClient(cfg),
 		AutomationRun:          NewAutomationRunClient(cfg),
 		BranchChange:           NewBranchChangeClient(cfg),
+		ChatInstallation:       NewChatInstallationClient(cfg),
 		CloudPostureCredential: NewCloudPostureCredentialClient(cfg),
 		ConsoleLink:            NewConsoleLinkClient(cfg),
 		Delivery:               NewDeliveryClient(cfg),
@@ -552,6 +556,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		Deployment:             NewDeploymentClient(cfg),
 		DetectionException:     NewDetectionExceptionClient(cfg),
 		DetectionPolicy:        NewDetectionPolicyClient(cfg),
+		DigestPart:             NewDigestPartClient(cfg),
 		ExceptionRequest:       NewExceptionRequestClient(cfg),
 		Exploit:                NewExploitClient(cfg),
 		Export:                 NewExportClient(cfg),
@@ -662,6 +667,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		Automation:             NewAutomationClient(cfg),
 		AutomationRun:          NewAutomationRunClient(cfg),
 		BranchChange:           NewBranchChangeClient(cfg),
+		ChatInstallation:       NewChatInstallationClient(cfg),
 		CloudPostureCredential: NewCloudPostureCredentialClient(cfg),
 		ConsoleLink:            NewConsoleLinkClient(cfg),
 		Delivery:               NewDeliveryClient(cfg),
@@ -671,6 +677,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		Deployment:             NewDeploymentClient(cfg),
 		DetectionException:     NewDetectionExceptionClient(cfg),
 		DetectionPolicy:        NewDetectionPolicyClient(cfg),
+		DigestPart:             NewDigestPartClient(cfg),
 		ExceptionRequest:       NewExceptionRequestClient(cfg),
 		Exploit:                NewExploitClient(cfg),
 		Export:                 NewExportClient(cfg),
@@ -777,26 +784,26 @@ func (c *Client) Use(hooks ...Hook) {
 		c.Advisory, c.AdvisoryPackage, c.AgenticIssue, c.AgenticIssueCoverage,
 		c.AgenticIssueEvent, c.AgenticIssueLabel, c.AiAnalysis, c.AiFeedback, c.AiFix,
 		c.AiMemory, c.AiMemoryUse, c.AiTaskGroup, c.AuditEntry, c.AuditHead,
-		c.Automation, c.AutomationRun, c.BranchChange, c.CloudPostureCredential,
-		c.ConsoleLink, c.Delivery, c.DeliveryAttempt, c.Dependency,
-		c.DependencyPackage, c.Deployment, c.DetectionException, c.DetectionPolicy,
-		c.ExceptionRequest, c.Exploit, c.Export, c.ExportChunk, c.Finding,
-		c.FindingEvent, c.FindingMatch, c.Freshness, c.HeldClose, c.IdentityChange,
-		c.InstallCheck, c.InstallScan, c.Invitation, c.Membership, c.Notification,
-		c.NotificationEvent, c.NotificationRule, c.NotificationSeen,
-		c.NotificationWebhook, c.OnboardingTask, c.PackageManagerConfig,
-		c.PageBoundary, c.PathIgnore, c.PendingImport, c.PolicyAct, c.PolicyRun,
-		c.ProductFeedback, c.Project, c.ProjectTag, c.PullRequestFeedback,
-		c.RemediationPolicy, c.ReportFormat, c.ReviewCommentContent, c.Rule,
-		c.RuleAlias, c.RuleDocument, c.RuleVersion, c.Ruleboard, c.RuleboardProject,
-		c.RuleboardRule, c.SavedView, c.Scan, c.ScanAnswer, c.ScanCoverage,
-		c.ScanPayload, c.ScmApp, c.ScmConfig, c.Session, c.Setting, c.SigningKey,
-		c.SupportCase, c.SurveyResponse, c.Tag, c.Team, c.TeamMember, c.TeamProject,
-		c.Ticket, c.TicketLink, c.TicketingInstance, c.Token, c.TokenRequest,
-		c.TriageChange, c.TriageChangeFinding, c.User, c.WebhookEvent,
-		c.WebhookReceipt, c.Workflow, c.WorkflowArtifact, c.WorkflowAttempt,
-		c.WorkflowFinding, c.WorkflowFork, c.WorkflowRun, c.WorkflowTask,
-		c.WorkflowVersion,
+		c.Automation, c.AutomationRun, c.BranchChange, c.ChatInstallation,
+		c.CloudPostureCredential, c.ConsoleLink, c.Delivery, c.DeliveryAttempt,
+		c.Dependency, c.DependencyPackage, c.Deployment, c.DetectionException,
+		c.DetectionPolicy, c.DigestPart, c.ExceptionRequest, c.Exploit, c.Export,
+		c.ExportChunk, c.Finding, c.FindingEvent, c.FindingMatch, c.Freshness,
+		c.HeldClose, c.IdentityChange, c.InstallCheck, c.InstallScan, c.Invitation,
+		c.Membership, c.Notification, c.NotificationEvent, c.NotificationRule,
+		c.NotificationSeen, c.NotificationWebhook, c.OnboardingTask,
+		c.PackageManagerConfig, c.PageBoundary, c.PathIgnore, c.PendingImport,
+		c.PolicyAct, c.PolicyRun, c.ProductFeedback, c.Project, c.ProjectTag,
+		c.PullRequestFeedback, c.RemediationPolicy, c.ReportFormat,
+		c.ReviewCommentContent, c.Rule, c.RuleAlias, c.RuleDocument, c.RuleVersion,
+		c.Ruleboard, c.RuleboardProject, c.RuleboardRule, c.SavedView, c.Scan,
+		c.ScanAnswer, c.ScanCoverage, c.ScanPayload, c.ScmApp, c.ScmConfig, c.Session,
+		c.Setting, c.SigningKey, c.SupportCase, c.SurveyResponse, c.Tag, c.Team,
+		c.TeamMember, c.TeamProject, c.Ticket, c.TicketLink, c.TicketingInstance,
+		c.Token, c.TokenRequest, c.TriageChange, c.TriageChangeFinding, c.User,
+		c.WebhookEvent, c.WebhookReceipt, c.Workflow, c.WorkflowArtifact,
+		c.WorkflowAttempt, c.WorkflowFinding, c.WorkflowFork, c.WorkflowRun,
+		c.WorkflowTask, c.WorkflowVersion,
 	} {
 		n.Use(hooks...)
 	}
@@ -809,26 +816,26 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 		c.Advisory, c.AdvisoryPackage, c.AgenticIssue, c.AgenticIssueCoverage,
 		c.AgenticIssueEvent, c.AgenticIssueLabel, c.AiAnalysis, c.AiFeedback, c.AiFix,
 		c.AiMemory, c.AiMemoryUse, c.AiTaskGroup, c.AuditEntry, c.AuditHead,
-		c.Automation, c.AutomationRun, c.BranchChange, c.CloudPostureCredential,
-		c.ConsoleLink, c.Delivery, c.DeliveryAttempt, c.Dependency,
-		c.DependencyPackage, c.Deployment, c.DetectionException, c.DetectionPolicy,
-		c.ExceptionRequest, c.Exploit, c.Export, c.ExportChunk, c.Finding,
-		c.FindingEvent, c.FindingMatch, c.Freshness, c.HeldClose, c.IdentityChange,
-		c.InstallCheck, c.InstallScan, c.Invitation, c.Membership, c.Notification,
-		c.NotificationEvent, c.NotificationRule, c.NotificationSeen,
-		c.NotificationWebhook, c.OnboardingTask, c.PackageManagerConfig,
-		c.PageBoundary, c.PathIgnore, c.PendingImport, c.PolicyAct, c.PolicyRun,
-		c.ProductFeedback, c.Project, c.ProjectTag, c.PullRequestFeedback,
-		c.RemediationPolicy, c.ReportFormat, c.ReviewCommentContent, c.Rule,
-		c.RuleAlias, c.RuleDocument, c.RuleVersion, c.Ruleboard, c.RuleboardProject,
-		c.RuleboardRule, c.SavedView, c.Scan, c.ScanAnswer, c.ScanCoverage,
-		c.ScanPayload, c.ScmApp, c.ScmConfig, c.Session, c.Setting, c.SigningKey,
-		c.SupportCase, c.SurveyResponse, c.Tag, c.Team, c.TeamMember, c.TeamProject,
-		c.Ticket, c.TicketLink, c.TicketingInstance, c.Token, c.TokenRequest,
-		c.TriageChange, c.TriageChangeFinding, c.User, c.WebhookEvent,
-		c.WebhookReceipt, c.Workflow, c.WorkflowArtifact, c.WorkflowAttempt,
-		c.WorkflowFinding, c.WorkflowFork, c.WorkflowRun, c.WorkflowTask,
-		c.WorkflowVersion,
+		c.Automation, c.AutomationRun, c.BranchChange, c.ChatInstallation,
+		c.CloudPostureCredential, c.ConsoleLink, c.Delivery, c.DeliveryAttempt,
+		c.Dependency, c.DependencyPackage, c.Deployment, c.DetectionException,
+		c.DetectionPolicy, c.DigestPart, c.ExceptionRequest, c.Exploit, c.Export,
+		c.ExportChunk, c.Finding, c.FindingEvent, c.FindingMatch, c.Freshness,
+		c.HeldClose, c.IdentityChange, c.InstallCheck, c.InstallScan, c.Invitation,
+		c.Membership, c.Notification, c.NotificationEvent, c.NotificationRule,
+		c.NotificationSeen, c.NotificationWebhook, c.OnboardingTask,
+		c.PackageManagerConfig, c.PageBoundary, c.PathIgnore, c.PendingImport,
+		c.PolicyAct, c.PolicyRun, c.ProductFeedback, c.Project, c.ProjectTag,
+		c.PullRequestFeedback, c.RemediationPolicy, c.ReportFormat,
+		c.ReviewCommentContent, c.Rule, c.RuleAlias, c.RuleDocument, c.RuleVersion,
+		c.Ruleboard, c.RuleboardProject, c.RuleboardRule, c.SavedView, c.Scan,
+		c.ScanAnswer, c.ScanCoverage, c.ScanPayload, c.ScmApp, c.ScmConfig, c.Session,
+		c.Setting, c.SigningKey, c.SupportCase, c.SurveyResponse, c.Tag, c.Team,
+		c.TeamMember, c.TeamProject, c.Ticket, c.TicketLink, c.TicketingInstance,
+		c.Token, c.TokenRequest, c.TriageChange, c.TriageChangeFinding, c.User,
+		c.WebhookEvent, c.WebhookReceipt, c.Workflow, c.WorkflowArtifact,
+		c.WorkflowAttempt, c.WorkflowFinding, c.WorkflowFork, c.WorkflowRun,
+		c.WorkflowTask, c.WorkflowVersion,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -871,6 +878,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.AutomationRun.mutate(ctx, m)
 	case *BranchChangeMutation:
 		return c.BranchChange.mutate(ctx, m)
+	case *ChatInstallationMutation:
+		return c.ChatInstallation.mutate(ctx, m)
 	case *CloudPostureCredentialMutation:
 		return c.CloudPostureCredential.mutate(ctx, m)
 	case *ConsoleLinkMutation:
@@ -889,6 +898,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.DetectionException.mutate(ctx, m)
 	case *DetectionPolicyMutation:
 		return c.DetectionPolicy.mutate(ctx, m)
+	case *DigestPartMutation:
+		return c.DigestPart.mutate(ctx, m)
 	case *ExceptionRequestMutation:
 		return c.ExceptionRequest.mutate(ctx, m)
 	case *ExploitMutation:
@@ -3320,6 +3331,140 @@ func (c *BranchChangeClient) mutate(ctx context.Context, m *BranchChangeMutation
 	}
 }
 
+// ChatInstallationClient is a client for the ChatInstallation schema.
+type ChatInstallationClient struct {
+	config
+}
+
+// NewChatInstallationClient returns a client for the ChatInstallation from the given config.
+func NewChatInstallationClient(c config) *ChatInstallationClient {
+	return &ChatInstallationClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `chatinstallation.Hooks(f(g(h())))`.
+func (c *ChatInstallationClient) Use(hooks ...Hook) {
+	c.hooks.ChatInstallation = append(c.hooks.ChatInstallation, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `chatinstallation.Intercept(f(g(h())))`.
+func (c *ChatInstallationClient) Intercept(interceptors ...Interceptor) {
+	c.inters.ChatInstallation = append(c.inters.ChatInstallation, interceptors...)
+}
+
+// Create returns a builder for creating a ChatInstallation entity.
+func (c *ChatInstallationClient) Create() *ChatInstallationCreate {
+	mutation := newChatInstallationMutation(c.config, OpCreate)
+	return &ChatInstallationCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of ChatInstallation entities.
+func (c *ChatInstallationClient) CreateBulk(builders ...*ChatInstallationCreate) *ChatInstallationCreateBulk {
+	return &ChatInstallationCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *ChatInstallationClient) MapCreateBulk(slice any, setFunc func(*ChatInstallationCreate, int)) *ChatInstallationCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &ChatInstallationCreateBulk{err: fmt.Errorf("calling to ChatInstallationClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*ChatInstallationCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &ChatInstallationCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for ChatInstallation.
+func (c *ChatInstallationClient) Update() *ChatInstallationUpdate {
+	mutation := newChatInstallationMutation(c.config, OpUpdate)
+	return &ChatInstallationUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *ChatInstallationClient) UpdateOne(_m *ChatInstallation) *ChatInstallationUpdateOne {
+	mutation := newChatInstallationMutation(c.config, OpUpdateOne, withChatInstallation(_m))
+	return &ChatInstallationUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *ChatInstallationClient) UpdateOneID(id int64) *ChatInstallationUpdateOne {
+	mutation := newChatInstallationMutation(c.config, OpUpdateOne, withChatInstallationID(id))
+	return &ChatInstallationUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for ChatInstallation.
+func (c *ChatInstallationClient) Delete() *ChatInstallationDelete {
+	mutation := newChatInstallationMutation(c.config, OpDelete)
+	return &ChatInstallationDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *ChatInstallationClient) DeleteOne(_m *ChatInstallation) *ChatInstallationDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *ChatInstallationClient) DeleteOneID(id int64) *ChatInstallationDeleteOne {
+	builder := c.Delete().Where(chatinstallation.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &ChatInstallationDeleteOne{builder}
+}
+
+// Query returns a query builder for ChatInstallation.
+func (c *ChatInstallationClient) Query() *ChatInstallationQuery {
+	return &ChatInstallationQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeChatInstallation},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a ChatInstallation entity by its id.
+func (c *ChatInstallationClient) Get(ctx context.Context, id int64) (*ChatInstallation, error) {
+	return c.Query().Where(chatinstallation.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *ChatInstallationClient) GetX(ctx context.Context, id int64) *ChatInstallation {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *ChatInstallationClient) Hooks() []Hook {
+	hooks := c.hooks.ChatInstallation
+	return append(hooks[:len(hooks):len(hooks)], chatinstallation.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *ChatInstallationClient) Interceptors() []Interceptor {
+	return c.inters.ChatInstallation
+}
+
+func (c *ChatInstallationClient) mutate(ctx context.Context, m *ChatInstallationMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&ChatInstallationCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&ChatInstallationUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&ChatInstallationUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&ChatInstallationDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown ChatInstallation mutation op: %q", m.Op())
+	}
+}
+
 // CloudPostureCredentialClient is a client for the CloudPostureCredential schema.
 type CloudPostureCredentialClient struct {
 	config
@@ -4523,6 +4668,140 @@ func (c *DetectionPolicyClient) mutate(ctx context.Context, m *DetectionPolicyMu
 		return (&DetectionPolicyDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown DetectionPolicy mutation op: %q", m.Op())
+	}
+}
+
+// DigestPartClient is a client for the DigestPart schema.
+type DigestPartClient struct {
+	config
+}
+
+// NewDigestPartClient returns a client for the DigestPart from the given config.
+func NewDigestPartClient(c config) *DigestPartClient {
+	return &DigestPartClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `digestpart.Hooks(f(g(h())))`.
+func (c *DigestPartClient) Use(hooks ...Hook) {
+	c.hooks.DigestPart = append(c.hooks.DigestPart, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `digestpart.Intercept(f(g(h())))`.
+func (c *DigestPartClient) Intercept(interceptors ...Interceptor) {
+	c.inters.DigestPart = append(c.inters.DigestPart, interceptors...)
+}
+
+// Create returns a builder for creating a DigestPart entity.
+func (c *DigestPartClient) Create() *DigestPartCreate {
+	mutation := newDigestPartMutation(c.config, OpCreate)
+	return &DigestPartCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of DigestPart entities.
+func (c *DigestPartClient) CreateBulk(builders ...*DigestPartCreate) *DigestPartCreateBulk {
+	return &DigestPartCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *DigestPartClient) MapCreateBulk(slice any, setFunc func(*DigestPartCreate, int)) *DigestPartCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &DigestPartCreateBulk{err: fmt.Errorf("calling to DigestPartClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*DigestPartCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &DigestPartCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for DigestPart.
+func (c *DigestPartClient) Update() *DigestPartUpdate {
+	mutation := newDigestPartMutation(c.config, OpUpdate)
+	return &DigestPartUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *DigestPartClient) UpdateOne(_m *DigestPart) *DigestPartUpdateOne {
+	mutation := newDigestPartMutation(c.config, OpUpdateOne, withDigestPart(_m))
+	return &DigestPartUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *DigestPartClient) UpdateOneID(id int64) *DigestPartUpdateOne {
+	mutation := newDigestPartMutation(c.config, OpUpdateOne, withDigestPartID(id))
+	return &DigestPartUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for DigestPart.
+func (c *DigestPartClient) Delete() *DigestPartDelete {
+	mutation := newDigestPartMutation(c.config, OpDelete)
+	return &DigestPartDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *DigestPartClient) DeleteOne(_m *DigestPart) *DigestPartDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *DigestPartClient) DeleteOneID(id int64) *DigestPartDeleteOne {
+	builder := c.Delete().Where(digestpart.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &DigestPartDeleteOne{builder}
+}
+
+// Query returns a query builder for DigestPart.
+func (c *DigestPartClient) Query() *DigestPartQuery {
+	return &DigestPartQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeDigestPart},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a DigestPart entity by its id.
+func (c *DigestPartClient) Get(ctx context.Context, id int64) (*DigestPart, error) {
+	return c.Query().Where(digestpart.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *DigestPartClient) GetX(ctx context.Context, id int64) *DigestPart {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *DigestPartClient) Hooks() []Hook {
+	hooks := c.hooks.DigestPart
+	return append(hooks[:len(hooks):len(hooks)], digestpart.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *DigestPartClient) Interceptors() []Interceptor {
+	return c.inters.DigestPart
+}
+
+func (c *DigestPartClient) mutate(ctx context.Context, m *DigestPartMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&DigestPartCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&DigestPartUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&DigestPartUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&DigestPartDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown DigestPart mutation op: %q", m.Op())
 	}
 }
 
@@ -14448,43 +14727,43 @@ type (
 		Advisory, AdvisoryPackage, AgenticIssue, AgenticIssueCoverage,
 		AgenticIssueEvent, AgenticIssueLabel, AiAnalysis, AiFeedback, AiFix, AiMemory,
 		AiMemoryUse, AiTaskGroup, AuditEntry, AuditHead, Automation, AutomationRun,
-		BranchChange, CloudPostureCredential, ConsoleLink, Delivery, DeliveryAttempt,
-		Dependency, DependencyPackage, Deployment, DetectionException, DetectionPolicy,
-		ExceptionRequest, Exploit, Export, ExportChunk, Finding, FindingEvent,
-		FindingMatch, Freshness, HeldClose, IdentityChange, InstallCheck, InstallScan,
-		Invitation, Membership, Notification, NotificationEvent, NotificationRule,
-		NotificationSeen, NotificationWebhook, OnboardingTask, PackageManagerConfig,
-		PageBoundary, PathIgnore, PendingImport, PolicyAct, PolicyRun, ProductFeedback,
-		Project, ProjectTag, PullRequestFeedback, RemediationPolicy, ReportFormat,
-		ReviewCommentContent, Rule, RuleAlias, RuleDocument, RuleVersion, Ruleboard,
-		RuleboardProject, RuleboardRule, SavedView, Scan, ScanAnswer, ScanCoverage,
-		ScanPayload, ScmApp, ScmConfig, Session, Setting, SigningKey, SupportCase,
-		SurveyResponse, Tag, Team, TeamMember, TeamProject, Ticket, TicketLink,
-		TicketingInstance, Token, TokenRequest, TriageChange, TriageChangeFinding,
-		User, WebhookEvent, WebhookReceipt, Workflow, WorkflowArtifact,
-		WorkflowAttempt, WorkflowFinding, WorkflowFork, WorkflowRun, WorkflowTask,
-		WorkflowVersion []ent.Hook
+		BranchChange, ChatInstallation, CloudPostureCredential, ConsoleLink, Delivery,
+		DeliveryAttempt, Dependency, DependencyPackage, Deployment, DetectionException,
+		DetectionPolicy, DigestPart, ExceptionRequest, Exploit, Export, ExportChunk,
+		Finding, FindingEvent, FindingMatch, Freshness, HeldClose, IdentityChange,
+		InstallCheck, InstallScan, Invitation, Membership, Notification,
+		NotificationEvent, NotificationRule, NotificationSeen, NotificationWebhook,
+		OnboardingTask, PackageManagerConfig, PageBoundary, PathIgnore, PendingImport,
+		PolicyAct, PolicyRun, ProductFeedback, Project, ProjectTag,
+		PullRequestFeedback, RemediationPolicy, ReportFormat, ReviewCommentContent,
+		Rule, RuleAlias, RuleDocument, RuleVersion, Ruleboard, RuleboardProject,
+		RuleboardRule, SavedView, Scan, ScanAnswer, ScanCoverage, ScanPayload, ScmApp,
+		ScmConfig, Session, Setting, SigningKey, SupportCase, SurveyResponse, Tag,
+		Team, TeamMember, TeamProject, Ticket, TicketLink, TicketingInstance, Token,
+		TokenRequest, TriageChange, TriageChangeFinding, User, WebhookEvent,
+		WebhookReceipt, Workflow, WorkflowArtifact, WorkflowAttempt, WorkflowFinding,
+		WorkflowFork, WorkflowRun, WorkflowTask, WorkflowVersion []ent.Hook
 	}
 	inters struct {
 		Advisory, AdvisoryPackage, AgenticIssue, AgenticIssueCoverage,
 		AgenticIssueEvent, AgenticIssueLabel, AiAnalysis, AiFeedback, AiFix, AiMemory,
 		AiMemoryUse, AiTaskGroup, AuditEntry, AuditHead, Automation, AutomationRun,
-		BranchChange, CloudPostureCredential, ConsoleLink, Delivery, DeliveryAttempt,
-		Dependency, DependencyPackage, Deployment, DetectionException, DetectionPolicy,
-		ExceptionRequest, Exploit, Export, ExportChunk, Finding, FindingEvent,
-		FindingMatch, Freshness, HeldClose, IdentityChange, InstallCheck, InstallScan,
-		Invitation, Membership, Notification, NotificationEvent, NotificationRule,
-		NotificationSeen, NotificationWebhook, OnboardingTask, PackageManagerConfig,
-		PageBoundary, PathIgnore, PendingImport, PolicyAct, PolicyRun, ProductFeedback,
-		Project, ProjectTag, PullRequestFeedback, RemediationPolicy, ReportFormat,
-		ReviewCommentContent, Rule, RuleAlias, RuleDocument, RuleVersion, Ruleboard,
-		RuleboardProject, RuleboardRule, SavedView, Scan, ScanAnswer, ScanCoverage,
-		ScanPayload, ScmApp, ScmConfig, Session, Setting, SigningKey, SupportCase,
-		SurveyResponse, Tag, Team, TeamMember, TeamProject, Ticket, TicketLink,
-		TicketingInstance, Token, TokenRequest, TriageChange, TriageChangeFinding,
-		User, WebhookEvent, WebhookReceipt, Workflow, WorkflowArtifact,
-		WorkflowAttempt, WorkflowFinding, WorkflowFork, WorkflowRun, WorkflowTask,
-		WorkflowVersion []ent.Interceptor
+		BranchChange, ChatInstallation, CloudPostureCredential, ConsoleLink, Delivery,
+		DeliveryAttempt, Dependency, DependencyPackage, Deployment, DetectionException,
+		DetectionPolicy, DigestPart, ExceptionRequest, Exploit, Export, ExportChunk,
+		Finding, FindingEvent, FindingMatch, Freshness, HeldClose, IdentityChange,
+		InstallCheck, InstallScan, Invitation, Membership, Notification,
+		NotificationEvent, NotificationRule, NotificationSeen, NotificationWebhook,
+		OnboardingTask, PackageManagerConfig, PageBoundary, PathIgnore, PendingImport,
+		PolicyAct, PolicyRun, ProductFeedback, Project, ProjectTag,
+		PullRequestFeedback, RemediationPolicy, ReportFormat, ReviewCommentContent,
+		Rule, RuleAlias, RuleDocument, RuleVersion, Ruleboard, RuleboardProject,
+		RuleboardRule, SavedView, Scan, ScanAnswer, ScanCoverage, ScanPayload, ScmApp,
+		ScmConfig, Session, Setting, SigningKey, SupportCase, SurveyResponse, Tag,
+		Team, TeamMember, TeamProject, Ticket, TicketLink, TicketingInstance, Token,
+		TokenRequest, TriageChange, TriageChangeFinding, User, WebhookEvent,
+		WebhookReceipt, Workflow, WorkflowArtifact, WorkflowAttempt, WorkflowFinding,
+		WorkflowFork, WorkflowRun, WorkflowTask, WorkflowVersion []ent.Interceptor
 	}
 )
 

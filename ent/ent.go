@@ -29,6 +29,7 @@ import (
 	"github.com/palisade/palisade/ent/automation"
 	"github.com/palisade/palisade/ent/automationrun"
 	"github.com/palisade/palisade/ent/branchchange"
+	"github.com/palisade/palisade/ent/chatinstallation"
 	"github.com/palisade/palisade/ent/cloudposturecredential"
 	"github.com/palisade/palisade/ent/consolelink"
 	"github.com/palisade/palisade/ent/delivery"
@@ -38,6 +39,7 @@ import (
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/detectionexception"
 	"github.com/palisade/palisade/ent/detectionpolicy"
+	"github.com/palisade/palisade/ent/digestpart"
 	"github.com/palisade/palisade/ent/exceptionrequest"
 	"github.com/palisade/palisade/ent/exploit"
 	"github.com/palisade/palisade/ent/export"
@@ -189,6 +191,7 @@ func checkColumn(t, c string) error {
 			automation.Table:             automation.ValidColumn,
 			automationrun.Table:          automationrun.ValidColumn,
 			branchchange.Table:           branchchange.ValidColumn,
+			chatinstallation.Table:       chatinstallation.ValidColumn,
 			cloudposturecredential.Table: cloudposturecredential.ValidColumn,
 			consolelink.Table:            consolelink.ValidColumn,
 			delivery.Table:               delivery.ValidColumn,
@@ -198,6 +201,7 @@ func checkColumn(t, c string) error {
 			deployment.Table:             deployment.ValidColumn,
 			detectionexception.Table:     detectionexception.ValidColumn,
 			detectionpolicy.Table:        detectionpolicy.ValidColumn,
+			digestpart.Table:             digestpart.ValidColumn,
 			exceptionrequest.Table:       exceptionrequest.ValidColumn,
 			exploit.Table:                exploit.ValidColumn,
 			export.Table:                 export.ValidColumn,

@@ -20,6 +20,7 @@ import (
 	"github.com/palisade/palisade/ent/automation"
 	"github.com/palisade/palisade/ent/automationrun"
 	"github.com/palisade/palisade/ent/branchchange"
+	"github.com/palisade/palisade/ent/chatinstallation"
 	"github.com/palisade/palisade/ent/cloudposturecredential"
 	"github.com/palisade/palisade/ent/consolelink"
 	"github.com/palisade/palisade/ent/delivery"
@@ -29,6 +30,7 @@ import (
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/detectionexception"
 	"github.com/palisade/palisade/ent/detectionpolicy"
+	"github.com/palisade/palisade/ent/digestpart"
 	"github.com/palisade/palisade/ent/exceptionrequest"
 	"github.com/palisade/palisade/ent/exploit"
 	"github.com/palisade/palisade/ent/export"
@@ -112,7 +114,7 @@ import (
 
 // schemaGraph holds a representation of ent/schema at runtime.
 var schemaGraph = func() *sqlgraph.Schema {
-	graph := &sqlgraph.Schema{Nodes: make([]*sqlgraph.Node, 100)}
+	graph := &sqlgraph.Schema{Nodes: make([]*sqlgraph.Node, 102)}
 	graph.Nodes[0] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   advisory.Table,
@@ -482,6 +484,33 @@ var schemaGraph = func() *sqlgraph.Schema {
 	}
 	graph.Nodes[17] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
+			Table:   chatinstallation.Table,
+			Columns: chatinstallation.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: chatinstallation.FieldID,
+			},
+		},
+		Type: "ChatInstallation",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			chatinstallation.FieldDeploymentID:   {Type: field.TypeInt64, Column: chatinstallation.FieldDeploymentID},
+			chatinstallation.FieldClientID:       {Type: field.TypeString, Column: chatinstallation.FieldClientID},
+			chatinstallation.FieldAppID:          {Type: field.TypeString, Column: chatinstallation.FieldAppID},
+			chatinstallation.FieldTeamID:         {Type: field.TypeString, Column: chatinstallation.FieldTeamID},
+			chatinstallation.FieldTeamName:       {Type: field.TypeString, Column: chatinstallation.FieldTeamName},
+			chatinstallation.FieldEnterpriseID:   {Type: field.TypeString, Column: chatinstallation.FieldEnterpriseID},
+			chatinstallation.FieldEnterpriseName: {Type: field.TypeString, Column: chatinstallation.FieldEnterpriseName},
+			chatinstallation.FieldEnterpriseURL:  {Type: field.TypeString, Column: chatinstallation.FieldEnterpriseURL},
+			chatinstallation.FieldScopes:         {Type: field.TypeJSON, Column: chatinstallation.FieldScopes},
+			chatinstallation.FieldToken:          {Type: field.TypeBytes, Column: chatinstallation.FieldToken},
+			chatinstallation.FieldArchived:       {Type: field.TypeBool, Column: chatinstallation.FieldArchived},
+			chatinstallation.FieldInstalledBy:    {Type: field.TypeInt64, Column: chatinstallation.FieldInstalledBy},
+			chatinstallation.FieldCreatedAt:      {Type: field.TypeInt64, Column: chatinstallation.FieldCreatedAt},
+			chatinstallation.FieldUpdatedAt:      {Type: field.TypeInt64, Column: chatinstallation.FieldUpdatedAt},
+		},
+	}
+	graph.Nodes[18] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
 			Table:   cloudposturecredential.Table,
 			Columns: cloudposturecredential.Columns,
 			ID: &sqlgraph.FieldSpec{
@@ -499,7 +528,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			cloudposturecredential.FieldAudience:     {Type: field.TypeString, Column: cloudposturecredential.FieldAudience},
 		},
 	}
-	graph.Nodes[18] = &sqlgraph.Node{
+	graph.Nodes[19] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   consolelink.Table,
 			Columns: consolelink.Columns,
@@ -516,7 +545,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			consolelink.FieldExpiresAt: {Type: field.TypeInt64, Column: consolelink.FieldExpiresAt},
 		},
 	}
-	graph.Nodes[19] = &sqlgraph.Node{
+	graph.Nodes[20] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   delivery.Table,
 			Columns: delivery.Columns,
@@ -547,7 +576,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			delivery.FieldFinishedAt:    {Type: field.TypeInt64, Column: delivery.FieldFinishedAt},
 		},
 	}
-	graph.Nodes[20] = &sqlgraph.Node{
+	graph.Nodes[21] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   deliveryattempt.Table,
 			Columns: deliveryattempt.Columns,
@@ -566,7 +595,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			deliveryattempt.FieldAt:           {Type: field.TypeInt64, Column: deliveryattempt.FieldAt},
 		},
 	}
-	graph.Nodes[21] = &sqlgraph.Node{
+	graph.Nodes[22] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   dependency.Table,
 			Columns: dependency.Columns,
@@ -591,7 +620,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			dependency.FieldSeenAt:       {Type: field.TypeInt64, Column: dependency.FieldSeenAt},
 		},
 	}
-	graph.Nodes[22] = &sqlgraph.Node{
+	graph.Nodes[23] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   dependencypackage.Table,
 			Columns: dependencypackage.Columns,
@@ -608,7 +637,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			dependencypackage.FieldLicense:      {Type: field.TypeString, Column: dependencypackage.FieldLicense},
 		},
 	}
-	graph.Nodes[23] = &sqlgraph.Node{
+	graph.Nodes[24] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   deployment.Table,
 			Columns: deployment.Columns,
@@ -635,7 +664,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			deployment.FieldCreatedAt:               {Type: field.TypeInt64, Column: deployment.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[24] = &sqlgraph.Node{
+	graph.Nodes[25] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   detectionexception.Table,
 			Columns: detectionexception.Columns,
@@ -655,7 +684,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			detectionexception.FieldExceptionType: {Type: field.TypeString, Column: detectionexception.FieldExceptionType},
 		},
 	}
-	graph.Nodes[25] = &sqlgraph.Node{
+	graph.Nodes[26] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   detectionpolicy.Table,
 			Columns: detectionpolicy.Columns,
@@ -673,7 +702,26 @@ var schemaGraph = func() *sqlgraph.Schema {
 			detectionpolicy.FieldUpdatedAt:    {Type: field.TypeInt64, Column: detectionpolicy.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[26] = &sqlgraph.Node{
+	graph.Nodes[27] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   digestpart.Table,
+			Columns: digestpart.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: digestpart.FieldID,
+			},
+		},
+		Type: "DigestPart",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			digestpart.FieldDeploymentID: {Type: field.TypeInt64, Column: digestpart.FieldDeploymentID},
+			digestpart.FieldRuleID:       {Type: field.TypeInt64, Column: digestpart.FieldRuleID},
+			digestpart.FieldProjectID:    {Type: field.TypeInt64, Column: digestpart.FieldProjectID},
+			digestpart.FieldScanID:       {Type: field.TypeInt64, Column: digestpart.FieldScanID},
+			digestpart.FieldTally:        {Type: field.TypeBytes, Column: digestpart.FieldTally},
+			digestpart.FieldCreatedAt:    {Type: field.TypeInt64, Column: digestpart.FieldCreatedAt},
+		},
+	}
+	graph.Nodes[28] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   exceptionrequest.Table,
 			Columns: exceptionrequest.Columns,
@@ -706,7 +754,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			exceptionrequest.FieldReviewedAt:      {Type: field.TypeInt64, Column: exceptionrequest.FieldReviewedAt},
 		},
 	}
-	graph.Nodes[27] = &sqlgraph.Node{
+	graph.Nodes[29] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   exploit.Table,
 			Columns: exploit.Columns,
@@ -727,7 +775,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			exploit.FieldRansomware:   {Type: field.TypeBool, Column: exploit.FieldRansomware},
 		},
 	}
-	graph.Nodes[28] = &sqlgraph.Node{
+	graph.Nodes[30] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   export.Table,
 			Columns: export.Columns,
@@ -753,7 +801,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			export.FieldExpiresAt:    {Type: field.TypeInt64, Column: export.FieldExpiresAt},
 		},
 	}
-	graph.Nodes[29] = &sqlgraph.Node{
+	graph.Nodes[31] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   exportchunk.Table,
 			Columns: exportchunk.Columns,
@@ -771,7 +819,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			exportchunk.FieldContent:      {Type: field.TypeBytes, Column: exportchunk.FieldContent},
 		},
 	}
-	graph.Nodes[30] = &sqlgraph.Node{
+	graph.Nodes[32] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   finding.Table,
 			Columns: finding.Columns,
@@ -823,7 +871,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			finding.FieldContent:           {Type: field.TypeBytes, Column: finding.FieldContent},
 		},
 	}
-	graph.Nodes[31] = &sqlgraph.Node{
+	graph.Nodes[33] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   findingevent.Table,
 			Columns: findingevent.Columns,
@@ -849,7 +897,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			findingevent.FieldTx:           {Type: field.TypeInt64, Column: findingevent.FieldTx},
 		},
 	}
-	graph.Nodes[32] = &sqlgraph.Node{
+	graph.Nodes[34] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   findingmatch.Table,
 			Columns: findingmatch.Columns,
@@ -868,7 +916,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			findingmatch.FieldAt:           {Type: field.TypeInt64, Column: findingmatch.FieldAt},
 		},
 	}
-	graph.Nodes[33] = &sqlgraph.Node{
+	graph.Nodes[35] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   freshness.Table,
 			Columns: freshness.Columns,
@@ -892,7 +940,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			freshness.FieldContent:          {Type: field.TypeBytes, Column: freshness.FieldContent},
 		},
 	}
-	graph.Nodes[34] = &sqlgraph.Node{
+	graph.Nodes[36] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   heldclose.Table,
 			Columns: heldclose.Columns,
@@ -925,7 +973,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			heldclose.FieldDecidedAt:        {Type: field.TypeInt64, Column: heldclose.FieldDecidedAt},
 		},
 	}
-	graph.Nodes[35] = &sqlgraph.Node{
+	graph.Nodes[37] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   identitychange.Table,
 			Columns: identitychange.Columns,
@@ -949,7 +997,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			identitychange.FieldUndoneAt:     {Type: field.TypeInt64, Column: identitychange.FieldUndoneAt},
 		},
 	}
-	graph.Nodes[36] = &sqlgraph.Node{
+	graph.Nodes[38] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   installcheck.Table,
 			Columns: installcheck.Columns,
@@ -970,7 +1018,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			installcheck.FieldAt:           {Type: field.TypeInt64, Column: installcheck.FieldAt},
 		},
 	}
-	graph.Nodes[37] = &sqlgraph.Node{
+	graph.Nodes[39] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   installscan.Table,
 			Columns: installscan.Columns,
@@ -989,7 +1037,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			installscan.FieldAt:           {Type: field.TypeInt64, Column: installscan.FieldAt},
 		},
 	}
-	graph.Nodes[38] = &sqlgraph.Node{
+	graph.Nodes[40] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   invitation.Table,
 			Columns: invitation.Columns,
@@ -1007,7 +1055,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			invitation.FieldAcceptedAt:   {Type: field.TypeInt64, Column: invitation.FieldAcceptedAt},
 		},
 	}
-	graph.Nodes[39] = &sqlgraph.Node{
+	graph.Nodes[41] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   membership.Table,
 			Columns: membership.Columns,
@@ -1026,7 +1074,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			membership.FieldUpdatedAt:    {Type: field.TypeInt64, Column: membership.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[40] = &sqlgraph.Node{
+	graph.Nodes[42] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notification.Table,
 			Columns: notification.Columns,
@@ -1049,7 +1097,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notification.FieldCreatedAt:      {Type: field.TypeInt64, Column: notification.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[41] = &sqlgraph.Node{
+	graph.Nodes[43] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notificationevent.Table,
 			Columns: notificationevent.Columns,
@@ -1068,7 +1116,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notificationevent.FieldCreatedAt:      {Type: field.TypeInt64, Column: notificationevent.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[42] = &sqlgraph.Node{
+	graph.Nodes[44] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notificationrule.Table,
 			Columns: notificationrule.Columns,
@@ -1095,12 +1143,15 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notificationrule.FieldSendReport:         {Type: field.TypeBytes, Column: notificationrule.FieldSendReport},
 			notificationrule.FieldNextReportAt:       {Type: field.TypeInt64, Column: notificationrule.FieldNextReportAt},
 			notificationrule.FieldLastReportAt:       {Type: field.TypeInt64, Column: notificationrule.FieldLastReportAt},
+			notificationrule.FieldDigest:             {Type: field.TypeBytes, Column: notificationrule.FieldDigest},
+			notificationrule.FieldNextDigestAt:       {Type: field.TypeInt64, Column: notificationrule.FieldNextDigestAt},
+			notificationrule.FieldQuietHours:         {Type: field.TypeBytes, Column: notificationrule.FieldQuietHours},
 			notificationrule.FieldRefusedRecipients:  {Type: field.TypeJSON, Column: notificationrule.FieldRefusedRecipients},
 			notificationrule.FieldCreatedAt:          {Type: field.TypeInt64, Column: notificationrule.FieldCreatedAt},
 			notificationrule.FieldUpdatedAt:          {Type: field.TypeInt64, Column: notificationrule.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[43] = &sqlgraph.Node{
+	graph.Nodes[45] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notificationseen.Table,
 			Columns: notificationseen.Columns,
@@ -1117,7 +1168,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notificationseen.FieldAt:             {Type: field.TypeInt64, Column: notificationseen.FieldAt},
 		},
 	}
-	graph.Nodes[44] = &sqlgraph.Node{
+	graph.Nodes[46] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notificationwebhook.Table,
 			Columns: notificationwebhook.Columns,
@@ -1138,7 +1189,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notificationwebhook.FieldUpdatedAt:        {Type: field.TypeInt64, Column: notificationwebhook.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[45] = &sqlgraph.Node{
+	graph.Nodes[47] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   onboardingtask.Table,
 			Columns: onboardingtask.Columns,
@@ -1156,7 +1207,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			onboardingtask.FieldUpdatedAt:    {Type: field.TypeInt64, Column: onboardingtask.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[46] = &sqlgraph.Node{
+	graph.Nodes[48] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   packagemanagerconfig.Table,
 			Columns: packagemanagerconfig.Columns,
@@ -1181,7 +1232,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			packagemanagerconfig.FieldUpdatedAt:        {Type: field.TypeInt64, Column: packagemanagerconfig.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[47] = &sqlgraph.Node{
+	graph.Nodes[49] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   pageboundary.Table,
 			Columns: pageboundary.Columns,
@@ -1202,7 +1253,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			pageboundary.FieldServedAt:      {Type: field.TypeInt64, Column: pageboundary.FieldServedAt},
 		},
 	}
-	graph.Nodes[48] = &sqlgraph.Node{
+	graph.Nodes[50] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   pathignore.Table,
 			Columns: pathignore.Columns,
@@ -1219,7 +1270,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			pathignore.FieldUpdatedAt:    {Type: field.TypeInt64, Column: pathignore.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[49] = &sqlgraph.Node{
+	graph.Nodes[51] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   pendingimport.Table,
 			Columns: pendingimport.Columns,
@@ -1234,7 +1285,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			pendingimport.FieldRelevantSince: {Type: field.TypeInt64, Column: pendingimport.FieldRelevantSince},
 		},
 	}
-	graph.Nodes[50] = &sqlgraph.Node{
+	graph.Nodes[52] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   policyact.Table,
 			Columns: policyact.Columns,
@@ -1255,7 +1306,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			policyact.FieldAt:           {Type: field.TypeInt64, Column: policyact.FieldAt},
 		},
 	}
-	graph.Nodes[51] = &sqlgraph.Node{
+	graph.Nodes[53] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   policyrun.Table,
 			Columns: policyrun.Columns,
@@ -1277,7 +1328,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			policyrun.FieldAt:           {Type: field.TypeInt64, Column: policyrun.FieldAt},
 		},
 	}
-	graph.Nodes[52] = &sqlgraph.Node{
+	graph.Nodes[54] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   productfeedback.Table,
 			Columns: productfeedback.Columns,
@@ -1296,7 +1347,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			productfeedback.FieldCreatedAt:     {Type: field.TypeInt64, Column: productfeedback.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[53] = &sqlgraph.Node{
+	graph.Nodes[55] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   project.Table,
 			Columns: project.Columns,
@@ -1333,7 +1384,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			project.FieldCloseLimits:         {Type: field.TypeBytes, Column: project.FieldCloseLimits},
 		},
 	}
-	graph.Nodes[54] = &sqlgraph.Node{
+	graph.Nodes[56] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   projecttag.Table,
 			Columns: projecttag.Columns,
@@ -1349,7 +1400,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			projecttag.FieldTagID:        {Type: field.TypeInt64, Column: projecttag.FieldTagID},
 		},
 	}
-	graph.Nodes[55] = &sqlgraph.Node{
+	graph.Nodes[57] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   pullrequestfeedback.Table,
 			Columns: pullrequestfeedback.Columns,
@@ -1375,7 +1426,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			pullrequestfeedback.FieldUpdatedAt:     {Type: field.TypeInt64, Column: pullrequestfeedback.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[56] = &sqlgraph.Node{
+	graph.Nodes[58] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   remediationpolicy.Table,
 			Columns: remediationpolicy.Columns,
@@ -1396,7 +1447,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			remediationpolicy.FieldUpdatedAt:    {Type: field.TypeInt64, Column: remediationpolicy.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[57] = &sqlgraph.Node{
+	graph.Nodes[59] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   reportformat.Table,
 			Columns: reportformat.Columns,
@@ -1414,7 +1465,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			reportformat.FieldUpdatedAt:    {Type: field.TypeInt64, Column: reportformat.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[58] = &sqlgraph.Node{
+	graph.Nodes[60] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   reviewcommentcontent.Table,
 			Columns: reviewcommentcontent.Columns,
@@ -1433,7 +1484,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			reviewcommentcontent.FieldUpdatedAt:    {Type: field.TypeInt64, Column: reviewcommentcontent.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[59] = &sqlgraph.Node{
+	graph.Nodes[61] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   rule.Table,
 			Columns: rule.Columns,
@@ -1454,7 +1505,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			rule.FieldOrigin:       {Type: field.TypeString, Column: rule.FieldOrigin},
 		},
 	}
-	graph.Nodes[60] = &sqlgraph.Node{
+	graph.Nodes[62] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   rulealias.Table,
 			Columns: rulealias.Columns,
@@ -1473,7 +1524,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			rulealias.FieldCreatedAt:    {Type: field.TypeInt64, Column: rulealias.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[61] = &sqlgraph.Node{
+	graph.Nodes[63] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   ruledocument.Table,
 			Columns: ruledocument.Columns,
@@ -1502,7 +1553,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			ruledocument.FieldUpdatedAt:          {Type: field.TypeInt64, Column: ruledocument.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[62] = &sqlgraph.Node{
+	graph.Nodes[64] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   ruleversion.Table,
 			Columns: ruleversion.Columns,
@@ -1523,7 +1574,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			ruleversion.FieldCreatedAt:      {Type: field.TypeInt64, Column: ruleversion.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[63] = &sqlgraph.Node{
+	graph.Nodes[65] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   ruleboard.Table,
 			Columns: ruleboard.Columns,
@@ -1542,7 +1593,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			ruleboard.FieldUpdatedAt:    {Type: field.TypeInt64, Column: ruleboard.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[64] = &sqlgraph.Node{
+	graph.Nodes[66] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   ruleboardproject.Table,
 			Columns: ruleboardproject.Columns,
@@ -1559,7 +1610,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			ruleboardproject.FieldProduct:      {Type: field.TypeString, Column: ruleboardproject.FieldProduct},
 		},
 	}
-	graph.Nodes[65] = &sqlgraph.Node{
+	graph.Nodes[67] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   ruleboardrule.Table,
 			Columns: ruleboardrule.Columns,
@@ -1579,7 +1630,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			ruleboardrule.FieldUpdatedAt:    {Type: field.TypeInt64, Column: ruleboardrule.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[66] = &sqlgraph.Node{
+	graph.Nodes[68] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   savedview.Table,
 			Columns: savedview.Columns,
@@ -1603,7 +1654,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			savedview.FieldUpdatedAt:    {Type: field.TypeInt64, Column: savedview.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[67] = &sqlgraph.Node{
+	graph.Nodes[69] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scan.Table,
 			Columns: scan.Columns,
@@ -1637,7 +1688,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scan.FieldCompletedAt:      {Type: field.TypeInt64, Column: scan.FieldCompletedAt},
 		},
 	}
-	graph.Nodes[68] = &sqlgraph.Node{
+	graph.Nodes[70] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scananswer.Table,
 			Columns: scananswer.Columns,
@@ -1655,7 +1706,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scananswer.FieldAt:           {Type: field.TypeInt64, Column: scananswer.FieldAt},
 		},
 	}
-	graph.Nodes[69] = &sqlgraph.Node{
+	graph.Nodes[71] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scancoverage.Table,
 			Columns: scancoverage.Columns,
@@ -1680,7 +1731,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scancoverage.FieldRanAt:            {Type: field.TypeInt64, Column: scancoverage.FieldRanAt},
 		},
 	}
-	graph.Nodes[70] = &sqlgraph.Node{
+	graph.Nodes[72] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scanpayload.Table,
 			Columns: scanpayload.Columns,
@@ -1697,7 +1748,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scanpayload.FieldContent:      {Type: field.TypeBytes, Column: scanpayload.FieldContent},
 		},
 	}
-	graph.Nodes[71] = &sqlgraph.Node{
+	graph.Nodes[73] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scmapp.Table,
 			Columns: scmapp.Columns,
@@ -1737,7 +1788,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scmapp.FieldCompletedAt:           {Type: field.TypeInt64, Column: scmapp.FieldCompletedAt},
 		},
 	}
-	graph.Nodes[72] = &sqlgraph.Node{
+	graph.Nodes[74] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scmconfig.Table,
 			Columns: scmconfig.Columns,
@@ -1776,7 +1827,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scmconfig.FieldUpdatedAt:             {Type: field.TypeInt64, Column: scmconfig.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[73] = &sqlgraph.Node{
+	graph.Nodes[75] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   session.Table,
 			Columns: session.Columns,
@@ -1797,7 +1848,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			session.FieldRevokedAt:  {Type: field.TypeInt64, Column: session.FieldRevokedAt},
 		},
 	}
-	graph.Nodes[74] = &sqlgraph.Node{
+	graph.Nodes[76] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   setting.Table,
 			Columns: setting.Columns,
@@ -1812,7 +1863,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			setting.FieldValue: {Type: field.TypeBytes, Column: setting.FieldValue},
 		},
 	}
-	graph.Nodes[75] = &sqlgraph.Node{
+	graph.Nodes[77] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   signingkey.Table,
 			Columns: signingkey.Columns,
@@ -1830,7 +1881,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			signingkey.FieldRetiredAt:        {Type: field.TypeInt64, Column: signingkey.FieldRetiredAt},
 		},
 	}
-	graph.Nodes[76] = &sqlgraph.Node{
+	graph.Nodes[78] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   supportcase.Table,
 			Columns: supportcase.Columns,
@@ -1855,7 +1906,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			supportcase.FieldUpdatedAt:    {Type: field.TypeInt64, Column: supportcase.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[77] = &sqlgraph.Node{
+	graph.Nodes[79] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   surveyresponse.Table,
 			Columns: surveyresponse.Columns,
@@ -1873,7 +1924,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			surveyresponse.FieldSubmittedAt:  {Type: field.TypeInt64, Column: surveyresponse.FieldSubmittedAt},
 		},
 	}
-	graph.Nodes[78] = &sqlgraph.Node{
+	graph.Nodes[80] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   tag.Table,
 			Columns: tag.Columns,
@@ -1889,7 +1940,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			tag.FieldCreatedAt:    {Type: field.TypeInt64, Column: tag.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[79] = &sqlgraph.Node{
+	graph.Nodes[81] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   team.Table,
 			Columns: team.Columns,
@@ -1910,7 +1961,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			team.FieldUpdatedAt:        {Type: field.TypeInt64, Column: team.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[80] = &sqlgraph.Node{
+	graph.Nodes[82] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   teammember.Table,
 			Columns: teammember.Columns,
@@ -1928,7 +1979,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			teammember.FieldCreatedAt:    {Type: field.TypeInt64, Column: teammember.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[81] = &sqlgraph.Node{
+	graph.Nodes[83] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   teamproject.Table,
 			Columns: teamproject.Columns,
@@ -1945,7 +1996,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			teamproject.FieldCreatedAt:    {Type: field.TypeInt64, Column: teamproject.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[82] = &sqlgraph.Node{
+	graph.Nodes[84] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   ticket.Table,
 			Columns: ticket.Columns,
@@ -1969,7 +2020,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			ticket.FieldCreatedAt:    {Type: field.TypeInt64, Column: ticket.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[83] = &sqlgraph.Node{
+	graph.Nodes[85] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   ticketlink.Table,
 			Columns: ticketlink.Columns,
@@ -1986,7 +2037,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			ticketlink.FieldFindingID:    {Type: field.TypeInt64, Column: ticketlink.FieldFindingID},
 		},
 	}
-	graph.Nodes[84] = &sqlgraph.Node{
+	graph.Nodes[86] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   ticketinginstance.Table,
 			Columns: ticketinginstance.Columns,
@@ -2018,7 +2069,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			ticketinginstance.FieldUpdatedAt:      {Type: field.TypeInt64, Column: ticketinginstance.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[85] = &sqlgraph.Node{
+	graph.Nodes[87] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   token.Table,
 			Columns: token.Columns,
@@ -2046,7 +2097,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			token.FieldHandedOverAt:  {Type: field.TypeInt64, Column: token.FieldHandedOverAt},
 		},
 	}
-	graph.Nodes[86] = &sqlgraph.Node{
+	graph.Nodes[88] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   tokenrequest.Table,
 			Columns: tokenrequest.Columns,
@@ -2065,7 +2116,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			tokenrequest.FieldExpiresAt:    {Type: field.TypeInt64, Column: tokenrequest.FieldExpiresAt},
 		},
 	}
-	graph.Nodes[87] = &sqlgraph.Node{
+	graph.Nodes[89] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   triagechange.Table,
 			Columns: triagechange.Columns,
@@ -2092,7 +2143,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			triagechange.FieldUndoneBy:     {Type: field.TypeInt64, Column: triagechange.FieldUndoneBy},
 		},
 	}
-	graph.Nodes[88] = &sqlgraph.Node{
+	graph.Nodes[90] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   triagechangefinding.Table,
 			Columns: triagechangefinding.Columns,
@@ -2113,7 +2164,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			triagechangefinding.FieldTriagedAt:     {Type: field.TypeInt64, Column: triagechangefinding.FieldTriagedAt},
 		},
 	}
-	graph.Nodes[89] = &sqlgraph.Node{
+	graph.Nodes[91] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   user.Table,
 			Columns: user.Columns,
@@ -2133,7 +2184,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			user.FieldCreatedAt: {Type: field.TypeInt64, Column: user.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[90] = &sqlgraph.Node{
+	graph.Nodes[92] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   webhookevent.Table,
 			Columns: webhookevent.Columns,
@@ -2156,7 +2207,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			webhookevent.FieldEvent:        {Type: field.TypeBytes, Column: webhookevent.FieldEvent},
 		},
 	}
-	graph.Nodes[91] = &sqlgraph.Node{
+	graph.Nodes[93] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   webhookreceipt.Table,
 			Columns: webhookreceipt.Columns,
@@ -2173,7 +2224,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			webhookreceipt.FieldReceivedAt:   {Type: field.TypeInt64, Column: webhookreceipt.FieldReceivedAt},
 		},
 	}
-	graph.Nodes[92] = &sqlgraph.Node{
+	graph.Nodes[94] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflow.Table,
 			Columns: workflow.Columns,
@@ -2192,7 +2243,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflow.FieldUpdatedAt:    {Type: field.TypeInt64, Column: workflow.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[93] = &sqlgraph.Node{
+	graph.Nodes[95] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowartifact.Table,
 			Columns: workflowartifact.Columns,
@@ -2212,7 +2263,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowartifact.FieldCreatedAt:    {Type: field.TypeInt64, Column: workflowartifact.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[94] = &sqlgraph.Node{
+	graph.Nodes[96] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowattempt.Table,
 			Columns: workflowattempt.Columns,
@@ -2243,7 +2294,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowattempt.FieldFinishedAt:   {Type: field.TypeInt64, Column: workflowattempt.FieldFinishedAt},
 		},
 	}
-	graph.Nodes[95] = &sqlgraph.Node{
+	graph.Nodes[97] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowfinding.Table,
 			Columns: workflowfinding.Columns,
@@ -2266,7 +2317,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowfinding.FieldReasoning:    {Type: field.TypeString, Column: workflowfinding.FieldReasoning},
 		},
 	}
-	graph.Nodes[96] = &sqlgraph.Node{
+	graph.Nodes[98] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowfork.Table,
 			Columns: workflowfork.Columns,
@@ -2288,7 +2339,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowfork.FieldArrived:      {Type: field.TypeInt32, Column: workflowfork.FieldArrived},
 		},
 	}
-	graph.Nodes[97] = &sqlgraph.Node{
+	graph.Nodes[99] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowrun.Table,
 			Columns: workflowrun.Columns,
@@ -2332,7 +2383,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowrun.FieldFinishedAt:     {Type: field.TypeInt64, Column: workflowrun.FieldFinishedAt},
 		},
 	}
-	graph.Nodes[98] = &sqlgraph.Node{
+	graph.Nodes[100] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowtask.Table,
 			Columns: workflowtask.Columns,
@@ -2362,7 +2413,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowtask.FieldFinishedAt:   {Type: field.TypeInt64, Column: workflowtask.FieldFinishedAt},
 		},
 	}
-	graph.Nodes[99] = &sqlgraph.Node{
+	graph.Nodes[101] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowversion.Table,
 			Columns: workflowversion.Columns,
@@ -3805,6 +3856,116 @@ func (f *BranchChangeFilter) WhereAt(p entql.Int64P) {
 }
 
 // addPredicate implements the predicateAdder interface.
+func (_q *ChatInstallationQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the ChatInstallationQuery builder.
+func (_q *ChatInstallationQuery) Filter() *ChatInstallationFilter {
+	return &ChatInstallationFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *ChatInstallationMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the ChatInstallationMutation builder.
+func (m *ChatInstallationMutation) Filter() *ChatInstallationFilter {
+	return &ChatInstallationFilter{config: m.config, predicateAdder: m}
+}
+
+// ChatInstallationFilter provides a generic filtering capability at runtime for ChatInstallationQuery.
+type ChatInstallationFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *ChatInstallationFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[17].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *ChatInstallationFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(chatinstallation.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *ChatInstallationFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(chatinstallation.FieldDeploymentID))
+}
+
+// WhereClientID applies the entql string predicate on the client_id field.
+func (f *ChatInstallationFilter) WhereClientID(p entql.StringP) {
+	f.Where(p.Field(chatinstallation.FieldClientID))
+}
+
+// WhereAppID applies the entql string predicate on the app_id field.
+func (f *ChatInstallationFilter) WhereAppID(p entql.StringP) {
+	f.Where(p.Field(chatinstallation.FieldAppID))
+}
+
+// WhereTeamID applies the entql string predicate on the team_id field.
+func (f *ChatInstallationFilter) WhereTeamID(p entql.StringP) {
+	f.Where(p.Field(chatinstallation.FieldTeamID))
+}
+
+// WhereTeamName applies the entql string predicate on the team_name field.
+func (f *ChatInstallationFilter) WhereTeamName(p entql.StringP) {
+	f.Where(p.Field(chatinstallation.FieldTeamName))
+}
+
+// WhereEnterpriseID applies the entql string predicate on the enterprise_id field.
+func (f *ChatInstallationFilter) WhereEnterpriseID(p entql.StringP) {
+	f.Where(p.Field(chatinstallation.FieldEnterpriseID))
+}
+
+// WhereEnterpriseName applies the entql string predicate on the enterprise_name field.
+func (f *ChatInstallationFilter) WhereEnterpriseName(p entql.StringP) {
+	f.Where(p.Field(chatinstallation.FieldEnterpriseName))
+}
+
+// WhereEnterpriseURL applies the entql string predicate on the enterprise_url field.
+func (f *ChatInstallationFilter) WhereEnterpriseURL(p entql.StringP) {
+	f.Where(p.Field(chatinstallation.FieldEnterpriseURL))
+}
+
+// WhereScopes applies the entql json.RawMessage predicate on the scopes field.
+func (f *ChatInstallationFilter) WhereScopes(p entql.BytesP) {
+	f.Where(p.Field(chatinstallation.FieldScopes))
+}
+
+// WhereToken applies the entql []byte predicate on the token field.
+func (f *ChatInstallationFilter) WhereToken(p entql.BytesP) {
+	f.Where(p.Field(chatinstallation.FieldToken))
+}
+
+// WhereArchived applies the entql bool predicate on the archived field.
+func (f *ChatInstallationFilter) WhereArchived(p entql.BoolP) {
+	f.Where(p.Field(chatinstallation.FieldArchived))
+}
+
+// WhereInstalledBy applies the entql int64 predicate on the installed_by field.
+func (f *ChatInstallationFilter) WhereInstalledBy(p entql.Int64P) {
+	f.Where(p.Field(chatinstallation.FieldInstalledBy))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *ChatInstallationFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(chatinstallation.FieldCreatedAt))
+}
+
+// WhereUpdatedAt applies the entql int64 predicate on the updated_at field.
+func (f *ChatInstallationFilter) WhereUpdatedAt(p entql.Int64P) {
+	f.Where(p.Field(chatinstallation.FieldUpdatedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
 func (_q *CloudPostureCredentialQuery) addPredicate(pred func(s *sql.Selector)) {
 	_q.predicates = append(_q.predicates, pred)
 }
@@ -3833,7 +3994,7 @@ type CloudPostureCredentialFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *CloudPostureCredentialFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[17].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[18].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3903,7 +4064,7 @@ type ConsoleLinkFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ConsoleLinkFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[18].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[19].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3963,7 +4124,7 @@ type DeliveryFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *DeliveryFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[19].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[20].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4093,7 +4254,7 @@ type DeliveryAttemptFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *DeliveryAttemptFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[20].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[21].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4163,7 +4324,7 @@ type DependencyFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *DependencyFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[21].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[22].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4263,7 +4424,7 @@ type DependencyPackageFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *DependencyPackageFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[22].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[23].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4323,7 +4484,7 @@ type DeploymentFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *DeploymentFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[23].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[24].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4433,7 +4594,7 @@ type DetectionExceptionFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *DetectionExceptionFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[24].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[25].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4508,7 +4669,7 @@ type DetectionPolicyFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *DetectionPolicyFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[25].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[26].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4545,6 +4706,76 @@ func (f *DetectionPolicyFilter) WhereUpdatedAt(p entql.Int64P) {
 }
 
 // addPredicate implements the predicateAdder interface.
+func (_q *DigestPartQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the DigestPartQuery builder.
+func (_q *DigestPartQuery) Filter() *DigestPartFilter {
+	return &DigestPartFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *DigestPartMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the DigestPartMutation builder.
+func (m *DigestPartMutation) Filter() *DigestPartFilter {
+	return &DigestPartFilter{config: m.config, predicateAdder: m}
+}
+
+// DigestPartFilter provides a generic filtering capability at runtime for DigestPartQuery.
+type DigestPartFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *DigestPartFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[27].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *DigestPartFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(digestpart.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *DigestPartFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(digestpart.FieldDeploymentID))
+}
+
+// WhereRuleID applies the entql int64 predicate on the rule_id field.
+func (f *DigestPartFilter) WhereRuleID(p entql.Int64P) {
+	f.Where(p.Field(digestpart.FieldRuleID))
+}
+
+// WhereProjectID applies the entql int64 predicate on the project_id field.
+func (f *DigestPartFilter) WhereProjectID(p entql.Int64P) {
+	f.Where(p.Field(digestpart.FieldProjectID))
+}
+
+// WhereScanID applies the entql int64 predicate on the scan_id field.
+func (f *DigestPartFilter) WhereScanID(p entql.Int64P) {
+	f.Where(p.Field(digestpart.FieldScanID))
+}
+
+// WhereTally applies the entql []byte predicate on the tally field.
+func (f *DigestPartFilter) WhereTally(p entql.BytesP) {
+	f.Where(p.Field(digestpart.FieldTally))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *DigestPartFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(digestpart.FieldCreatedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
 func (_q *ExceptionRequestQuery) addPredicate(pred func(s *sql.Selector)) {
 	_q.predicates = append(_q.predicates, pred)
 }
@@ -4573,7 +4804,7 @@ type ExceptionRequestFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ExceptionRequestFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[26].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[28].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4713,7 +4944,7 @@ type ExploitFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ExploitFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[27].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[29].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4793,7 +5024,7 @@ type ExportFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ExportFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[28].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[30].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4898,7 +5129,7 @@ type ExportChunkFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ExportChunkFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[29].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[31].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4963,7 +5194,7 @@ type FindingFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *FindingFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[30].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[32].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5198,7 +5429,7 @@ type FindingEventFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *FindingEventFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[31].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[33].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5303,7 +5534,7 @@ type FindingMatchFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *FindingMatchFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[32].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[34].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5373,7 +5604,7 @@ type FreshnessFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *FreshnessFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[33].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[35].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5468,7 +5699,7 @@ type HeldCloseFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *HeldCloseFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[34].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[36].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5608,7 +5839,7 @@ type IdentityChangeFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *IdentityChangeFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[35].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[37].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5703,7 +5934,7 @@ type InstallCheckFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *InstallCheckFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[36].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[38].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5783,7 +6014,7 @@ type InstallScanFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *InstallScanFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[37].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[39].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5853,7 +6084,7 @@ type InvitationFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *InvitationFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[38].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[40].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5918,7 +6149,7 @@ type MembershipFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *MembershipFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[39].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[41].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5988,7 +6219,7 @@ type NotificationFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[40].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[42].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6078,7 +6309,7 @@ type NotificationEventFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationEventFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[41].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[43].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6148,7 +6379,7 @@ type NotificationRuleFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationRuleFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[42].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[44].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6239,6 +6470,21 @@ func (f *NotificationRuleFilter) WhereLastReportAt(p entql.Int64P) {
 	f.Where(p.Field(notificationrule.FieldLastReportAt))
 }
 
+// WhereDigest applies the entql []byte predicate on the digest field.
+func (f *NotificationRuleFilter) WhereDigest(p entql.BytesP) {
+	f.Where(p.Field(notificationrule.FieldDigest))
+}
+
+// WhereNextDigestAt applies the entql int64 predicate on the next_digest_at field.
+func (f *NotificationRuleFilter) WhereNextDigestAt(p entql.Int64P) {
+	f.Where(p.Field(notificationrule.FieldNextDigestAt))
+}
+
+// WhereQuietHours applies the entql []byte predicate on the quiet_hours field.
+func (f *NotificationRuleFilter) WhereQuietHours(p entql.BytesP) {
+	f.Where(p.Field(notificationrule.FieldQuietHours))
+}
+
 // WhereRefusedRecipients applies the entql json.RawMessage predicate on the refused_recipients field.
 func (f *NotificationRuleFilter) WhereRefusedRecipients(p entql.BytesP) {
 	f.Where(p.Field(notificationrule.FieldRefusedRecipients))
@@ -6283,7 +6529,7 @@ type NotificationSeenFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationSeenFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[43].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[45].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6343,7 +6589,7 @@ type NotificationWebhookFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationWebhookFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[44].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[46].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6423,7 +6669,7 @@ type OnboardingTaskFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *OnboardingTaskFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[45].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[47].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6488,7 +6734,7 @@ type PackageManagerConfigFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *PackageManagerConfigFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[46].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[48].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6588,7 +6834,7 @@ type PageBoundaryFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *PageBoundaryFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[47].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[49].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6668,7 +6914,7 @@ type PathIgnoreFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *PathIgnoreFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[48].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[50].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6728,7 +6974,7 @@ type PendingImportFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *PendingImportFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[49].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[51].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6778,7 +7024,7 @@ type PolicyActFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *PolicyActFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[50].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[52].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6858,7 +7104,7 @@ type PolicyRunFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *PolicyRunFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[51].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[53].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6943,7 +7189,7 @@ type ProductFeedbackFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ProductFeedbackFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[52].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[54].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7013,7 +7259,7 @@ type ProjectFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ProjectFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[53].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[55].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7173,7 +7419,7 @@ type ProjectTagFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ProjectTagFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[54].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[56].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7228,7 +7474,7 @@ type PullRequestFeedbackFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *PullRequestFeedbackFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[55].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[57].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7333,7 +7579,7 @@ type RemediationPolicyFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RemediationPolicyFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[56].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[58].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7413,7 +7659,7 @@ type ReportFormatFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ReportFormatFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[57].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[59].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7478,7 +7724,7 @@ type ReviewCommentContentFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ReviewCommentContentFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[58].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[60].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7548,7 +7794,7 @@ type RuleFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RuleFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[59].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[61].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7628,7 +7874,7 @@ type RuleAliasFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RuleAliasFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[60].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[62].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7698,7 +7944,7 @@ type RuleDocumentFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RuleDocumentFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[61].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[63].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7818,7 +8064,7 @@ type RuleVersionFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RuleVersionFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[62].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[64].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7898,7 +8144,7 @@ type RuleboardFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RuleboardFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[63].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[65].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7968,7 +8214,7 @@ type RuleboardProjectFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RuleboardProjectFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[64].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[66].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -8028,7 +8274,7 @@ type RuleboardRuleFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RuleboardRuleFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[65].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[67].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -8103,7 +8349,7 @@ type SavedViewFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *SavedViewFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[66].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[68].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -8198,7 +8444,7 @@ type ScanFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScanFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[67].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[69].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -8343,7 +8589,7 @@ type ScanAnswerFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScanAnswerFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[68].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[70].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -8408,7 +8654,7 @@ type ScanCoverageFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScanCoverageFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[69].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[71].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -8508,7 +8754,7 @@ type ScanPayloadFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScanPayloadFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[70].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[72].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -8568,7 +8814,7 @@ type ScmAppFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScmAppFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[71].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[73].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -8743,7 +8989,7 @@ type ScmConfigFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScmConfigFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[72].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[74].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -8913,7 +9159,7 @@ type SessionFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *SessionFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[73].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[75].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -8993,7 +9239,7 @@ type SettingFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *SettingFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[74].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[76].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9043,7 +9289,7 @@ type SigningKeyFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *SigningKeyFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[75].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[77].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9108,7 +9354,7 @@ type SupportCaseFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *SupportCaseFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[76].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[78].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9208,7 +9454,7 @@ type SurveyResponseFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *SurveyResponseFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[77].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[79].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9273,7 +9519,7 @@ type TagFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TagFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[78].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[80].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9328,7 +9574,7 @@ type TeamFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TeamFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[79].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[81].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9408,7 +9654,7 @@ type TeamMemberFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TeamMemberFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[80].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[82].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9473,7 +9719,7 @@ type TeamProjectFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TeamProjectFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[81].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[83].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9533,7 +9779,7 @@ type TicketFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TicketFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[82].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[84].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9628,7 +9874,7 @@ type TicketLinkFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TicketLinkFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[83].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[85].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9688,7 +9934,7 @@ type TicketingInstanceFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TicketingInstanceFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[84].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[86].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9823,7 +10069,7 @@ type TokenFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TokenFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[85].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[87].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9938,7 +10184,7 @@ type TokenRequestFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TokenRequestFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[86].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[88].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10008,7 +10254,7 @@ type TriageChangeFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TriageChangeFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[87].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[89].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10118,7 +10364,7 @@ type TriageChangeFindingFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TriageChangeFindingFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[88].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[90].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10198,7 +10444,7 @@ type UserFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *UserFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[89].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[91].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10273,7 +10519,7 @@ type WebhookEventFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WebhookEventFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[90].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[92].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10363,7 +10609,7 @@ type WebhookReceiptFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WebhookReceiptFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[91].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[93].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10423,7 +10669,7 @@ type WorkflowFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[92].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[94].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10493,7 +10739,7 @@ type WorkflowArtifactFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowArtifactFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[93].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[95].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10568,7 +10814,7 @@ type WorkflowAttemptFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowAttemptFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[94].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[96].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10698,7 +10944,7 @@ type WorkflowFindingFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowFindingFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[95].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[97].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10788,7 +11034,7 @@ type WorkflowForkFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowForkFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[96].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[98].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10873,7 +11119,7 @@ type WorkflowRunFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowRunFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[97].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[99].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -11068,7 +11314,7 @@ type WorkflowTaskFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowTaskFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[98].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[100].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -11193,7 +11439,7 @@ type WorkflowVersionFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowVersionFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[99].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[101].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})

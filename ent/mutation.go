@@ -27,6 +27,7 @@ import (
 	"github.com/palisade/palisade/ent/automation"
 	"github.com/palisade/palisade/ent/automationrun"
 	"github.com/palisade/palisade/ent/branchchange"
+	"github.com/palisade/palisade/ent/chatinstallation"
 	"github.com/palisade/palisade/ent/cloudposturecredential"
 	"github.com/palisade/palisade/ent/column"
 	"github.com/palisade/palisade/ent/consolelink"
@@ -37,6 +38,7 @@ import (
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/detectionexception"
 	"github.com/palisade/palisade/ent/detectionpolicy"
+	"github.com/palisade/palisade/ent/digestpart"
 	"github.com/palisade/palisade/ent/exceptionrequest"
 	"github.com/palisade/palisade/ent/exploit"
 	"github.com/palisade/palisade/ent/export"
@@ -140,6 +142,7 @@ const (
 	TypeAutomation             = "Automation"
 	TypeAutomationRun          = "AutomationRun"
 	TypeBranchChange           = "BranchChange"
+	TypeChatInstallation       = "ChatInstallation"
 	TypeCloudPostureCredential = "CloudPostureCredential"
 	TypeConsoleLink            = "ConsoleLink"
 	TypeDelivery               = "Delivery"
@@ -149,6 +152,7 @@ const (
 	TypeDeployment             = "Deployment"
 	TypeDetectionException     = "DetectionException"
 	TypeDetectionPolicy        = "DetectionPolicy"
+	TypeDigestPart             = "DigestPart"
 	TypeExceptionRequest       = "ExceptionRequest"
 	TypeExploit                = "Exploit"
 	TypeExport                 = "Export"
@@ -15870,6 +15874,1213 @@ func (m *BranchChangeMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown BranchChange edge %s", name)
 }
 
+// ChatInstallationMutation represents an operation that mutates the ChatInstallation nodes in the graph.
+type ChatInstallationMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	client_id        *string
+	app_id           *string
+	team_id          *string
+	team_name        *string
+	enterprise_id    *string
+	enterprise_name  *string
+	enterprise_url   *string
+	scopes           *[]string
+	appendscopes     []string
+	token            *[]byte
+	archived         *bool
+	installed_by     *int64
+	addinstalled_by  *int64
+	created_at       *int64
+	addcreated_at    *int64
+	updated_at       *int64
+	addupdated_at    *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*ChatInstallation, error)
+	predicates       []predicate.ChatInstallation
+}
+
+var _ ent.Mutation = (*ChatInstallationMutation)(nil)
+
+// chatinstallationOption allows management of the mutation configuration using functional options.
+type chatinstallationOption func(*ChatInstallationMutation)
+
+// newChatInstallationMutation creates new mutation for the ChatInstallation entity.
+func newChatInstallationMutation(c config, op Op, opts ...chatinstallationOption) *ChatInstallationMutation {
+	m := &ChatInstallationMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeChatInstallation,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withChatInstallationID sets the ID field of the mutation.
+func withChatInstallationID(id int64) chatinstallationOption {
+	return func(m *ChatInstallationMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *ChatInstallation
+		)
+		m.oldValue = func(ctx context.Context) (*ChatInstallation, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().ChatInstallation.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withChatInstallation sets the old ChatInstallation of the mutation.
+func withChatInstallation(node *ChatInstallation) chatinstallationOption {
+	return func(m *ChatInstallationMutation) {
+		m.oldValue = func(context.Context) (*ChatInstallation, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m ChatInstallationMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m ChatInstallationMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of ChatInstallation entities.
+func (m *ChatInstallationMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *ChatInstallationMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *ChatInstallationMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().ChatInstallation.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *ChatInstallationMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *ChatInstallationMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the ChatInstallation entity.
+// If the ChatInstallation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ChatInstallationMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *ChatInstallationMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *ChatInstallationMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *ChatInstallationMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetClientID sets the "client_id" field.
+func (m *ChatInstallationMutation) SetClientID(s string) {
+	m.client_id = &s
+}
+
+// ClientID returns the value of the "client_id" field in the mutation.
+func (m *ChatInstallationMutation) ClientID() (r string, exists bool) {
+	v := m.client_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldClientID returns the old "client_id" field's value of the ChatInstallation entity.
+// If the ChatInstallation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ChatInstallationMutation) OldClientID(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldClientID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldClientID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldClientID: %w", err)
+	}
+	return oldValue.ClientID, nil
+}
+
+// ResetClientID resets all changes to the "client_id" field.
+func (m *ChatInstallationMutation) ResetClientID() {
+	m.client_id = nil
+}
+
+// SetAppID sets the "app_id" field.
+func (m *ChatInstallationMutation) SetAppID(s string) {
+	m.app_id = &s
+}
+
+// AppID returns the value of the "app_id" field in the mutation.
+func (m *ChatInstallationMutation) AppID() (r string, exists bool) {
+	v := m.app_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAppID returns the old "app_id" field's value of the ChatInstallation entity.
+// If the ChatInstallation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ChatInstallationMutation) OldAppID(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAppID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAppID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAppID: %w", err)
+	}
+	return oldValue.AppID, nil
+}
+
+// ResetAppID resets all changes to the "app_id" field.
+func (m *ChatInstallationMutation) ResetAppID() {
+	m.app_id = nil
+}
+
+// SetTeamID sets the "team_id" field.
+func (m *ChatInstallationMutation) SetTeamID(s string) {
+	m.team_id = &s
+}
+
+// TeamID returns the value of the "team_id" field in the mutation.
+func (m *ChatInstallationMutation) TeamID() (r string, exists bool) {
+	v := m.team_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTeamID returns the old "team_id" field's value of the ChatInstallation entity.
+// If the ChatInstallation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ChatInstallationMutation) OldTeamID(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTeamID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTeamID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTeamID: %w", err)
+	}
+	return oldValue.TeamID, nil
+}
+
+// ResetTeamID resets all changes to the "team_id" field.
+func (m *ChatInstallationMutation) ResetTeamID() {
+	m.team_id = nil
+}
+
+// SetTeamName sets the "team_name" field.
+func (m *ChatInstallationMutation) SetTeamName(s string) {
+	m.team_name = &s
+}
+
+// TeamName returns the value of the "team_name" field in the mutation.
+func (m *ChatInstallationMutation) TeamName() (r string, exists bool) {
+	v := m.team_name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTeamName returns the old "team_name" field's value of the ChatInstallation entity.
+// If the ChatInstallation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ChatInstallationMutation) OldTeamName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTeamName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTeamName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTeamName: %w", err)
+	}
+	return oldValue.TeamName, nil
+}
+
+// ResetTeamName resets all changes to the "team_name" field.
+func (m *ChatInstallationMutation) ResetTeamName() {
+	m.team_name = nil
+}
+
+// SetEnterpriseID sets the "enterprise_id" field.
+func (m *ChatInstallationMutation) SetEnterpriseID(s string) {
+	m.enterprise_id = &s
+}
+
+// EnterpriseID returns the value of the "enterprise_id" field in the mutation.
+func (m *ChatInstallationMutation) EnterpriseID() (r string, exists bool) {
+	v := m.enterprise_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEnterpriseID returns the old "enterprise_id" field's value of the ChatInstallation entity.
+// If the ChatInstallation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ChatInstallationMutation) OldEnterpriseID(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEnterpriseID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEnterpriseID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEnterpriseID: %w", err)
+	}
+	return oldValue.EnterpriseID, nil
+}
+
+// ResetEnterpriseID resets all changes to the "enterprise_id" field.
+func (m *ChatInstallationMutation) ResetEnterpriseID() {
+	m.enterprise_id = nil
+}
+
+// SetEnterpriseName sets the "enterprise_name" field.
+func (m *ChatInstallationMutation) SetEnterpriseName(s string) {
+	m.enterprise_name = &s
+}
+
+// EnterpriseName returns the value of the "enterprise_name" field in the mutation.
+func (m *ChatInstallationMutation) EnterpriseName() (r string, exists bool) {
+	v := m.enterprise_name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEnterpriseName returns the old "enterprise_name" field's value of the ChatInstallation entity.
+// If the ChatInstallation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ChatInstallationMutation) OldEnterpriseName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEnterpriseName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEnterpriseName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEnterpriseName: %w", err)
+	}
+	return oldValue.EnterpriseName, nil
+}
+
+// ResetEnterpriseName resets all changes to the "enterprise_name" field.
+func (m *ChatInstallationMutation) ResetEnterpriseName() {
+	m.enterprise_name = nil
+}
+
+// SetEnterpriseURL sets the "enterprise_url" field.
+func (m *ChatInstallationMutation) SetEnterpriseURL(s string) {
+	m.enterprise_url = &s
+}
+
+// EnterpriseURL returns the value of the "enterprise_url" field in the mutation.
+func (m *ChatInstallationMutation) EnterpriseURL() (r string, exists bool) {
+	v := m.enterprise_url
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEnterpriseURL returns the old "enterprise_url" field's value of the ChatInstallation entity.
+// If the ChatInstallation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ChatInstallationMutation) OldEnterpriseURL(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEnterpriseURL is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEnterpriseURL requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEnterpriseURL: %w", err)
+	}
+	return oldValue.EnterpriseURL, nil
+}
+
+// ResetEnterpriseURL resets all changes to the "enterprise_url" field.
+func (m *ChatInstallationMutation) ResetEnterpriseURL() {
+	m.enterprise_url = nil
+}
+
+// SetScopes sets the "scopes" field.
+func (m *ChatInstallationMutation) SetScopes(s []string) {
+	m.scopes = &s
+	m.appendscopes = nil
+}
+
+// Scopes returns the value of the "scopes" field in the mutation.
+func (m *ChatInstallationMutation) Scopes() (r []string, exists bool) {
+	v := m.scopes
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldScopes returns the old "scopes" field's value of the ChatInstallation entity.
+// If the ChatInstallation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ChatInstallationMutation) OldScopes(ctx context.Context) (v []string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldScopes is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldScopes requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldScopes: %w", err)
+	}
+	return oldValue.Scopes, nil
+}
+
+// AppendScopes adds s to the "scopes" field.
+func (m *ChatInstallationMutation) AppendScopes(s []string) {
+	m.appendscopes = append(m.appendscopes, s...)
+}
+
+// AppendedScopes returns the list of values that were appended to the "scopes" field in this mutation.
+func (m *ChatInstallationMutation) AppendedScopes() ([]string, bool) {
+	if len(m.appendscopes) == 0 {
+		return nil, false
+	}
+	return m.appendscopes, true
+}
+
+// ResetScopes resets all changes to the "scopes" field.
+func (m *ChatInstallationMutation) ResetScopes() {
+	m.scopes = nil
+	m.appendscopes = nil
+}
+
+// SetToken sets the "token" field.
+func (m *ChatInstallationMutation) SetToken(b []byte) {
+	m.token = &b
+}
+
+// Token returns the value of the "token" field in the mutation.
+func (m *ChatInstallationMutation) Token() (r []byte, exists bool) {
+	v := m.token
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldToken returns the old "token" field's value of the ChatInstallation entity.
+// If the ChatInstallation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ChatInstallationMutation) OldToken(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldToken is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldToken requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldToken: %w", err)
+	}
+	return oldValue.Token, nil
+}
+
+// ClearToken clears the value of the "token" field.
+func (m *ChatInstallationMutation) ClearToken() {
+	m.token = nil
+	m.clearedFields[chatinstallation.FieldToken] = struct{}{}
+}
+
+// TokenCleared returns if the "token" field was cleared in this mutation.
+func (m *ChatInstallationMutation) TokenCleared() bool {
+	_, ok := m.clearedFields[chatinstallation.FieldToken]
+	return ok
+}
+
+// ResetToken resets all changes to the "token" field.
+func (m *ChatInstallationMutation) ResetToken() {
+	m.token = nil
+	delete(m.clearedFields, chatinstallation.FieldToken)
+}
+
+// SetArchived sets the "archived" field.
+func (m *ChatInstallationMutation) SetArchived(b bool) {
+	m.archived = &b
+}
+
+// Archived returns the value of the "archived" field in the mutation.
+func (m *ChatInstallationMutation) Archived() (r bool, exists bool) {
+	v := m.archived
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldArchived returns the old "archived" field's value of the ChatInstallation entity.
+// If the ChatInstallation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ChatInstallationMutation) OldArchived(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldArchived is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldArchived requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldArchived: %w", err)
+	}
+	return oldValue.Archived, nil
+}
+
+// ResetArchived resets all changes to the "archived" field.
+func (m *ChatInstallationMutation) ResetArchived() {
+	m.archived = nil
+}
+
+// SetInstalledBy sets the "installed_by" field.
+func (m *ChatInstallationMutation) SetInstalledBy(i int64) {
+	m.installed_by = &i
+	m.addinstalled_by = nil
+}
+
+// InstalledBy returns the value of the "installed_by" field in the mutation.
+func (m *ChatInstallationMutation) InstalledBy() (r int64, exists bool) {
+	v := m.installed_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldInstalledBy returns the old "installed_by" field's value of the ChatInstallation entity.
+// If the ChatInstallation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ChatInstallationMutation) OldInstalledBy(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldInstalledBy is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldInstalledBy requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldInstalledBy: %w", err)
+	}
+	return oldValue.InstalledBy, nil
+}
+
+// AddInstalledBy adds i to the "installed_by" field.
+func (m *ChatInstallationMutation) AddInstalledBy(i int64) {
+	if m.addinstalled_by != nil {
+		*m.addinstalled_by += i
+	} else {
+		m.addinstalled_by = &i
+	}
+}
+
+// AddedInstalledBy returns the value that was added to the "installed_by" field in this mutation.
+func (m *ChatInstallationMutation) AddedInstalledBy() (r int64, exists bool) {
+	v := m.addinstalled_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetInstalledBy resets all changes to the "installed_by" field.
+func (m *ChatInstallationMutation) ResetInstalledBy() {
+	m.installed_by = nil
+	m.addinstalled_by = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *ChatInstallationMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *ChatInstallationMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the ChatInstallation entity.
+// If the ChatInstallation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ChatInstallationMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *ChatInstallationMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *ChatInstallationMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *ChatInstallationMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *ChatInstallationMutation) SetUpdatedAt(i int64) {
+	m.updated_at = &i
+	m.addupdated_at = nil
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *ChatInstallationMutation) UpdatedAt() (r int64, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the ChatInstallation entity.
+// If the ChatInstallation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ChatInstallationMutation) OldUpdatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// AddUpdatedAt adds i to the "updated_at" field.
+func (m *ChatInstallationMutation) AddUpdatedAt(i int64) {
+	if m.addupdated_at != nil {
+		*m.addupdated_at += i
+	} else {
+		m.addupdated_at = &i
+	}
+}
+
+// AddedUpdatedAt returns the value that was added to the "updated_at" field in this mutation.
+func (m *ChatInstallationMutation) AddedUpdatedAt() (r int64, exists bool) {
+	v := m.addupdated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *ChatInstallationMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+	m.addupdated_at = nil
+}
+
+// Where appends a list predicates to the ChatInstallationMutation builder.
+func (m *ChatInstallationMutation) Where(ps ...predicate.ChatInstallation) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the ChatInstallationMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *ChatInstallationMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.ChatInstallation, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *ChatInstallationMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *ChatInstallationMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (ChatInstallation).
+func (m *ChatInstallationMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *ChatInstallationMutation) Fields() []string {
+	fields := make([]string, 0, 14)
+	if m.deployment_id != nil {
+		fields = append(fields, chatinstallation.FieldDeploymentID)
+	}
+	if m.client_id != nil {
+		fields = append(fields, chatinstallation.FieldClientID)
+	}
+	if m.app_id != nil {
+		fields = append(fields, chatinstallation.FieldAppID)
+	}
+	if m.team_id != nil {
+		fields = append(fields, chatinstallation.FieldTeamID)
+	}
+	if m.team_name != nil {
+		fields = append(fields, chatinstallation.FieldTeamName)
+	}
+	if m.enterprise_id != nil {
+		fields = append(fields, chatinstallation.FieldEnterpriseID)
+	}
+	if m.enterprise_name != nil {
+		fields = append(fields, chatinstallation.FieldEnterpriseName)
+	}
+	if m.enterprise_url != nil {
+		fields = append(fields, chatinstallation.FieldEnterpriseURL)
+	}
+	if m.scopes != nil {
+		fields = append(fields, chatinstallation.FieldScopes)
+	}
+	if m.token != nil {
+		fields = append(fields, chatinstallation.FieldToken)
+	}
+	if m.archived != nil {
+		fields = append(fields, chatinstallation.FieldArchived)
+	}
+	if m.installed_by != nil {
+		fields = append(fields, chatinstallation.FieldInstalledBy)
+	}
+	if m.created_at != nil {
+		fields = append(fields, chatinstallation.FieldCreatedAt)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, chatinstallation.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *ChatInstallationMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case chatinstallation.FieldDeploymentID:
+		return m.DeploymentID()
+	case chatinstallation.FieldClientID:
+		return m.ClientID()
+	case chatinstallation.FieldAppID:
+		return m.AppID()
+	case chatinstallation.FieldTeamID:
+		return m.TeamID()
+	case chatinstallation.FieldTeamName:
+		return m.TeamName()
+	case chatinstallation.FieldEnterpriseID:
+		return m.EnterpriseID()
+	case chatinstallation.FieldEnterpriseName:
+		return m.EnterpriseName()
+	case chatinstallation.FieldEnterpriseURL:
+		return m.EnterpriseURL()
+	case chatinstallation.FieldScopes:
+		return m.Scopes()
+	case chatinstallation.FieldToken:
+		return m.Token()
+	case chatinstallation.FieldArchived:
+		return m.Archived()
+	case chatinstallation.FieldInstalledBy:
+		return m.InstalledBy()
+	case chatinstallation.FieldCreatedAt:
+		return m.CreatedAt()
+	case chatinstallation.FieldUpdatedAt:
+		return m.UpdatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *ChatInstallationMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case chatinstallation.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case chatinstallation.FieldClientID:
+		return m.OldClientID(ctx)
+	case chatinstallation.FieldAppID:
+		return m.OldAppID(ctx)
+	case chatinstallation.FieldTeamID:
+		return m.OldTeamID(ctx)
+	case chatinstallation.FieldTeamName:
+		return m.OldTeamName(ctx)
+	case chatinstallation.FieldEnterpriseID:
+		return m.OldEnterpriseID(ctx)
+	case chatinstallation.FieldEnterpriseName:
+		return m.OldEnterpriseName(ctx)
+	case chatinstallation.FieldEnterpriseURL:
+		return m.OldEnterpriseURL(ctx)
+	case chatinstallation.FieldScopes:
+		return m.OldScopes(ctx)
+	case chatinstallation.FieldToken:
+		return m.OldToken(ctx)
+	case chatinstallation.FieldArchived:
+		return m.OldArchived(ctx)
+	case chatinstallation.FieldInstalledBy:
+		return m.OldInstalledBy(ctx)
+	case chatinstallation.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case chatinstallation.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown ChatInstallation field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ChatInstallationMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case chatinstallation.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case chatinstallation.FieldClientID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetClientID(v)
+		return nil
+	case chatinstallation.FieldAppID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAppID(v)
+		return nil
+	case chatinstallation.FieldTeamID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTeamID(v)
+		return nil
+	case chatinstallation.FieldTeamName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTeamName(v)
+		return nil
+	case chatinstallation.FieldEnterpriseID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEnterpriseID(v)
+		return nil
+	case chatinstallation.FieldEnterpriseName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEnterpriseName(v)
+		return nil
+	case chatinstallation.FieldEnterpriseURL:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEnterpriseURL(v)
+		return nil
+	case chatinstallation.FieldScopes:
+		v, ok := value.([]string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetScopes(v)
+		return nil
+	case chatinstallation.FieldToken:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetToken(v)
+		return nil
+	case chatinstallation.FieldArchived:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetArchived(v)
+		return nil
+	case chatinstallation.FieldInstalledBy:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetInstalledBy(v)
+		return nil
+	case chatinstallation.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case chatinstallation.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ChatInstallation field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *ChatInstallationMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, chatinstallation.FieldDeploymentID)
+	}
+	if m.addinstalled_by != nil {
+		fields = append(fields, chatinstallation.FieldInstalledBy)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, chatinstallation.FieldCreatedAt)
+	}
+	if m.addupdated_at != nil {
+		fields = append(fields, chatinstallation.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *ChatInstallationMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case chatinstallation.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case chatinstallation.FieldInstalledBy:
+		return m.AddedInstalledBy()
+	case chatinstallation.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	case chatinstallation.FieldUpdatedAt:
+		return m.AddedUpdatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ChatInstallationMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case chatinstallation.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case chatinstallation.FieldInstalledBy:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddInstalledBy(v)
+		return nil
+	case chatinstallation.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	case chatinstallation.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ChatInstallation numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *ChatInstallationMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(chatinstallation.FieldToken) {
+		fields = append(fields, chatinstallation.FieldToken)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *ChatInstallationMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *ChatInstallationMutation) ClearField(name string) error {
+	switch name {
+	case chatinstallation.FieldToken:
+		m.ClearToken()
+		return nil
+	}
+	return fmt.Errorf("unknown ChatInstallation nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *ChatInstallationMutation) ResetField(name string) error {
+	switch name {
+	case chatinstallation.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case chatinstallation.FieldClientID:
+		m.ResetClientID()
+		return nil
+	case chatinstallation.FieldAppID:
+		m.ResetAppID()
+		return nil
+	case chatinstallation.FieldTeamID:
+		m.ResetTeamID()
+		return nil
+	case chatinstallation.FieldTeamName:
+		m.ResetTeamName()
+		return nil
+	case chatinstallation.FieldEnterpriseID:
+		m.ResetEnterpriseID()
+		return nil
+	case chatinstallation.FieldEnterpriseName:
+		m.ResetEnterpriseName()
+		return nil
+	case chatinstallation.FieldEnterpriseURL:
+		m.ResetEnterpriseURL()
+		return nil
+	case chatinstallation.FieldScopes:
+		m.ResetScopes()
+		return nil
+	case chatinstallation.FieldToken:
+		m.ResetToken()
+		return nil
+	case chatinstallation.FieldArchived:
+		m.ResetArchived()
+		return nil
+	case chatinstallation.FieldInstalledBy:
+		m.ResetInstalledBy()
+		return nil
+	case chatinstallation.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case chatinstallation.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown ChatInstallation field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *ChatInstallationMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *ChatInstallationMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *ChatInstallationMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *ChatInstallationMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *ChatInstallationMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *ChatInstallationMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *ChatInstallationMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown ChatInstallation unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *ChatInstallationMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown ChatInstallation edge %s", name)
+}
+
 // CloudPostureCredentialMutation represents an operation that mutates the CloudPostureCredential nodes in the graph.
 type CloudPostureCredentialMutation struct {
 	config
@@ -23895,6 +25106,776 @@ func (m *DetectionPolicyMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *DetectionPolicyMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown DetectionPolicy edge %s", name)
+}
+
+// DigestPartMutation represents an operation that mutates the DigestPart nodes in the graph.
+type DigestPartMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	rule_id          *int64
+	addrule_id       *int64
+	project_id       *int64
+	addproject_id    *int64
+	scan_id          *int64
+	addscan_id       *int64
+	tally            *[]byte
+	created_at       *int64
+	addcreated_at    *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*DigestPart, error)
+	predicates       []predicate.DigestPart
+}
+
+var _ ent.Mutation = (*DigestPartMutation)(nil)
+
+// digestpartOption allows management of the mutation configuration using functional options.
+type digestpartOption func(*DigestPartMutation)
+
+// newDigestPartMutation creates new mutation for the DigestPart entity.
+func newDigestPartMutation(c config, op Op, opts ...digestpartOption) *DigestPartMutation {
+	m := &DigestPartMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeDigestPart,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withDigestPartID sets the ID field of the mutation.
+func withDigestPartID(id int64) digestpartOption {
+	return func(m *DigestPartMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *DigestPart
+		)
+		m.oldValue = func(ctx context.Context) (*DigestPart, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().DigestPart.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withDigestPart sets the old DigestPart of the mutation.
+func withDigestPart(node *DigestPart) digestpartOption {
+	return func(m *DigestPartMutation) {
+		m.oldValue = func(context.Context) (*DigestPart, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m DigestPartMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m DigestPartMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of DigestPart entities.
+func (m *DigestPartMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *DigestPartMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *DigestPartMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().DigestPart.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *DigestPartMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *DigestPartMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the DigestPart entity.
+// If the DigestPart object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DigestPartMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *DigestPartMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *DigestPartMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *DigestPartMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetRuleID sets the "rule_id" field.
+func (m *DigestPartMutation) SetRuleID(i int64) {
+	m.rule_id = &i
+	m.addrule_id = nil
+}
+
+// RuleID returns the value of the "rule_id" field in the mutation.
+func (m *DigestPartMutation) RuleID() (r int64, exists bool) {
+	v := m.rule_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRuleID returns the old "rule_id" field's value of the DigestPart entity.
+// If the DigestPart object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DigestPartMutation) OldRuleID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRuleID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRuleID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRuleID: %w", err)
+	}
+	return oldValue.RuleID, nil
+}
+
+// AddRuleID adds i to the "rule_id" field.
+func (m *DigestPartMutation) AddRuleID(i int64) {
+	if m.addrule_id != nil {
+		*m.addrule_id += i
+	} else {
+		m.addrule_id = &i
+	}
+}
+
+// AddedRuleID returns the value that was added to the "rule_id" field in this mutation.
+func (m *DigestPartMutation) AddedRuleID() (r int64, exists bool) {
+	v := m.addrule_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRuleID resets all changes to the "rule_id" field.
+func (m *DigestPartMutation) ResetRuleID() {
+	m.rule_id = nil
+	m.addrule_id = nil
+}
+
+// SetProjectID sets the "project_id" field.
+func (m *DigestPartMutation) SetProjectID(i int64) {
+	m.project_id = &i
+	m.addproject_id = nil
+}
+
+// ProjectID returns the value of the "project_id" field in the mutation.
+func (m *DigestPartMutation) ProjectID() (r int64, exists bool) {
+	v := m.project_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProjectID returns the old "project_id" field's value of the DigestPart entity.
+// If the DigestPart object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DigestPartMutation) OldProjectID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProjectID: %w", err)
+	}
+	return oldValue.ProjectID, nil
+}
+
+// AddProjectID adds i to the "project_id" field.
+func (m *DigestPartMutation) AddProjectID(i int64) {
+	if m.addproject_id != nil {
+		*m.addproject_id += i
+	} else {
+		m.addproject_id = &i
+	}
+}
+
+// AddedProjectID returns the value that was added to the "project_id" field in this mutation.
+func (m *DigestPartMutation) AddedProjectID() (r int64, exists bool) {
+	v := m.addproject_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetProjectID resets all changes to the "project_id" field.
+func (m *DigestPartMutation) ResetProjectID() {
+	m.project_id = nil
+	m.addproject_id = nil
+}
+
+// SetScanID sets the "scan_id" field.
+func (m *DigestPartMutation) SetScanID(i int64) {
+	m.scan_id = &i
+	m.addscan_id = nil
+}
+
+// ScanID returns the value of the "scan_id" field in the mutation.
+func (m *DigestPartMutation) ScanID() (r int64, exists bool) {
+	v := m.scan_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldScanID returns the old "scan_id" field's value of the DigestPart entity.
+// If the DigestPart object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DigestPartMutation) OldScanID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldScanID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldScanID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldScanID: %w", err)
+	}
+	return oldValue.ScanID, nil
+}
+
+// AddScanID adds i to the "scan_id" field.
+func (m *DigestPartMutation) AddScanID(i int64) {
+	if m.addscan_id != nil {
+		*m.addscan_id += i
+	} else {
+		m.addscan_id = &i
+	}
+}
+
+// AddedScanID returns the value that was added to the "scan_id" field in this mutation.
+func (m *DigestPartMutation) AddedScanID() (r int64, exists bool) {
+	v := m.addscan_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetScanID resets all changes to the "scan_id" field.
+func (m *DigestPartMutation) ResetScanID() {
+	m.scan_id = nil
+	m.addscan_id = nil
+}
+
+// SetTally sets the "tally" field.
+func (m *DigestPartMutation) SetTally(b []byte) {
+	m.tally = &b
+}
+
+// Tally returns the value of the "tally" field in the mutation.
+func (m *DigestPartMutation) Tally() (r []byte, exists bool) {
+	v := m.tally
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTally returns the old "tally" field's value of the DigestPart entity.
+// If the DigestPart object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DigestPartMutation) OldTally(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTally is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTally requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTally: %w", err)
+	}
+	return oldValue.Tally, nil
+}
+
+// ResetTally resets all changes to the "tally" field.
+func (m *DigestPartMutation) ResetTally() {
+	m.tally = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *DigestPartMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *DigestPartMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the DigestPart entity.
+// If the DigestPart object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DigestPartMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *DigestPartMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *DigestPartMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *DigestPartMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// Where appends a list predicates to the DigestPartMutation builder.
+func (m *DigestPartMutation) Where(ps ...predicate.DigestPart) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the DigestPartMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *DigestPartMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.DigestPart, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *DigestPartMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *DigestPartMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (DigestPart).
+func (m *DigestPartMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *DigestPartMutation) Fields() []string {
+	fields := make([]string, 0, 6)
+	if m.deployment_id != nil {
+		fields = append(fields, digestpart.FieldDeploymentID)
+	}
+	if m.rule_id != nil {
+		fields = append(fields, digestpart.FieldRuleID)
+	}
+	if m.project_id != nil {
+		fields = append(fields, digestpart.FieldProjectID)
+	}
+	if m.scan_id != nil {
+		fields = append(fields, digestpart.FieldScanID)
+	}
+	if m.tally != nil {
+		fields = append(fields, digestpart.FieldTally)
+	}
+	if m.created_at != nil {
+		fields = append(fields, digestpart.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *DigestPartMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case digestpart.FieldDeploymentID:
+		return m.DeploymentID()
+	case digestpart.FieldRuleID:
+		return m.RuleID()
+	case digestpart.FieldProjectID:
+		return m.ProjectID()
+	case digestpart.FieldScanID:
+		return m.ScanID()
+	case digestpart.FieldTally:
+		return m.Tally()
+	case digestpart.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *DigestPartMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case digestpart.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case digestpart.FieldRuleID:
+		return m.OldRuleID(ctx)
+	case digestpart.FieldProjectID:
+		return m.OldProjectID(ctx)
+	case digestpart.FieldScanID:
+		return m.OldScanID(ctx)
+	case digestpart.FieldTally:
+		return m.OldTally(ctx)
+	case digestpart.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown DigestPart field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *DigestPartMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case digestpart.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case digestpart.FieldRuleID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRuleID(v)
+		return nil
+	case digestpart.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProjectID(v)
+		return nil
+	case digestpart.FieldScanID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetScanID(v)
+		return nil
+	case digestpart.FieldTally:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTally(v)
+		return nil
+	case digestpart.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown DigestPart field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *DigestPartMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, digestpart.FieldDeploymentID)
+	}
+	if m.addrule_id != nil {
+		fields = append(fields, digestpart.FieldRuleID)
+	}
+	if m.addproject_id != nil {
+		fields = append(fields, digestpart.FieldProjectID)
+	}
+	if m.addscan_id != nil {
+		fields = append(fields, digestpart.FieldScanID)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, digestpart.FieldCreatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *DigestPartMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case digestpart.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case digestpart.FieldRuleID:
+		return m.AddedRuleID()
+	case digestpart.FieldProjectID:
+		return m.AddedProjectID()
+	case digestpart.FieldScanID:
+		return m.AddedScanID()
+	case digestpart.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *DigestPartMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case digestpart.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case digestpart.FieldRuleID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRuleID(v)
+		return nil
+	case digestpart.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddProjectID(v)
+		return nil
+	case digestpart.FieldScanID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddScanID(v)
+		return nil
+	case digestpart.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown DigestPart numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *DigestPartMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *DigestPartMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *DigestPartMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown DigestPart nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *DigestPartMutation) ResetField(name string) error {
+	switch name {
+	case digestpart.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case digestpart.FieldRuleID:
+		m.ResetRuleID()
+		return nil
+	case digestpart.FieldProjectID:
+		m.ResetProjectID()
+		return nil
+	case digestpart.FieldScanID:
+		m.ResetScanID()
+		return nil
+	case digestpart.FieldTally:
+		m.ResetTally()
+		return nil
+	case digestpart.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown DigestPart field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *DigestPartMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *DigestPartMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *DigestPartMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *DigestPartMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *DigestPartMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *DigestPartMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *DigestPartMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown DigestPart unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *DigestPartMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown DigestPart edge %s", name)
 }
 
 // ExceptionRequestMutation represents an operation that mutates the ExceptionRequest nodes in the graph.
@@ -42401,6 +44382,10 @@ type NotificationRuleMutation struct {
 	addnext_report_at    *int64
 	last_report_at       *int64
 	addlast_report_at    *int64
+	digest               *[]byte
+	next_digest_at       *int64
+	addnext_digest_at    *int64
+	quiet_hours          *[]byte
 	refused_recipients   *map[string]string
 	created_at           *int64
 	addcreated_at        *int64
@@ -43221,6 +45206,174 @@ func (m *NotificationRuleMutation) ResetLastReportAt() {
 	delete(m.clearedFields, notificationrule.FieldLastReportAt)
 }
 
+// SetDigest sets the "digest" field.
+func (m *NotificationRuleMutation) SetDigest(b []byte) {
+	m.digest = &b
+}
+
+// Digest returns the value of the "digest" field in the mutation.
+func (m *NotificationRuleMutation) Digest() (r []byte, exists bool) {
+	v := m.digest
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDigest returns the old "digest" field's value of the NotificationRule entity.
+// If the NotificationRule object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationRuleMutation) OldDigest(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDigest is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDigest requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDigest: %w", err)
+	}
+	return oldValue.Digest, nil
+}
+
+// ClearDigest clears the value of the "digest" field.
+func (m *NotificationRuleMutation) ClearDigest() {
+	m.digest = nil
+	m.clearedFields[notificationrule.FieldDigest] = struct{}{}
+}
+
+// DigestCleared returns if the "digest" field was cleared in this mutation.
+func (m *NotificationRuleMutation) DigestCleared() bool {
+	_, ok := m.clearedFields[notificationrule.FieldDigest]
+	return ok
+}
+
+// ResetDigest resets all changes to the "digest" field.
+func (m *NotificationRuleMutation) ResetDigest() {
+	m.digest = nil
+	delete(m.clearedFields, notificationrule.FieldDigest)
+}
+
+// SetNextDigestAt sets the "next_digest_at" field.
+func (m *NotificationRuleMutation) SetNextDigestAt(i int64) {
+	m.next_digest_at = &i
+	m.addnext_digest_at = nil
+}
+
+// NextDigestAt returns the value of the "next_digest_at" field in the mutation.
+func (m *NotificationRuleMutation) NextDigestAt() (r int64, exists bool) {
+	v := m.next_digest_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNextDigestAt returns the old "next_digest_at" field's value of the NotificationRule entity.
+// If the NotificationRule object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationRuleMutation) OldNextDigestAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNextDigestAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNextDigestAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNextDigestAt: %w", err)
+	}
+	return oldValue.NextDigestAt, nil
+}
+
+// AddNextDigestAt adds i to the "next_digest_at" field.
+func (m *NotificationRuleMutation) AddNextDigestAt(i int64) {
+	if m.addnext_digest_at != nil {
+		*m.addnext_digest_at += i
+	} else {
+		m.addnext_digest_at = &i
+	}
+}
+
+// AddedNextDigestAt returns the value that was added to the "next_digest_at" field in this mutation.
+func (m *NotificationRuleMutation) AddedNextDigestAt() (r int64, exists bool) {
+	v := m.addnext_digest_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearNextDigestAt clears the value of the "next_digest_at" field.
+func (m *NotificationRuleMutation) ClearNextDigestAt() {
+	m.next_digest_at = nil
+	m.addnext_digest_at = nil
+	m.clearedFields[notificationrule.FieldNextDigestAt] = struct{}{}
+}
+
+// NextDigestAtCleared returns if the "next_digest_at" field was cleared in this mutation.
+func (m *NotificationRuleMutation) NextDigestAtCleared() bool {
+	_, ok := m.clearedFields[notificationrule.FieldNextDigestAt]
+	return ok
+}
+
+// ResetNextDigestAt resets all changes to the "next_digest_at" field.
+func (m *NotificationRuleMutation) ResetNextDigestAt() {
+	m.next_digest_at = nil
+	m.addnext_digest_at = nil
+	delete(m.clearedFields, notificationrule.FieldNextDigestAt)
+}
+
+// SetQuietHours sets the "quiet_hours" field.
+func (m *NotificationRuleMutation) SetQuietHours(b []byte) {
+	m.quiet_hours = &b
+}
+
+// QuietHours returns the value of the "quiet_hours" field in the mutation.
+func (m *NotificationRuleMutation) QuietHours() (r []byte, exists bool) {
+	v := m.quiet_hours
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldQuietHours returns the old "quiet_hours" field's value of the NotificationRule entity.
+// If the NotificationRule object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NotificationRuleMutation) OldQuietHours(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldQuietHours is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldQuietHours requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldQuietHours: %w", err)
+	}
+	return oldValue.QuietHours, nil
+}
+
+// ClearQuietHours clears the value of the "quiet_hours" field.
+func (m *NotificationRuleMutation) ClearQuietHours() {
+	m.quiet_hours = nil
+	m.clearedFields[notificationrule.FieldQuietHours] = struct{}{}
+}
+
+// QuietHoursCleared returns if the "quiet_hours" field was cleared in this mutation.
+func (m *NotificationRuleMutation) QuietHoursCleared() bool {
+	_, ok := m.clearedFields[notificationrule.FieldQuietHours]
+	return ok
+}
+
+// ResetQuietHours resets all changes to the "quiet_hours" field.
+func (m *NotificationRuleMutation) ResetQuietHours() {
+	m.quiet_hours = nil
+	delete(m.clearedFields, notificationrule.FieldQuietHours)
+}
+
 // SetRefusedRecipients sets the "refused_recipients" field.
 func (m *NotificationRuleMutation) SetRefusedRecipients(value map[string]string) {
 	m.refused_recipients = &value
@@ -43416,7 +45569,7 @@ func (m *NotificationRuleMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *NotificationRuleMutation) Fields() []string {
-	fields := make([]string, 0, 19)
+	fields := make([]string, 0, 22)
 	if m.deployment_id != nil {
 		fields = append(fields, notificationrule.FieldDeploymentID)
 	}
@@ -43464,6 +45617,15 @@ func (m *NotificationRuleMutation) Fields() []string {
 	}
 	if m.last_report_at != nil {
 		fields = append(fields, notificationrule.FieldLastReportAt)
+	}
+	if m.digest != nil {
+		fields = append(fields, notificationrule.FieldDigest)
+	}
+	if m.next_digest_at != nil {
+		fields = append(fields, notificationrule.FieldNextDigestAt)
+	}
+	if m.quiet_hours != nil {
+		fields = append(fields, notificationrule.FieldQuietHours)
 	}
 	if m.refused_recipients != nil {
 		fields = append(fields, notificationrule.FieldRefusedRecipients)
@@ -43514,6 +45676,12 @@ func (m *NotificationRuleMutation) Field(name string) (ent.Value, bool) {
 		return m.NextReportAt()
 	case notificationrule.FieldLastReportAt:
 		return m.LastReportAt()
+	case notificationrule.FieldDigest:
+		return m.Digest()
+	case notificationrule.FieldNextDigestAt:
+		return m.NextDigestAt()
+	case notificationrule.FieldQuietHours:
+		return m.QuietHours()
 	case notificationrule.FieldRefusedRecipients:
 		return m.RefusedRecipients()
 	case notificationrule.FieldCreatedAt:
@@ -43561,6 +45729,12 @@ func (m *NotificationRuleMutation) OldField(ctx context.Context, name string) (e
 		return m.OldNextReportAt(ctx)
 	case notificationrule.FieldLastReportAt:
 		return m.OldLastReportAt(ctx)
+	case notificationrule.FieldDigest:
+		return m.OldDigest(ctx)
+	case notificationrule.FieldNextDigestAt:
+		return m.OldNextDigestAt(ctx)
+	case notificationrule.FieldQuietHours:
+		return m.OldQuietHours(ctx)
 	case notificationrule.FieldRefusedRecipients:
 		return m.OldRefusedRecipients(ctx)
 	case notificationrule.FieldCreatedAt:
@@ -43688,6 +45862,27 @@ func (m *NotificationRuleMutation) SetField(name string, value ent.Value) error 
 		}
 		m.SetLastReportAt(v)
 		return nil
+	case notificationrule.FieldDigest:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDigest(v)
+		return nil
+	case notificationrule.FieldNextDigestAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNextDigestAt(v)
+		return nil
+	case notificationrule.FieldQuietHours:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetQuietHours(v)
+		return nil
 	case notificationrule.FieldRefusedRecipients:
 		v, ok := value.(map[string]string)
 		if !ok {
@@ -43726,6 +45921,9 @@ func (m *NotificationRuleMutation) AddedFields() []string {
 	if m.addlast_report_at != nil {
 		fields = append(fields, notificationrule.FieldLastReportAt)
 	}
+	if m.addnext_digest_at != nil {
+		fields = append(fields, notificationrule.FieldNextDigestAt)
+	}
 	if m.addcreated_at != nil {
 		fields = append(fields, notificationrule.FieldCreatedAt)
 	}
@@ -43746,6 +45944,8 @@ func (m *NotificationRuleMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedNextReportAt()
 	case notificationrule.FieldLastReportAt:
 		return m.AddedLastReportAt()
+	case notificationrule.FieldNextDigestAt:
+		return m.AddedNextDigestAt()
 	case notificationrule.FieldCreatedAt:
 		return m.AddedCreatedAt()
 	case notificationrule.FieldUpdatedAt:
@@ -43779,6 +45979,13 @@ func (m *NotificationRuleMutation) AddField(name string, value ent.Value) error 
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddLastReportAt(v)
+		return nil
+	case notificationrule.FieldNextDigestAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddNextDigestAt(v)
 		return nil
 	case notificationrule.FieldCreatedAt:
 		v, ok := value.(int64)
@@ -43814,6 +46021,15 @@ func (m *NotificationRuleMutation) ClearedFields() []string {
 	if m.FieldCleared(notificationrule.FieldLastReportAt) {
 		fields = append(fields, notificationrule.FieldLastReportAt)
 	}
+	if m.FieldCleared(notificationrule.FieldDigest) {
+		fields = append(fields, notificationrule.FieldDigest)
+	}
+	if m.FieldCleared(notificationrule.FieldNextDigestAt) {
+		fields = append(fields, notificationrule.FieldNextDigestAt)
+	}
+	if m.FieldCleared(notificationrule.FieldQuietHours) {
+		fields = append(fields, notificationrule.FieldQuietHours)
+	}
 	if m.FieldCleared(notificationrule.FieldRefusedRecipients) {
 		fields = append(fields, notificationrule.FieldRefusedRecipients)
 	}
@@ -43842,6 +46058,15 @@ func (m *NotificationRuleMutation) ClearField(name string) error {
 		return nil
 	case notificationrule.FieldLastReportAt:
 		m.ClearLastReportAt()
+		return nil
+	case notificationrule.FieldDigest:
+		m.ClearDigest()
+		return nil
+	case notificationrule.FieldNextDigestAt:
+		m.ClearNextDigestAt()
+		return nil
+	case notificationrule.FieldQuietHours:
+		m.ClearQuietHours()
 		return nil
 	case notificationrule.FieldRefusedRecipients:
 		m.ClearRefusedRecipients()
@@ -43901,6 +46126,15 @@ func (m *NotificationRuleMutation) ResetField(name string) error {
 		return nil
 	case notificationrule.FieldLastReportAt:
 		m.ResetLastReportAt()
+		return nil
+	case notificationrule.FieldDigest:
+		m.ResetDigest()
+		return nil
+	case notificationrule.FieldNextDigestAt:
+		m.ResetNextDigestAt()
+		return nil
+	case notificationrule.FieldQuietHours:
+		m.ResetQuietHours()
 		return nil
 	case notificationrule.FieldRefusedRecipients:
 		m.ResetRefusedRecipients()

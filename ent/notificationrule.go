@@ -49,6 +49,12 @@ type NotificationRule struct {
 	NextReportAt *int64 `json:"next_report_at,omitempty"`
 	// LastReportAt holds the value of the "last_report_at" field.
 	LastReportAt *int64 `json:"last_report_at,omitempty"`
+	// palisade.notifications.v1.DigestSchedule; empty: findings of each scan are sent at once
+	Digest []byte `json:"digest,omitempty"`
+	// of an enabled rule with a digest
+	NextDigestAt *int64 `json:"next_digest_at,omitempty"`
+	// palisade.notifications.v1.QuietHours; empty: none
+	QuietHours []byte `json:"quiet_hours,omitempty"`
 	// for e-mail: addresses that the mail server refused, with its response
 	RefusedRecipients map[string]string `json:"refused_recipients,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
@@ -63,11 +69,11 @@ func (*NotificationRule) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case notificationrule.FieldConfig, notificationrule.FieldSecrets, notificationrule.FieldPolicySlugs, notificationrule.FieldSendReport, notificationrule.FieldRefusedRecipients:
+		case notificationrule.FieldConfig, notificationrule.FieldSecrets, notificationrule.FieldPolicySlugs, notificationrule.FieldSendReport, notificationrule.FieldDigest, notificationrule.FieldQuietHours, notificationrule.FieldRefusedRecipients:
 			values[i] = new([]byte)
 		case notificationrule.FieldIsEnabled, notificationrule.FieldUseNetworkBroker, notificationrule.FieldSendScanCompletion, notificationrule.FieldSendHeldCloses, notificationrule.FieldSendRuleAlerts, notificationrule.FieldSendFreshness, notificationrule.FieldSendFindings:
 			values[i] = new(sql.NullBool)
-		case notificationrule.FieldID, notificationrule.FieldDeploymentID, notificationrule.FieldNextReportAt, notificationrule.FieldLastReportAt, notificationrule.FieldCreatedAt, notificationrule.FieldUpdatedAt:
+		case notificationrule.FieldID, notificationrule.FieldDeploymentID, notificationrule.FieldNextReportAt, notificationrule.FieldLastReportAt, notificationrule.FieldNextDigestAt, notificationrule.FieldCreatedAt, notificationrule.FieldUpdatedAt:
 			values[i] = new(sql.NullInt64)
 		case notificationrule.FieldChannel, notificationrule.FieldName:
 			values[i] = new(sql.NullString)
@@ -194,6 +200,25 @@ func (_m *NotificationRule) assignValues(columns []string, values []any) error {
 				_m.LastReportAt = new(int64)
 				*_m.LastReportAt = value.Int64
 			}
+		case notificationrule.FieldDigest:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field digest", values[i])
+			} else if value != nil {
+				_m.Digest = *value
+			}
+		case notificationrule.FieldNextDigestAt:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field next_digest_at", values[i])
+			} else if value.Valid {
+				_m.NextDigestAt = new(int64)
+				*_m.NextDigestAt = value.Int64
+			}
+		case notificationrule.FieldQuietHours:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field quiet_hours", values[i])
+			} else if value != nil {
+				_m.QuietHours = *value
+			}
 		case notificationrule.FieldRefusedRecipients:
 			if value, ok := values[i].(*[]byte); !ok {
 				return fmt.Errorf("unexpected type %T for field refused_recipients", values[i])
@@ -300,6 +325,17 @@ func (_m *NotificationRule) String() string {
 		builder.WriteString("last_report_at=")
 		builder.WriteString(fmt.Sprintf("%v", *v))
 	}
+	builder.WriteString(", ")
+	builder.WriteString("digest=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Digest))
+	builder.WriteString(", ")
+	if v := _m.NextDigestAt; v != nil {
+		builder.WriteString("next_digest_at=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("quiet_hours=")
+	builder.WriteString(fmt.Sprintf("%v", _m.QuietHours))
 	builder.WriteString(", ")
 	builder.WriteString("refused_recipients=")
 	builder.WriteString(fmt.Sprintf("%v", _m.RefusedRecipients))

@@ -189,6 +189,32 @@ func (_c *NotificationRuleCreate) SetNillableLastReportAt(v *int64) *Notificatio
 	return _c
 }
 
+// SetDigest sets the "digest" field.
+func (_c *NotificationRuleCreate) SetDigest(v []byte) *NotificationRuleCreate {
+	_c.mutation.SetDigest(v)
+	return _c
+}
+
+// SetNextDigestAt sets the "next_digest_at" field.
+func (_c *NotificationRuleCreate) SetNextDigestAt(v int64) *NotificationRuleCreate {
+	_c.mutation.SetNextDigestAt(v)
+	return _c
+}
+
+// SetNillableNextDigestAt sets the "next_digest_at" field if the given value is not nil.
+func (_c *NotificationRuleCreate) SetNillableNextDigestAt(v *int64) *NotificationRuleCreate {
+	if v != nil {
+		_c.SetNextDigestAt(*v)
+	}
+	return _c
+}
+
+// SetQuietHours sets the "quiet_hours" field.
+func (_c *NotificationRuleCreate) SetQuietHours(v []byte) *NotificationRuleCreate {
+	_c.mutation.SetQuietHours(v)
+	return _c
+}
+
 // SetRefusedRecipients sets the "refused_recipients" field.
 func (_c *NotificationRuleCreate) SetRefusedRecipients(v map[string]string) *NotificationRuleCreate {
 	_c.mutation.SetRefusedRecipients(v)
@@ -421,6 +447,18 @@ func (_c *NotificationRuleCreate) createSpec() (*NotificationRule, *sqlgraph.Cre
 	if value, ok := _c.mutation.LastReportAt(); ok {
 		_spec.SetField(notificationrule.FieldLastReportAt, field.TypeInt64, value)
 		_node.LastReportAt = &value
+	}
+	if value, ok := _c.mutation.Digest(); ok {
+		_spec.SetField(notificationrule.FieldDigest, field.TypeBytes, value)
+		_node.Digest = value
+	}
+	if value, ok := _c.mutation.NextDigestAt(); ok {
+		_spec.SetField(notificationrule.FieldNextDigestAt, field.TypeInt64, value)
+		_node.NextDigestAt = &value
+	}
+	if value, ok := _c.mutation.QuietHours(); ok {
+		_spec.SetField(notificationrule.FieldQuietHours, field.TypeBytes, value)
+		_node.QuietHours = value
 	}
 	if value, ok := _c.mutation.RefusedRecipients(); ok {
 		_spec.SetField(notificationrule.FieldRefusedRecipients, field.TypeJSON, value)
@@ -699,6 +737,66 @@ func (u *NotificationRuleUpsert) AddLastReportAt(v int64) *NotificationRuleUpser
 // ClearLastReportAt clears the value of the "last_report_at" field.
 func (u *NotificationRuleUpsert) ClearLastReportAt() *NotificationRuleUpsert {
 	u.SetNull(notificationrule.FieldLastReportAt)
+	return u
+}
+
+// SetDigest sets the "digest" field.
+func (u *NotificationRuleUpsert) SetDigest(v []byte) *NotificationRuleUpsert {
+	u.Set(notificationrule.FieldDigest, v)
+	return u
+}
+
+// UpdateDigest sets the "digest" field to the value that was provided on create.
+func (u *NotificationRuleUpsert) UpdateDigest() *NotificationRuleUpsert {
+	u.SetExcluded(notificationrule.FieldDigest)
+	return u
+}
+
+// ClearDigest clears the value of the "digest" field.
+func (u *NotificationRuleUpsert) ClearDigest() *NotificationRuleUpsert {
+	u.SetNull(notificationrule.FieldDigest)
+	return u
+}
+
+// SetNextDigestAt sets the "next_digest_at" field.
+func (u *NotificationRuleUpsert) SetNextDigestAt(v int64) *NotificationRuleUpsert {
+	u.Set(notificationrule.FieldNextDigestAt, v)
+	return u
+}
+
+// UpdateNextDigestAt sets the "next_digest_at" field to the value that was provided on create.
+func (u *NotificationRuleUpsert) UpdateNextDigestAt() *NotificationRuleUpsert {
+	u.SetExcluded(notificationrule.FieldNextDigestAt)
+	return u
+}
+
+// AddNextDigestAt adds v to the "next_digest_at" field.
+func (u *NotificationRuleUpsert) AddNextDigestAt(v int64) *NotificationRuleUpsert {
+	u.Add(notificationrule.FieldNextDigestAt, v)
+	return u
+}
+
+// ClearNextDigestAt clears the value of the "next_digest_at" field.
+func (u *NotificationRuleUpsert) ClearNextDigestAt() *NotificationRuleUpsert {
+	u.SetNull(notificationrule.FieldNextDigestAt)
+	return u
+}
+
+// SetQuietHours sets the "quiet_hours" field.
+func (u *NotificationRuleUpsert) SetQuietHours(v []byte) *NotificationRuleUpsert {
+	u.Set(notificationrule.FieldQuietHours, v)
+	return u
+}
+
+// UpdateQuietHours sets the "quiet_hours" field to the value that was provided on create.
+func (u *NotificationRuleUpsert) UpdateQuietHours() *NotificationRuleUpsert {
+	u.SetExcluded(notificationrule.FieldQuietHours)
+	return u
+}
+
+// ClearQuietHours clears the value of the "quiet_hours" field.
+func (u *NotificationRuleUpsert) ClearQuietHours() *NotificationRuleUpsert {
+	u.SetNull(notificationrule.FieldQuietHours)
 	return u
 }
 
@@ -1041,6 +1139,76 @@ func (u *NotificationRuleUpsertOne) UpdateLastReportAt() *NotificationRuleUpsert
 func (u *NotificationRuleUpsertOne) ClearLastReportAt() *NotificationRuleUpsertOne {
 	return u.Update(func(s *NotificationRuleUpsert) {
 		s.ClearLastReportAt()
+	})
+}
+
+// SetDigest sets the "digest" field.
+func (u *NotificationRuleUpsertOne) SetDigest(v []byte) *NotificationRuleUpsertOne {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.SetDigest(v)
+	})
+}
+
+// UpdateDigest sets the "digest" field to the value that was provided on create.
+func (u *NotificationRuleUpsertOne) UpdateDigest() *NotificationRuleUpsertOne {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.UpdateDigest()
+	})
+}
+
+// ClearDigest clears the value of the "digest" field.
+func (u *NotificationRuleUpsertOne) ClearDigest() *NotificationRuleUpsertOne {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.ClearDigest()
+	})
+}
+
+// SetNextDigestAt sets the "next_digest_at" field.
+func (u *NotificationRuleUpsertOne) SetNextDigestAt(v int64) *NotificationRuleUpsertOne {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.SetNextDigestAt(v)
+	})
+}
+
+// AddNextDigestAt adds v to the "next_digest_at" field.
+func (u *NotificationRuleUpsertOne) AddNextDigestAt(v int64) *NotificationRuleUpsertOne {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.AddNextDigestAt(v)
+	})
+}
+
+// UpdateNextDigestAt sets the "next_digest_at" field to the value that was provided on create.
+func (u *NotificationRuleUpsertOne) UpdateNextDigestAt() *NotificationRuleUpsertOne {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.UpdateNextDigestAt()
+	})
+}
+
+// ClearNextDigestAt clears the value of the "next_digest_at" field.
+func (u *NotificationRuleUpsertOne) ClearNextDigestAt() *NotificationRuleUpsertOne {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.ClearNextDigestAt()
+	})
+}
+
+// SetQuietHours sets the "quiet_hours" field.
+func (u *NotificationRuleUpsertOne) SetQuietHours(v []byte) *NotificationRuleUpsertOne {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.SetQuietHours(v)
+	})
+}
+
+// UpdateQuietHours sets the "quiet_hours" field to the value that was provided on create.
+func (u *NotificationRuleUpsertOne) UpdateQuietHours() *NotificationRuleUpsertOne {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.UpdateQuietHours()
+	})
+}
+
+// ClearQuietHours clears the value of the "quiet_hours" field.
+func (u *NotificationRuleUpsertOne) ClearQuietHours() *NotificationRuleUpsertOne {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.ClearQuietHours()
 	})
 }
 
@@ -1555,6 +1723,76 @@ func (u *NotificationRuleUpsertBulk) UpdateLastReportAt() *NotificationRuleUpser
 func (u *NotificationRuleUpsertBulk) ClearLastReportAt() *NotificationRuleUpsertBulk {
 	return u.Update(func(s *NotificationRuleUpsert) {
 		s.ClearLastReportAt()
+	})
+}
+
+// SetDigest sets the "digest" field.
+func (u *NotificationRuleUpsertBulk) SetDigest(v []byte) *NotificationRuleUpsertBulk {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.SetDigest(v)
+	})
+}
+
+// UpdateDigest sets the "digest" field to the value that was provided on create.
+func (u *NotificationRuleUpsertBulk) UpdateDigest() *NotificationRuleUpsertBulk {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.UpdateDigest()
+	})
+}
+
+// ClearDigest clears the value of the "digest" field.
+func (u *NotificationRuleUpsertBulk) ClearDigest() *NotificationRuleUpsertBulk {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.ClearDigest()
+	})
+}
+
+// SetNextDigestAt sets the "next_digest_at" field.
+func (u *NotificationRuleUpsertBulk) SetNextDigestAt(v int64) *NotificationRuleUpsertBulk {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.SetNextDigestAt(v)
+	})
+}
+
+// AddNextDigestAt adds v to the "next_digest_at" field.
+func (u *NotificationRuleUpsertBulk) AddNextDigestAt(v int64) *NotificationRuleUpsertBulk {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.AddNextDigestAt(v)
+	})
+}
+
+// UpdateNextDigestAt sets the "next_digest_at" field to the value that was provided on create.
+func (u *NotificationRuleUpsertBulk) UpdateNextDigestAt() *NotificationRuleUpsertBulk {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.UpdateNextDigestAt()
+	})
+}
+
+// ClearNextDigestAt clears the value of the "next_digest_at" field.
+func (u *NotificationRuleUpsertBulk) ClearNextDigestAt() *NotificationRuleUpsertBulk {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.ClearNextDigestAt()
+	})
+}
+
+// SetQuietHours sets the "quiet_hours" field.
+func (u *NotificationRuleUpsertBulk) SetQuietHours(v []byte) *NotificationRuleUpsertBulk {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.SetQuietHours(v)
+	})
+}
+
+// UpdateQuietHours sets the "quiet_hours" field to the value that was provided on create.
+func (u *NotificationRuleUpsertBulk) UpdateQuietHours() *NotificationRuleUpsertBulk {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.UpdateQuietHours()
+	})
+}
+
+// ClearQuietHours clears the value of the "quiet_hours" field.
+func (u *NotificationRuleUpsertBulk) ClearQuietHours() *NotificationRuleUpsertBulk {
+	return u.Update(func(s *NotificationRuleUpsert) {
+		s.ClearQuietHours()
 	})
 }
 

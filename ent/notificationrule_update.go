@@ -251,6 +251,57 @@ func (_u *NotificationRuleUpdate) ClearLastReportAt() *NotificationRuleUpdate {
 	return _u
 }
 
+// SetDigest sets the "digest" field.
+func (_u *NotificationRuleUpdate) SetDigest(v []byte) *NotificationRuleUpdate {
+	_u.mutation.SetDigest(v)
+	return _u
+}
+
+// ClearDigest clears the value of the "digest" field.
+func (_u *NotificationRuleUpdate) ClearDigest() *NotificationRuleUpdate {
+	_u.mutation.ClearDigest()
+	return _u
+}
+
+// SetNextDigestAt sets the "next_digest_at" field.
+func (_u *NotificationRuleUpdate) SetNextDigestAt(v int64) *NotificationRuleUpdate {
+	_u.mutation.ResetNextDigestAt()
+	_u.mutation.SetNextDigestAt(v)
+	return _u
+}
+
+// SetNillableNextDigestAt sets the "next_digest_at" field if the given value is not nil.
+func (_u *NotificationRuleUpdate) SetNillableNextDigestAt(v *int64) *NotificationRuleUpdate {
+	if v != nil {
+		_u.SetNextDigestAt(*v)
+	}
+	return _u
+}
+
+// AddNextDigestAt adds value to the "next_digest_at" field.
+func (_u *NotificationRuleUpdate) AddNextDigestAt(v int64) *NotificationRuleUpdate {
+	_u.mutation.AddNextDigestAt(v)
+	return _u
+}
+
+// ClearNextDigestAt clears the value of the "next_digest_at" field.
+func (_u *NotificationRuleUpdate) ClearNextDigestAt() *NotificationRuleUpdate {
+	_u.mutation.ClearNextDigestAt()
+	return _u
+}
+
+// SetQuietHours sets the "quiet_hours" field.
+func (_u *NotificationRuleUpdate) SetQuietHours(v []byte) *NotificationRuleUpdate {
+	_u.mutation.SetQuietHours(v)
+	return _u
+}
+
+// ClearQuietHours clears the value of the "quiet_hours" field.
+func (_u *NotificationRuleUpdate) ClearQuietHours() *NotificationRuleUpdate {
+	_u.mutation.ClearQuietHours()
+	return _u
+}
+
 // SetRefusedRecipients sets the "refused_recipients" field.
 func (_u *NotificationRuleUpdate) SetRefusedRecipients(v map[string]string) *NotificationRuleUpdate {
 	_u.mutation.SetRefusedRecipients(v)
@@ -398,6 +449,27 @@ func (_u *NotificationRuleUpdate) sqlSave(ctx context.Context) (_node int, err e
 	}
 	if _u.mutation.LastReportAtCleared() {
 		_spec.ClearField(notificationrule.FieldLastReportAt, field.TypeInt64)
+	}
+	if value, ok := _u.mutation.Digest(); ok {
+		_spec.SetField(notificationrule.FieldDigest, field.TypeBytes, value)
+	}
+	if _u.mutation.DigestCleared() {
+		_spec.ClearField(notificationrule.FieldDigest, field.TypeBytes)
+	}
+	if value, ok := _u.mutation.NextDigestAt(); ok {
+		_spec.SetField(notificationrule.FieldNextDigestAt, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedNextDigestAt(); ok {
+		_spec.AddField(notificationrule.FieldNextDigestAt, field.TypeInt64, value)
+	}
+	if _u.mutation.NextDigestAtCleared() {
+		_spec.ClearField(notificationrule.FieldNextDigestAt, field.TypeInt64)
+	}
+	if value, ok := _u.mutation.QuietHours(); ok {
+		_spec.SetField(notificationrule.FieldQuietHours, field.TypeBytes, value)
+	}
+	if _u.mutation.QuietHoursCleared() {
+		_spec.ClearField(notificationrule.FieldQuietHours, field.TypeBytes)
 	}
 	if value, ok := _u.mutation.RefusedRecipients(); ok {
 		_spec.SetField(notificationrule.FieldRefusedRecipients, field.TypeJSON, value)
@@ -655,6 +727,57 @@ func (_u *NotificationRuleUpdateOne) ClearLastReportAt() *NotificationRuleUpdate
 	return _u
 }
 
+// SetDigest sets the "digest" field.
+func (_u *NotificationRuleUpdateOne) SetDigest(v []byte) *NotificationRuleUpdateOne {
+	_u.mutation.SetDigest(v)
+	return _u
+}
+
+// ClearDigest clears the value of the "digest" field.
+func (_u *NotificationRuleUpdateOne) ClearDigest() *NotificationRuleUpdateOne {
+	_u.mutation.ClearDigest()
+	return _u
+}
+
+// SetNextDigestAt sets the "next_digest_at" field.
+func (_u *NotificationRuleUpdateOne) SetNextDigestAt(v int64) *NotificationRuleUpdateOne {
+	_u.mutation.ResetNextDigestAt()
+	_u.mutation.SetNextDigestAt(v)
+	return _u
+}
+
+// SetNillableNextDigestAt sets the "next_digest_at" field if the given value is not nil.
+func (_u *NotificationRuleUpdateOne) SetNillableNextDigestAt(v *int64) *NotificationRuleUpdateOne {
+	if v != nil {
+		_u.SetNextDigestAt(*v)
+	}
+	return _u
+}
+
+// AddNextDigestAt adds value to the "next_digest_at" field.
+func (_u *NotificationRuleUpdateOne) AddNextDigestAt(v int64) *NotificationRuleUpdateOne {
+	_u.mutation.AddNextDigestAt(v)
+	return _u
+}
+
+// ClearNextDigestAt clears the value of the "next_digest_at" field.
+func (_u *NotificationRuleUpdateOne) ClearNextDigestAt() *NotificationRuleUpdateOne {
+	_u.mutation.ClearNextDigestAt()
+	return _u
+}
+
+// SetQuietHours sets the "quiet_hours" field.
+func (_u *NotificationRuleUpdateOne) SetQuietHours(v []byte) *NotificationRuleUpdateOne {
+	_u.mutation.SetQuietHours(v)
+	return _u
+}
+
+// ClearQuietHours clears the value of the "quiet_hours" field.
+func (_u *NotificationRuleUpdateOne) ClearQuietHours() *NotificationRuleUpdateOne {
+	_u.mutation.ClearQuietHours()
+	return _u
+}
+
 // SetRefusedRecipients sets the "refused_recipients" field.
 func (_u *NotificationRuleUpdateOne) SetRefusedRecipients(v map[string]string) *NotificationRuleUpdateOne {
 	_u.mutation.SetRefusedRecipients(v)
@@ -832,6 +955,27 @@ func (_u *NotificationRuleUpdateOne) sqlSave(ctx context.Context) (_node *Notifi
 	}
 	if _u.mutation.LastReportAtCleared() {
 		_spec.ClearField(notificationrule.FieldLastReportAt, field.TypeInt64)
+	}
+	if value, ok := _u.mutation.Digest(); ok {
+		_spec.SetField(notificationrule.FieldDigest, field.TypeBytes, value)
+	}
+	if _u.mutation.DigestCleared() {
+		_spec.ClearField(notificationrule.FieldDigest, field.TypeBytes)
+	}
+	if value, ok := _u.mutation.NextDigestAt(); ok {
+		_spec.SetField(notificationrule.FieldNextDigestAt, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedNextDigestAt(); ok {
+		_spec.AddField(notificationrule.FieldNextDigestAt, field.TypeInt64, value)
+	}
+	if _u.mutation.NextDigestAtCleared() {
+		_spec.ClearField(notificationrule.FieldNextDigestAt, field.TypeInt64)
+	}
+	if value, ok := _u.mutation.QuietHours(); ok {
+		_spec.SetField(notificationrule.FieldQuietHours, field.TypeBytes, value)
+	}
+	if _u.mutation.QuietHoursCleared() {
+		_spec.ClearField(notificationrule.FieldQuietHours, field.TypeBytes)
 	}
 	if value, ok := _u.mutation.RefusedRecipients(); ok {
 		_spec.SetField(notificationrule.FieldRefusedRecipients, field.TypeJSON, value)

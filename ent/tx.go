@@ -48,6 +48,8 @@ type Tx struct {
 	AutomationRun *AutomationRunClient
 	// BranchChange is the client for interacting with the BranchChange builders.
 	BranchChange *BranchChangeClient
+	// ChatInstallation is the client for interacting with the ChatInstallation builders.
+	ChatInstallation *ChatInstallationClient
 	// CloudPostureCredential is the client for interacting with the CloudPostureCredential builders.
 	CloudPostureCredential *CloudPostureCredentialClient
 	// ConsoleLink is the client for interacting with the ConsoleLink builders.
@@ -66,6 +68,8 @@ type Tx struct {
 	DetectionException *DetectionExceptionClient
 	// DetectionPolicy is the client for interacting with the DetectionPolicy builders.
 	DetectionPolicy *DetectionPolicyClient
+	// DigestPart is the client for interacting with the DigestPart builders.
+	DigestPart *DigestPartClient
 	// ExceptionRequest is the client for interacting with the ExceptionRequest builders.
 	ExceptionRequest *ExceptionRequestClient
 	// Exploit is the client for interacting with the Exploit builders.
@@ -362,6 +366,7 @@ func (tx *Tx) init() {
 	tx.Automation = NewAutomationClient(tx.config)
 	tx.AutomationRun = NewAutomationRunClient(tx.config)
 	tx.BranchChange = NewBranchChangeClient(tx.config)
+	tx.ChatInstallation = NewChatInstallationClient(tx.config)
 	tx.CloudPostureCredential = NewCloudPostureCredentialClient(tx.config)
 	tx.ConsoleLink = NewConsoleLinkClient(tx.config)
 	tx.Delivery = NewDeliveryClient(tx.config)
@@ -371,6 +376,7 @@ func (tx *Tx) init() {
 	tx.Deployment = NewDeploymentClient(tx.config)
 	tx.DetectionException = NewDetectionExceptionClient(tx.config)
 	tx.DetectionPolicy = NewDetectionPolicyClient(tx.config)
+	tx.DigestPart = NewDigestPartClient(tx.config)
 	tx.ExceptionRequest = NewExceptionRequestClient(tx.config)
 	tx.Exploit = NewExploitClient(tx.config)
 	tx.Export = NewExportClient(tx.config)

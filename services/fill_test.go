@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"entgo.io/ent/dialect/sql/schema"
 	"entgo.io/ent/schema/field"
 
 	"github.com/palisade/palisade/ent"
@@ -102,7 +101,7 @@ func (f *filling) beginTrail(t *testing.T) {
 }
 
 // insert is the statement that fills a table.
-func (f *filling) insert(table *schema.Table) string {
+func (f *filling) insert(table *migrate.Table) string {
 	columns, values := make([]string, len(table.Columns)), make([]string, len(table.Columns))
 	rows := f.rows
 	switch table.Name {
@@ -126,7 +125,7 @@ func (f *filling) insert(table *schema.Table) string {
 }
 
 // value is the expression of a column of row i.
-func (f *filling) value(of *schema.Table, c *schema.Column, parent *bool) string {
+func (f *filling) value(of *migrate.Table, c *migrate.Column, parent *bool) string {
 	table := of.Name
 	word, known := words[table+"."+c.Name]
 	if !known {
@@ -177,9 +176,9 @@ func (f *filling) value(of *schema.Table, c *schema.Column, parent *bool) string
 }
 
 // isKey reports that a column has no duplicate values in a deployment.
-func isKey(table *schema.Table, c *schema.Column) bool {
-	return slices.ContainsFunc(table.Indexes, func(index *schema.Index) bool {
-		return index.Unique && len(index.Columns) <= 2 && slices.Contains(index.Columns, c)
+func isKey(table *migrate.Table, c *migrate.Column) bool {
+	return slices.ContainsFunc(table.Indexes, func(index migrate.Index) bool {
+		return index.Unique && len(index.Columns) <= 2 && slices.Contains(index.Columns, c.Name)
 	})
 }
 

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"entgo.io/ent/dialect/sql/schema"
 	"entgo.io/ent/schema/field"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -226,7 +225,7 @@ func (w *teamWorld) marks() (list []string) {
 	for _, table := range migrate.Tables {
 		project := ""
 		has := func(name string) bool {
-			return slices.ContainsFunc(table.Columns, func(c *schema.Column) bool { return c.Name == name })
+			return slices.ContainsFunc(table.Columns, func(c *migrate.Column) bool { return c.Name == name })
 		}
 		switch {
 		case slices.Contains(unfilled, table.Name):

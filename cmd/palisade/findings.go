@@ -54,7 +54,8 @@ The other subcommands concern the identity of findings: how findings are matched
 	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "table, json or csv")
 	cmd.Flags().BoolVar(&o.removed, "removed", false, "list the findings that were removed, which no other list shows, with the reason")
 	cmd.MarkFlagsMutuallyExclusive("all", "page", "limit")
-	cmd.AddCommand(newFindingsShow(std), newFindingsExplain(std), newFindingsSplit(std), newFindingsMerge(std), newFindingsMoveCategory(std), newFindingsUndo(std), newIdentityChanges(std),
+	cmd.AddCommand(newFindingsShow(std), newFindingsExplain(std), newFindingsSplit(std), newFindingsMerge(std), newFindingsMoveCategory(std), newFindingsMoveProduct(std),
+		newFindingsUndo(std), newIdentityChanges(std),
 		newFindingsTriage(std), newFindingsExceptions(std), newFindingsWatch(std), newFindingsExport(std), newFindingsImport(std))
 	return cmd
 }

@@ -81,6 +81,27 @@ func TestFindingsMoveCategory(t *testing.T) {
 	}
 }
 
+func TestFindingsMoveProduct(t *testing.T) {
+	server := serveRecorded(t, map[string]string{
+		deploymentsPath: oneDeployment,
+		"POST " + identityBase + "identity-changes/move": `{"change":{"id":"17"},"movedCount":12,"decidedCount":3,"replacedCount":1,"previewToken":"sealed"}`,
+	})
+	move := []string{"findings", "move-product", "sast", "secrets", "--project", "acme/web", "--tool", "leaks"}
+	got := palisade(t, "", server.env(), append(slices.Clone(move), "--category", "api", "--yes")...)
+	if got.status != exitOK || got.out != "12 findings move, 3 of them with a decision. 1 findings are replaced.\n" || !strings.Contains(got.err, "palisade findings undo 17") {
+		t.Errorf("status %d: %s%s", got.status, got.out, got.err)
+	}
+	sent := strings.ReplaceAll(string(server.bodies[len(server.bodies)-1]), " ", "")
+	wantParts(t, sent, `"fromProduct":"sast"`, `"toProduct":"secrets"`, `"fromCategory":"api"`, `"toCategory":"api"`, `"previewToken":"sealed"`)
+	got = palisade(t, "", server.env(), append(slices.Clone(move), "--preview")...)
+	if last := string(server.bodies[len(server.bodies)-1]); got.status != exitOK || got.err != "" || strings.Contains(last, "sealed") || !strings.Contains(last, "validateOnly") {
+		t.Errorf("a preview: status %d: %s, sent %s", got.status, got.err, last)
+	}
+	if got := palisade(t, "", server.env(), "findings", "move-product", "sast", "--project", "p", "--tool", "t"); got.status != exitError || !strings.Contains(got.err, "needs the two products") {
+		t.Errorf("one product: status %d: %s", got.status, got.err)
+	}
+}
+
 func TestFindingsSplitMergeUndo(t *testing.T) {
 	server := serveRecorded(t, map[string]string{
 		deploymentsPath: oneDeployment, "POST " + identityBase + "findings/4711/split": changed, "POST " + identityBase + "findings/4712/merge": changed,

@@ -213,6 +213,18 @@ func (f BranchChangeFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.BranchChangeMutation", m)
 }
 
+// The ChatInstallationFunc type is an adapter to allow the use of ordinary
+// function as ChatInstallation mutator.
+type ChatInstallationFunc func(context.Context, *ent.ChatInstallationMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f ChatInstallationFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.ChatInstallationMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ChatInstallationMutation", m)
+}
+
 // The CloudPostureCredentialFunc type is an adapter to allow the use of ordinary
 // function as CloudPostureCredential mutator.
 type CloudPostureCredentialFunc func(context.Context, *ent.CloudPostureCredentialMutation) (ent.Value, error)
@@ -319,6 +331,18 @@ func (f DetectionPolicyFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Va
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.DetectionPolicyMutation", m)
+}
+
+// The DigestPartFunc type is an adapter to allow the use of ordinary
+// function as DigestPart mutator.
+type DigestPartFunc func(context.Context, *ent.DigestPartMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f DigestPartFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.DigestPartMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.DigestPartMutation", m)
 }
 
 // The ExceptionRequestFunc type is an adapter to allow the use of ordinary

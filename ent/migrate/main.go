@@ -19,7 +19,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "github.com/mattn/go-sqlite3"
 
-	"github.com/palisade/palisade/ent/migrate"
+	tables "github.com/palisade/palisade/ent/migrate/atlas"
 )
 
 const (
@@ -79,7 +79,7 @@ func write(name, driver, dialectName, dsn, dir string) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := m.NamedDiff(context.Background(), name, migrate.Tables...); err != nil {
+	if err := m.NamedDiff(context.Background(), name, tables.Tables...); err != nil {
 		log.Fatalf("%s: %v", dialectName, err)
 	}
 }

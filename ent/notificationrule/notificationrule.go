@@ -44,6 +44,12 @@ const (
 	FieldNextReportAt = "next_report_at"
 	// FieldLastReportAt holds the string denoting the last_report_at field in the database.
 	FieldLastReportAt = "last_report_at"
+	// FieldDigest holds the string denoting the digest field in the database.
+	FieldDigest = "digest"
+	// FieldNextDigestAt holds the string denoting the next_digest_at field in the database.
+	FieldNextDigestAt = "next_digest_at"
+	// FieldQuietHours holds the string denoting the quiet_hours field in the database.
+	FieldQuietHours = "quiet_hours"
 	// FieldRefusedRecipients holds the string denoting the refused_recipients field in the database.
 	FieldRefusedRecipients = "refused_recipients"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
@@ -73,6 +79,9 @@ var Columns = []string{
 	FieldSendReport,
 	FieldNextReportAt,
 	FieldLastReportAt,
+	FieldDigest,
+	FieldNextDigestAt,
+	FieldQuietHours,
 	FieldRefusedRecipients,
 	FieldCreatedAt,
 	FieldUpdatedAt,
@@ -178,6 +187,11 @@ func ByNextReportAt(opts ...sql.OrderTermOption) OrderOption {
 // ByLastReportAt orders the results by the last_report_at field.
 func ByLastReportAt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldLastReportAt, opts...).ToFunc()
+}
+
+// ByNextDigestAt orders the results by the next_digest_at field.
+func ByNextDigestAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldNextDigestAt, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

@@ -122,6 +122,21 @@ func LastReportAt(v int64) predicate.NotificationRule {
 	return predicate.NotificationRule(sql.FieldEQ(FieldLastReportAt, v))
 }
 
+// Digest applies equality check predicate on the "digest" field. It's identical to DigestEQ.
+func Digest(v []byte) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldEQ(FieldDigest, v))
+}
+
+// NextDigestAt applies equality check predicate on the "next_digest_at" field. It's identical to NextDigestAtEQ.
+func NextDigestAt(v int64) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldEQ(FieldNextDigestAt, v))
+}
+
+// QuietHours applies equality check predicate on the "quiet_hours" field. It's identical to QuietHoursEQ.
+func QuietHours(v []byte) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldEQ(FieldQuietHours, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v int64) predicate.NotificationRule {
 	return predicate.NotificationRule(sql.FieldEQ(FieldCreatedAt, v))
@@ -570,6 +585,156 @@ func LastReportAtIsNil() predicate.NotificationRule {
 // LastReportAtNotNil applies the NotNil predicate on the "last_report_at" field.
 func LastReportAtNotNil() predicate.NotificationRule {
 	return predicate.NotificationRule(sql.FieldNotNull(FieldLastReportAt))
+}
+
+// DigestEQ applies the EQ predicate on the "digest" field.
+func DigestEQ(v []byte) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldEQ(FieldDigest, v))
+}
+
+// DigestNEQ applies the NEQ predicate on the "digest" field.
+func DigestNEQ(v []byte) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldNEQ(FieldDigest, v))
+}
+
+// DigestIn applies the In predicate on the "digest" field.
+func DigestIn(vs ...[]byte) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldIn(FieldDigest, vs...))
+}
+
+// DigestNotIn applies the NotIn predicate on the "digest" field.
+func DigestNotIn(vs ...[]byte) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldNotIn(FieldDigest, vs...))
+}
+
+// DigestGT applies the GT predicate on the "digest" field.
+func DigestGT(v []byte) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldGT(FieldDigest, v))
+}
+
+// DigestGTE applies the GTE predicate on the "digest" field.
+func DigestGTE(v []byte) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldGTE(FieldDigest, v))
+}
+
+// DigestLT applies the LT predicate on the "digest" field.
+func DigestLT(v []byte) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldLT(FieldDigest, v))
+}
+
+// DigestLTE applies the LTE predicate on the "digest" field.
+func DigestLTE(v []byte) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldLTE(FieldDigest, v))
+}
+
+// DigestIsNil applies the IsNil predicate on the "digest" field.
+func DigestIsNil() predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldIsNull(FieldDigest))
+}
+
+// DigestNotNil applies the NotNil predicate on the "digest" field.
+func DigestNotNil() predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldNotNull(FieldDigest))
+}
+
+// NextDigestAtEQ applies the EQ predicate on the "next_digest_at" field.
+func NextDigestAtEQ(v int64) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldEQ(FieldNextDigestAt, v))
+}
+
+// NextDigestAtNEQ applies the NEQ predicate on the "next_digest_at" field.
+func NextDigestAtNEQ(v int64) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldNEQ(FieldNextDigestAt, v))
+}
+
+// NextDigestAtIn applies the In predicate on the "next_digest_at" field.
+func NextDigestAtIn(vs ...int64) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldIn(FieldNextDigestAt, vs...))
+}
+
+// NextDigestAtNotIn applies the NotIn predicate on the "next_digest_at" field.
+func NextDigestAtNotIn(vs ...int64) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldNotIn(FieldNextDigestAt, vs...))
+}
+
+// NextDigestAtGT applies the GT predicate on the "next_digest_at" field.
+func NextDigestAtGT(v int64) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldGT(FieldNextDigestAt, v))
+}
+
+// NextDigestAtGTE applies the GTE predicate on the "next_digest_at" field.
+func NextDigestAtGTE(v int64) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldGTE(FieldNextDigestAt, v))
+}
+
+// NextDigestAtLT applies the LT predicate on the "next_digest_at" field.
+func NextDigestAtLT(v int64) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldLT(FieldNextDigestAt, v))
+}
+
+// NextDigestAtLTE applies the LTE predicate on the "next_digest_at" field.
+func NextDigestAtLTE(v int64) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldLTE(FieldNextDigestAt, v))
+}
+
+// NextDigestAtIsNil applies the IsNil predicate on the "next_digest_at" field.
+func NextDigestAtIsNil() predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldIsNull(FieldNextDigestAt))
+}
+
+// NextDigestAtNotNil applies the NotNil predicate on the "next_digest_at" field.
+func NextDigestAtNotNil() predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldNotNull(FieldNextDigestAt))
+}
+
+// QuietHoursEQ applies the EQ predicate on the "quiet_hours" field.
+func QuietHoursEQ(v []byte) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldEQ(FieldQuietHours, v))
+}
+
+// QuietHoursNEQ applies the NEQ predicate on the "quiet_hours" field.
+func QuietHoursNEQ(v []byte) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldNEQ(FieldQuietHours, v))
+}
+
+// QuietHoursIn applies the In predicate on the "quiet_hours" field.
+func QuietHoursIn(vs ...[]byte) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldIn(FieldQuietHours, vs...))
+}
+
+// QuietHoursNotIn applies the NotIn predicate on the "quiet_hours" field.
+func QuietHoursNotIn(vs ...[]byte) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldNotIn(FieldQuietHours, vs...))
+}
+
+// QuietHoursGT applies the GT predicate on the "quiet_hours" field.
+func QuietHoursGT(v []byte) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldGT(FieldQuietHours, v))
+}
+
+// QuietHoursGTE applies the GTE predicate on the "quiet_hours" field.
+func QuietHoursGTE(v []byte) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldGTE(FieldQuietHours, v))
+}
+
+// QuietHoursLT applies the LT predicate on the "quiet_hours" field.
+func QuietHoursLT(v []byte) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldLT(FieldQuietHours, v))
+}
+
+// QuietHoursLTE applies the LTE predicate on the "quiet_hours" field.
+func QuietHoursLTE(v []byte) predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldLTE(FieldQuietHours, v))
+}
+
+// QuietHoursIsNil applies the IsNil predicate on the "quiet_hours" field.
+func QuietHoursIsNil() predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldIsNull(FieldQuietHours))
+}
+
+// QuietHoursNotNil applies the NotNil predicate on the "quiet_hours" field.
+func QuietHoursNotNil() predicate.NotificationRule {
+	return predicate.NotificationRule(sql.FieldNotNull(FieldQuietHours))
 }
 
 // RefusedRecipientsIsNil applies the IsNil predicate on the "refused_recipients" field.

@@ -57,6 +57,9 @@ type AutomationRun func(*sql.Selector)
 // BranchChange is the predicate function for branchchange builders.
 type BranchChange func(*sql.Selector)
 
+// ChatInstallation is the predicate function for chatinstallation builders.
+type ChatInstallation func(*sql.Selector)
+
 // CloudPostureCredential is the predicate function for cloudposturecredential builders.
 type CloudPostureCredential func(*sql.Selector)
 
@@ -83,6 +86,9 @@ type DetectionException func(*sql.Selector)
 
 // DetectionPolicy is the predicate function for detectionpolicy builders.
 type DetectionPolicy func(*sql.Selector)
+
+// DigestPart is the predicate function for digestpart builders.
+type DigestPart func(*sql.Selector)
 
 // ExceptionRequest is the predicate function for exceptionrequest builders.
 type ExceptionRequest func(*sql.Selector)

@@ -519,6 +519,30 @@ func (f BranchChangeMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mu
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.BranchChangeMutation", m)
 }
 
+// The ChatInstallationQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type ChatInstallationQueryRuleFunc func(context.Context, *ent.ChatInstallationQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f ChatInstallationQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.ChatInstallationQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.ChatInstallationQuery", q)
+}
+
+// The ChatInstallationMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type ChatInstallationMutationRuleFunc func(context.Context, *ent.ChatInstallationMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f ChatInstallationMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.ChatInstallationMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.ChatInstallationMutation", m)
+}
+
 // The CloudPostureCredentialQueryRuleFunc type is an adapter to allow the use of ordinary
 // functions as a query rule.
 type CloudPostureCredentialQueryRuleFunc func(context.Context, *ent.CloudPostureCredentialQuery) error
@@ -733,6 +757,30 @@ func (f DetectionPolicyMutationRuleFunc) EvalMutation(ctx context.Context, m ent
 		return f(ctx, m)
 	}
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.DetectionPolicyMutation", m)
+}
+
+// The DigestPartQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type DigestPartQueryRuleFunc func(context.Context, *ent.DigestPartQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f DigestPartQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.DigestPartQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.DigestPartQuery", q)
+}
+
+// The DigestPartMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type DigestPartMutationRuleFunc func(context.Context, *ent.DigestPartMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f DigestPartMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.DigestPartMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.DigestPartMutation", m)
 }
 
 // The ExceptionRequestQueryRuleFunc type is an adapter to allow the use of ordinary
@@ -2580,6 +2628,8 @@ func queryFilter(q ent.Query) (Filter, error) {
 		return q.Filter(), nil
 	case *ent.BranchChangeQuery:
 		return q.Filter(), nil
+	case *ent.ChatInstallationQuery:
+		return q.Filter(), nil
 	case *ent.CloudPostureCredentialQuery:
 		return q.Filter(), nil
 	case *ent.ConsoleLinkQuery:
@@ -2597,6 +2647,8 @@ func queryFilter(q ent.Query) (Filter, error) {
 	case *ent.DetectionExceptionQuery:
 		return q.Filter(), nil
 	case *ent.DetectionPolicyQuery:
+		return q.Filter(), nil
+	case *ent.DigestPartQuery:
 		return q.Filter(), nil
 	case *ent.ExceptionRequestQuery:
 		return q.Filter(), nil
@@ -2787,6 +2839,8 @@ func mutationFilter(m ent.Mutation) (Filter, error) {
 		return m.Filter(), nil
 	case *ent.BranchChangeMutation:
 		return m.Filter(), nil
+	case *ent.ChatInstallationMutation:
+		return m.Filter(), nil
 	case *ent.CloudPostureCredentialMutation:
 		return m.Filter(), nil
 	case *ent.ConsoleLinkMutation:
@@ -2804,6 +2858,8 @@ func mutationFilter(m ent.Mutation) (Filter, error) {
 	case *ent.DetectionExceptionMutation:
 		return m.Filter(), nil
 	case *ent.DetectionPolicyMutation:
+		return m.Filter(), nil
+	case *ent.DigestPartMutation:
 		return m.Filter(), nil
 	case *ent.ExceptionRequestMutation:
 		return m.Filter(), nil

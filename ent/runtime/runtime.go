@@ -23,6 +23,7 @@ import (
 	"github.com/palisade/palisade/ent/automation"
 	"github.com/palisade/palisade/ent/automationrun"
 	"github.com/palisade/palisade/ent/branchchange"
+	"github.com/palisade/palisade/ent/chatinstallation"
 	"github.com/palisade/palisade/ent/cloudposturecredential"
 	"github.com/palisade/palisade/ent/consolelink"
 	"github.com/palisade/palisade/ent/delivery"
@@ -32,6 +33,7 @@ import (
 	"github.com/palisade/palisade/ent/deployment"
 	"github.com/palisade/palisade/ent/detectionexception"
 	"github.com/palisade/palisade/ent/detectionpolicy"
+	"github.com/palisade/palisade/ent/digestpart"
 	"github.com/palisade/palisade/ent/exceptionrequest"
 	"github.com/palisade/palisade/ent/exploit"
 	"github.com/palisade/palisade/ent/export"
@@ -219,6 +221,14 @@ func init() {
 	branchchange.Hooks[0] = enforcePolicy(branchchange.Policy)
 	branchchange.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
+	chatinstallation.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	chatinstallation.Hooks[0] = enforcePolicy(chatinstallation.Policy)
+	chatinstallation.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	chatinstallation.DefaultEnterpriseID = ""
+	chatinstallation.DefaultEnterpriseName = ""
+	chatinstallation.DefaultEnterpriseURL = ""
+	chatinstallation.DefaultArchived = false
+
 	cloudposturecredential.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
 	cloudposturecredential.Hooks[0] = enforcePolicy(cloudposturecredential.Policy)
 	cloudposturecredential.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
@@ -274,6 +284,10 @@ func init() {
 	detectionpolicy.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
 	detectionpolicy.Hooks[0] = enforcePolicy(detectionpolicy.Policy)
 	detectionpolicy.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	digestpart.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	digestpart.Hooks[0] = enforcePolicy(digestpart.Policy)
+	digestpart.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	exceptionrequest.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.ExceptionRequest{}.Policy()}
 	exceptionrequest.Hooks[0] = enforcePolicy(exceptionrequest.Policy)

@@ -32,6 +32,9 @@ func (NotificationRule) Fields() []ent.Field {
 		field.Bytes("send_report").Optional().Comment("palisade.reporting.v1.ReportSchedule; empty: none"),
 		timestamp("next_report_at").Optional().Nillable().Comment("of an enabled rule with a report"),
 		timestamp("last_report_at").Optional().Nillable(),
+		field.Bytes("digest").Optional().Comment("palisade.notifications.v1.DigestSchedule; empty: findings of each scan are sent at once"),
+		timestamp("next_digest_at").Optional().Nillable().Comment("of an enabled rule with a digest"),
+		field.Bytes("quiet_hours").Optional().Comment("palisade.notifications.v1.QuietHours; empty: none"),
 		field.JSON("refused_recipients", map[string]string{}).Optional().Comment("for e-mail: addresses that the mail server refused, with its response"),
 		timestamp("created_at").Immutable(),
 		timestamp("updated_at"),
@@ -45,5 +48,7 @@ func (NotificationRule) Indexes() []ent.Index {
 		index.Fields("deployment_id", "channel", "id").StorageKey("notification_rules_by_channel"),
 		index.Fields("next_report_at", "id").StorageKey("notification_rules_reports").
 			Annotations(entsql.IndexWhere("next_report_at IS NOT NULL")),
+		index.Fields("next_digest_at", "id").StorageKey("notification_rules_digests").
+			Annotations(entsql.IndexWhere("next_digest_at IS NOT NULL")),
 	}
 }

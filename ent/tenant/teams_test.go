@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"entgo.io/ent/dialect"
-	"entgo.io/ent/dialect/sql/schema"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/migrate"
@@ -113,7 +112,7 @@ func tableIn(text string) string {
 func ofProject(table string) bool {
 	for _, t := range migrate.Tables {
 		if t.Name == table {
-			return table == "projects" || table == "tags" || slices.ContainsFunc(t.Columns, func(c *schema.Column) bool {
+			return table == "projects" || table == "tags" || slices.ContainsFunc(t.Columns, func(c *migrate.Column) bool {
 				return c.Name == "project_id" || c.Name == "finding_id"
 			})
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/audit"
+	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/page"
 	"github.com/palisade/palisade/services/internal/secret"
 	"github.com/palisade/palisade/services/internal/store"
@@ -34,12 +35,15 @@ const (
 type FindingIdentity struct {
 	findingsv1.UnimplementedFindingIdentityServiceServer
 	store    *store.Store
+	jobs     *jobs.Jobs
 	previews previewTokens
+	// redactionKey is the key of the hashes that replace secrets. Uploads use the same.
+	redactionKey []byte
 }
 
 // NewFindingIdentity serves identities of findings from the store.
-func NewFindingIdentity(st *store.Store, keyring *secret.Keyring) *FindingIdentity {
-	return &FindingIdentity{store: st, previews: previewTokens{keyring}}
+func NewFindingIdentity(st *store.Store, j *jobs.Jobs, keyring *secret.Keyring, redactionKey []byte) *FindingIdentity {
+	return &FindingIdentity{store: st, jobs: j, previews: previewTokens{keyring}, redactionKey: redactionKey}
 }
 
 // ListIdentityChanges lists splits, merges and moves, the newest first.

@@ -1,20 +1,25 @@
 package findings
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/scan"
 	"github.com/palisade/palisade/ent/scancoverage"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
+	"github.com/palisade/palisade/services/findings/lastscan"
 	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/projects/byname"
@@ -27,12 +32,42 @@ const (
 	movingCategory = "\x01moving"
 )
 
-// categoryMove moves the findings of a tool from one category to another.
-type categoryMove struct {
-	*identityEdit
-	store          *store.Store
-	tool, from, to string
+// analysisPart is what a move takes findings from, or gives them to: a category, or a product in a category.
+type analysisPart struct{ category, product string }
+
+// String says in errors what the part is: the word that the two parts of a move differ in.
+func (p analysisPart) String() string {
+	if p.product != "" {
+		return "product " + apierr.Quote(p.product)
+	}
+	return "category " + apierr.Quote(p.category)
 }
+
+// name is the name of the category or the product.
+func (p analysisPart) name() string { return cmp.Or(p.product, p.category) }
+
+// where selects the findings.
+func (p analysisPart) where() []predicate.Finding {
+	if p.product != "" {
+		return []predicate.Finding{finding.AnalysisCategory(p.category), finding.IssueType(p.product)}
+	}
+	return []predicate.Finding{finding.AnalysisCategory(p.category)}
+}
+
+// findingMove moves the findings of a tool from one category or product to another.
+type findingMove struct {
+	*identityEdit
+	*FindingIdentity
+	tool     string
+	from, to analysisPart
+	// columns are those of moved findings that the other product does not have. lastOf is the last scan of each ref that
+	// used the old part.
+	columns []*storev1.FindingColumns
+	lastOf  map[string]int64
+}
+
+// ofProduct reports whether the product changes, and not the category.
+func (m *findingMove) ofProduct() bool { return m.from.product != "" }
 
 // moveNumbers are the counters of a move.
 type moveNumbers struct {
@@ -48,10 +83,10 @@ type previewedMove struct {
 	Numbers moveNumbers `json:"v"`
 }
 
-// MoveCategory moves the findings of an analysis to another category.
+// MoveCategory moves the findings of an analysis to another category or product.
 func (s *FindingIdentity) MoveCategory(ctx context.Context, r *findingsv1.MoveCategoryRequest) (*findingsv1.MoveCategoryResponse, error) {
-	if r.GetFromCategory() == r.GetToCategory() {
-		return nil, apierr.InvalidArgument("toCategory", "toCategory must be another category than fromCategory, got %s for both", apierr.Quote(r.GetToCategory()))
+	if err := checkMove(r); err != nil {
+		return nil, err
 	}
 	request := proto.CloneOf(r)
 	request.ValidateOnly, request.PreviewToken = false, ""
@@ -76,7 +111,10 @@ func (s *FindingIdentity) MoveCategory(ctx context.Context, r *findingsv1.MoveCa
 		if err != nil {
 			return err
 		}
-		m := &categoryMove{identityEdit: e, store: s.store, tool: r.GetTool(), from: r.GetFromCategory(), to: r.GetToCategory()}
+		m := &findingMove{
+			identityEdit: e, FindingIdentity: s, tool: r.GetTool(),
+			from: analysisPart{r.GetFromCategory(), r.GetFromProduct()}, to: analysisPart{r.GetToCategory(), r.GetToProduct()},
+		}
 		n, change, err = m.run(ctx)
 		if err == nil && shown != nil && shown.Numbers != n {
 			return apierr.Conflict("the findings have changed since the preview: preview the move again")
@@ -95,54 +133,90 @@ func (s *FindingIdentity) MoveCategory(ctx context.Context, r *findingsv1.MoveCa
 	return out, err
 }
 
-// run makes the move. Findings of the other category that are the same on the same ref are replaced.
-func (m *categoryMove) run(ctx context.Context) (n moveNumbers, change *ent.IdentityChange, err error) {
-	moved, err := m.read(ctx, m.from)
+// checkMove refuses requests that do not say what moves where.
+func checkMove(r *findingsv1.MoveCategoryRequest) error {
+	from, to := r.GetFromProduct(), r.GetToProduct()
+	if from == "" && to == "" {
+		if r.GetFromCategory() == r.GetToCategory() {
+			return apierr.InvalidArgument("toCategory", "toCategory must be another category than fromCategory, got %s for both", apierr.Quote(r.GetToCategory()))
+		}
+		return nil
+	}
+	for _, one := range []struct{ field, product string }{{"fromProduct", from}, {"toProduct", to}} {
+		if !slices.Contains(vocabulary.Products, one.product) {
+			return apierr.InvalidArgument(one.field, "%s must be one of %s, got %s", one.field, strings.Join(vocabulary.Products, ", "), apierr.Quote(one.product))
+		}
+	}
+	if from == to {
+		return apierr.InvalidArgument("toProduct", "toProduct must be another product than fromProduct, got %s for both", apierr.Quote(to))
+	}
+	if r.GetFromCategory() != r.GetToCategory() {
+		return apierr.InvalidArgument("toCategory", "toCategory must be fromCategory, %s, if the product changes, got %s: move the category and the product one after the other",
+			apierr.Quote(r.GetFromCategory()), apierr.Quote(r.GetToCategory()))
+	}
+	return nil
+}
+
+// run makes the move. Findings of the other part that are the same on the same ref are replaced.
+func (m *findingMove) run(ctx context.Context) (n moveNumbers, change *ent.IdentityChange, err error) {
+	moved, err := m.readPart(ctx, m.from)
 	if err != nil {
 		return n, nil, err
 	}
 	if len(moved) == 0 {
-		return n, nil, apierr.NotFound("no findings of the tool %s with the category %s in this project", apierr.Quote(m.tool), apierr.Quote(m.from))
+		return n, nil, apierr.NotFound("no findings of the tool %s with the %s in this project", apierr.Quote(m.tool), m.from)
 	}
-	last, first, err := m.uses(ctx)
+	use, err := m.uses(ctx)
 	if err != nil {
 		return n, nil, err
 	}
-	if err := m.refuseIfBothAlive(last, first); err != nil {
+	if err := m.refuseIfBothAlive(use, moved); err != nil {
 		return n, nil, err
 	}
-	others, err := m.read(ctx, m.to)
+	others, err := m.readPart(ctx, m.to)
 	if err != nil {
 		return n, nil, err
 	}
-	replaced, err := twinsOf(moved, others)
-	if err != nil {
-		return n, nil, err
-	}
-	if err := m.refuseIfOneCommit(ctx, last, first, moved, replaced); err != nil {
-		return n, nil, err
-	}
-	if len(moved) > maxMoved || len(replaced) > maxReplaced {
-		return n, nil, apierr.FailedPrecondition("%d findings would move and %d would be replaced, at most %d and %d at once", len(moved), len(replaced), maxMoved, maxReplaced)
-	}
-	n.Moved, n.Replaced = int64(len(moved)), int64(len(replaced))
+	n.Moved = int64(len(moved))
 	for _, row := range moved {
 		if row.TriageState != lifecycle.Untriaged {
 			n.Decided++
 		}
 	}
-	if change, err = m.write(ctx, findingIDs(moved), findingIDs(replaced)); err != nil {
-		return n, nil, fmt.Errorf("move findings to another category: %w", err)
+	if n.Moved > maxMoved {
+		return n, nil, tooMany(n)
+	}
+	m.lastOf = use.lastOf
+	twins, err := m.twins(ctx, moved, others)
+	if err != nil {
+		return n, nil, err
+	}
+	if err := m.refuseIfOneCommit(ctx, use, moved, twins); err != nil {
+		return n, nil, err
+	}
+	if n.Replaced = int64(len(twins)); n.Replaced > maxReplaced {
+		return n, nil, tooMany(n)
+	}
+	if change, err = m.write(ctx, moved, twins); err != nil {
+		return n, nil, fmt.Errorf("move findings from the %s to the %s: %w", m.from, m.to, err)
 	}
 	return n, change, nil
 }
 
-// read reads what a move compares of the findings with a category, in the order of their ids.
-func (m *categoryMove) read(ctx context.Context, category string) ([]*ent.Finding, error) {
-	rows, err := m.tx.Finding.Query().Where(finding.ProjectID(m.projectID), finding.Tool(m.tool), finding.AnalysisCategory(category)).
+func tooMany(n moveNumbers) error {
+	return apierr.FailedPrecondition("%d findings would move and %d would be replaced, at most %d and %d at once", n.Moved, n.Replaced, maxMoved, maxReplaced)
+}
+
+// readPart reads what a move compares of the findings of a part, in the order of their ids.
+func (m *findingMove) readPart(ctx context.Context, part analysisPart) ([]*ent.Finding, error) {
+	query := m.tx.Finding.Query().Where(finding.ProjectID(m.projectID), finding.Tool(m.tool)).Where(part.where()...).
 		Select(finding.FieldID, finding.FieldRef, finding.FieldFingerprint, finding.FieldMatchKey, finding.FieldTriageState, finding.FieldTriageReason,
-			finding.FieldMergedInto, finding.FieldState).All(ctx)
-	slices.SortFunc(rows, func(a, b *ent.Finding) int { return int(a.ID - b.ID) })
+			finding.FieldMergedInto, finding.FieldState)
+	if m.ofProduct() {
+		query.Select(finding.FieldEvidence, finding.FieldFirstSeenScanID, finding.FieldLastSeenScanID)
+	}
+	rows, err := query.All(ctx)
+	slices.SortFunc(rows, func(a, b *ent.Finding) int { return cmp.Compare(a.ID, b.ID) })
 	return rows, err
 }
 
@@ -154,65 +228,119 @@ func findingIDs(rows []*ent.Finding) []int64 {
 	return ids
 }
 
-// categoryUse is the use of a category by the scans of a ref. Min and Max are the first and the last of them.
-type categoryUse struct {
-	Ref      string `sql:"ref"`
-	Category string `sql:"analysis_category"`
-	Min      int64  `sql:"min"`
-	Max      int64  `sql:"max"`
+// scanUse is a use of a part by a scan of a ref.
+type scanUse struct {
+	ref  string
+	scan int64
 }
 
-// uses returns the last use of the old category and the first use of the new one, on any ref. Without one, its scans
-// are 0.
-func (m *categoryMove) uses(ctx context.Context) (last, first categoryUse, err error) {
-	var uses []categoryUse
+// partUse is how scans used the two parts of a move. Without a use, the scan is 0.
+type partUse struct {
+	// last is the last use of the old part on any ref, lastOf on each ref. first is the first use of the new part.
+	last, first scanUse
+	lastOf      map[string]int64
+}
+
+// uses reads which scans used the two parts.
+func (m *findingMove) uses(ctx context.Context) (use partUse, err error) {
+	var rows []struct {
+		Ref      string `sql:"ref"`
+		Category string `sql:"analysis_category"`
+		Products *int32 `sql:"products"`
+		Min      int64  `sql:"min"`
+		Max      int64  `sql:"max"`
+	}
 	err = m.tx.ScanCoverage.Query().Where(scancoverage.ProjectID(m.projectID), scancoverage.Tool(m.tool),
-		scancoverage.Or(scancoverage.AnalysisCategory(m.from), scancoverage.AnalysisCategory(m.to))).
-		GroupBy(scancoverage.FieldRef, scancoverage.FieldAnalysisCategory).
-		Aggregate(ent.Min(scancoverage.FieldScanID), ent.Max(scancoverage.FieldScanID)).Scan(ctx, &uses)
-	for _, one := range uses {
-		if one.Category == m.from && one.Max > last.Max {
-			last = one
+		scancoverage.Or(scancoverage.AnalysisCategory(m.from.category), scancoverage.AnalysisCategory(m.to.category))).
+		GroupBy(scancoverage.FieldRef, scancoverage.FieldAnalysisCategory, scancoverage.FieldProducts).
+		Aggregate(ent.Min(scancoverage.FieldScanID), ent.Max(scancoverage.FieldScanID)).Scan(ctx, &rows)
+	use.lastOf = map[string]int64{}
+	for _, row := range rows {
+		if m.from.has(row.Category, row.Products) {
+			use.lastOf[row.Ref] = max(use.lastOf[row.Ref], row.Max)
+			if row.Max > use.last.scan {
+				use.last = scanUse{row.Ref, row.Max}
+			}
 		}
-		if one.Category == m.to && (first.Min == 0 || one.Min < first.Min) {
-			first = one
+		if m.to.has(row.Category, row.Products) && (use.first.scan == 0 || row.Min < use.first.scan) {
+			use.first = scanUse{row.Ref, row.Min}
 		}
 	}
-	return last, first, err
+	return use, err
 }
 
-// refuseIfBothAlive refuses a move if a scan of any ref used the old category at or after the first scan with the new
-// one: the two are different analyses.
-func (m *categoryMove) refuseIfBothAlive(last, first categoryUse) error {
-	if first.Min == 0 || last.Max < first.Min {
-		return nil
-	}
-	return apierr.FailedPrecondition("scan %d of %s used the category %s, although scan %d of %s used %s: they are two analyses",
-		last.Max, last.Ref, apierr.Quote(m.from), first.Min, first.Ref, apierr.Quote(m.to))
+// has reports whether a scan with these products used the part. Old scans do not tell their products.
+func (p analysisPart) has(category string, products *int32) bool {
+	return category == p.category && (p.product == "" || products != nil && *products&lastscan.Products([]string{p.product}) != 0)
 }
 
-// refuseIfOneCommit refuses a move if one commit was scanned with both categories, and they have no finding in common
-// there: a renamed category has the same findings.
-func (m *categoryMove) refuseIfOneCommit(ctx context.Context, last, first categoryUse, moved, replaced []*ent.Finding) error {
-	if first.Min == 0 || last.Ref != first.Ref {
+// refuseIfBothAlive refuses a move if a scan of any ref used the old part at or after the first scan with the new one:
+// the two are different analyses. Reports of a product that had none of its findings any more do not count.
+func (m *findingMove) refuseIfBothAlive(use partUse, moved []*ent.Finding) error {
+	if use.first.scan == 0 || use.last.scan < use.first.scan {
 		return nil
 	}
-	there := func(row *ent.Finding) bool { return row.Ref == last.Ref }
-	open := func(row *ent.Finding) bool { return there(row) && row.State == lifecycle.Unresolved }
-	if slices.ContainsFunc(replaced, there) || !slices.ContainsFunc(moved, open) {
+	verb := "used"
+	if m.ofProduct() {
+		n := slices.IndexFunc(moved, func(row *ent.Finding) bool { return reportedSince(row, use) })
+		if n < 0 {
+			return nil
+		}
+		use.last, verb = scanUse{moved[n].Ref, use.lastOf[moved[n].Ref]}, "reported findings of"
+	}
+	return apierr.FailedPrecondition("scan %d of %s %s the %s, although scan %d of %s used %s: they are two analyses",
+		use.last.scan, use.last.ref, verb, m.from, use.first.scan, use.first.ref, apierr.Quote(m.to.name()))
+}
+
+// reportedSince reports whether a scan that came after the first use of the new part reported a finding.
+func reportedSince(row *ent.Finding, use partUse) bool {
+	switch {
+	case use.lastOf[row.Ref] < use.first.scan:
+		return false
+	case row.LastSeenScanID != nil:
+		return *row.LastSeenScanID >= use.first.scan
+	}
+	return lifecycle.Seen(row.State) || row.FirstSeenScanID >= use.first.scan
+}
+
+// refuseIfOneCommit refuses a move if one commit was scanned with both parts, and they have no finding in common there:
+// a renamed category has the same findings.
+func (m *findingMove) refuseIfOneCommit(ctx context.Context, use partUse, moved []*ent.Finding, twins []twin) error {
+	if use.first.scan == 0 || use.last.ref != use.first.ref {
 		return nil
 	}
-	commits, err := m.tx.Scan.Query().Where(scan.IDIn(last.Max, first.Min), scan.CommitNEQ("")).Select(scan.FieldCommit).Strings(ctx)
+	open := func(row *ent.Finding) bool { return row.Ref == use.last.ref && row.State == lifecycle.Unresolved }
+	if slices.ContainsFunc(twins, func(t twin) bool { return t.other.Ref == use.last.ref }) || !slices.ContainsFunc(moved, open) {
+		return nil
+	}
+	commits, err := m.tx.Scan.Query().Where(scan.IDIn(use.last.scan, use.first.scan), scan.CommitNEQ("")).Select(scan.FieldCommit).Strings(ctx)
 	if err != nil || len(commits) != 2 || commits[0] != commits[1] {
 		return err
 	}
-	return apierr.FailedPrecondition("scans %d and %d of one commit used the categories %s and %s, and have no finding in common: they are two analyses",
-		last.Max, first.Min, apierr.Quote(m.from), apierr.Quote(m.to))
+	return apierr.FailedPrecondition("scans %d and %d of one commit used the %s and %s, and have no finding in common: they are two analyses",
+		use.last.scan, use.first.scan, m.from, apierr.Quote(m.to.name()))
 }
 
-// twinsOf returns the other findings that are the same as one of these on the same ref, by name or by their strongest
-// evidence. A twin with another decision is an error: a person has to say which one stays.
-func twinsOf(rows, others []*ent.Finding) (twins []*ent.Finding, err error) {
+// twin is a finding that moves, and the finding of the other part that is the same on the same ref.
+type twin struct{ row, other *ent.Finding }
+
+// twins finds the twins. A twin with another decision is an error: a person has to say which one stays.
+func (m *findingMove) twins(ctx context.Context, moved, others []*ent.Finding) (twins []twin, err error) {
+	if !m.ofProduct() {
+		twins = namesakes(moved, others)
+	} else if twins, err = m.recastAlike(ctx, moved, others); err != nil {
+		return nil, err
+	}
+	for _, t := range twins {
+		if t.other.TriageState != lifecycle.Untriaged && (t.other.TriageState != t.row.TriageState || !same(t.other.TriageReason, t.row.TriageReason)) {
+			return nil, apierr.FailedPrecondition("findings %d and %d are the same, and have different decisions: decide the same about both first", t.row.ID, t.other.ID)
+		}
+	}
+	return twins, nil
+}
+
+// namesakes pairs the findings of two categories by name or by their strongest evidence.
+func namesakes(rows, others []*ent.Finding) (twins []twin) {
 	type name struct{ ref, fingerprint string }
 	type evidence struct {
 		ref string
@@ -230,52 +358,72 @@ func twinsOf(rows, others []*ent.Finding) (twins []*ent.Finding, err error) {
 		if row == nil && other.MatchKey != nil && other.MergedInto == nil {
 			row = alike[evidence{other.Ref, *other.MatchKey}]
 		}
-		if row == nil {
-			continue
+		if row != nil {
+			twins = append(twins, twin{row, other})
 		}
-		if other.TriageState != lifecycle.Untriaged && (other.TriageState != row.TriageState || !same(other.TriageReason, row.TriageReason)) {
-			return nil, apierr.FailedPrecondition("findings %d and %d are the same, and have different decisions: decide the same about both first", row.ID, other.ID)
-		}
-		twins = append(twins, other)
 	}
-	return twins, nil
+	return twins
 }
 
-// write removes the replaced findings and exchanges the categories of both.
-func (m *categoryMove) write(ctx context.Context, moved, replaced []int64) (*ent.IdentityChange, error) {
+// write writes the move and records it.
+func (m *findingMove) write(ctx context.Context, moved []*ent.Finding, twins []twin) (change *ent.IdentityChange, err error) {
+	var before *storev1.IdentityBefore
+	if m.ofProduct() {
+		before, err = m.writeProduct(ctx, moved, twins)
+	} else {
+		before, err = m.writeCategory(ctx, findingIDs(moved), twins)
+	}
+	if err != nil {
+		return nil, err
+	}
+	before.Moved, before.FromCategory, before.ToCategory = findingIDs(moved), m.from.category, m.to.category
+	before.FromProduct, before.ToProduct = m.from.product, m.to.product
+	encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(before)
+	if err != nil {
+		return nil, err
+	}
+	m.note = m.words() + m.note
+	return m.recordChange(ctx, changeMove, moved[0].ID, 0, encoded)
+}
+
+// writeCategory removes the replaced findings and exchanges the categories of both.
+func (m *findingMove) writeCategory(ctx context.Context, moved []int64, twins []twin) (*storev1.IdentityBefore, error) {
+	var replaced []int64
+	for _, t := range twins {
+		replaced = append(replaced, t.other.ID)
+	}
 	rows, err := m.loadByIDs(ctx, replaced...)
 	if err != nil {
 		return nil, err
 	}
 	for _, row := range rows {
-		row.reason = fmt.Sprintf("replaced by a finding with the category %q", m.from)
-		if row.State != lifecycle.Removed {
-			row.State, row.StateUpdatedAt = lifecycle.Removed, m.at
-		}
+		m.replace(row)
 	}
 	m.setStatuses()
 	before := m.before(nil)
-	before.Moved, before.FromCategory, before.ToCategory = moved, m.from, m.to
-	encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(before)
-	if err != nil {
-		return nil, err
-	}
 	if err := m.save(ctx); err != nil {
 		return nil, err
 	}
 	if err := m.record(ctx, "removed"); err != nil {
 		return nil, err
 	}
-	if err := m.exchange(ctx, moved, replaced, fmt.Sprintf("category %q instead of %q", m.to, m.from)); err != nil {
-		return nil, err
-	}
-	m.note = m.words() + m.note
-	return m.recordChange(ctx, changeMove, moved[0], 0, encoded)
+	return before, m.exchange(ctx, moved, replaced, m.reason())
 }
 
+// replace removes a twin of a finding that moves.
+func (m *findingMove) replace(row *editedFinding) {
+	row.reason = fmt.Sprintf("replaced by a finding with the %s", m.from)
+	if row.State != lifecycle.Removed {
+		row.State, row.StateUpdatedAt = lifecycle.Removed, m.at
+	}
+}
+
+// reason is the reason in the events of moved findings.
+func (m *findingMove) reason() string { return fmt.Sprintf("%s instead of %q", m.to, m.from.name()) }
+
 // words begins the note of the change.
-func (m *categoryMove) words() string {
-	text := fmt.Sprintf("%s: %q to %q", m.tool, m.from, m.to)
+func (m *findingMove) words() string {
+	text := fmt.Sprintf("%s: %q to %q", m.tool, m.from.name(), m.to.name())
 	if m.note != "" {
 		text += ". "
 	}
@@ -284,11 +432,11 @@ func (m *categoryMove) words() string {
 
 // exchange gives the moved findings the new category, and the replaced ones the old category. No two findings of a ref
 // may have the same name and category at any time.
-func (m *categoryMove) exchange(ctx context.Context, moved, replaced []int64, reason string) error {
+func (m *findingMove) exchange(ctx context.Context, moved, replaced []int64, reason string) error {
 	for _, step := range []struct {
 		category string
 		ids      []int64
-	}{{movingCategory, replaced}, {m.to, moved}, {m.from, replaced}} {
+	}{{movingCategory, replaced}, {m.to.category, moved}, {m.from.category, replaced}} {
 		if len(step.ids) == 0 {
 			continue
 		}
@@ -299,75 +447,16 @@ func (m *categoryMove) exchange(ctx context.Context, moved, replaced []int64, re
 			return err
 		}
 	}
+	return m.recordMoved(ctx, moved, reason)
+}
+
+// recordMoved writes an event for each moved finding whose status did not change.
+func (m *findingMove) recordMoved(ctx context.Context, moved []int64, reason string) error {
+	if len(moved) == 0 {
+		return nil
+	}
 	among, list := m.store.InIDs(moved)
 	return m.store.Exec(ctx, m.tx, `INSERT INTO finding_events (deployment_id, finding_id, kind, from_status, to_status, reason, note, actor_kind, actor_id, at)
 		SELECT deployment_id, id, 'matched', status, status, ?, ?, ?, ?, ? FROM findings WHERE +deployment_id = ? AND +project_id = ? AND id`+among,
 		append([]any{reason, m.note, m.actorKind, m.actorID, m.at, m.deploymentID, m.projectID}, list...)...)
-}
-
-// undoMove gives the findings of a move that still exist their former categories and states.
-func (u *undoing) undoMove(ctx context.Context) error {
-	named, err := u.tx.Finding.Query().Where(finding.ID(u.change.FindingID)).Select(finding.FieldID, finding.FieldTool).Only(ctx)
-	if ent.IsNotFound(err) {
-		return noFinding(u.change.FindingID)
-	}
-	if err != nil {
-		return err
-	}
-	m := &categoryMove{identityEdit: u.identityEdit, store: u.store, tool: named.Tool, from: u.before.GetToCategory(), to: u.before.GetFromCategory()}
-	was := make(map[int64]*storev1.FindingBefore, len(u.before.GetFindings()))
-	for _, row := range u.before.GetFindings() {
-		was[row.GetFindingId()] = row
-	}
-	moved, stay, err := m.part(ctx, m.from, func(id int64) bool { _, found := slices.BinarySearch(u.before.GetMoved(), id); return found })
-	if err != nil {
-		return err
-	}
-	replaced, others, err := m.part(ctx, m.to, func(id int64) bool { return was[id] != nil })
-	if err != nil {
-		return err
-	}
-	for _, taken := range []struct{ back, by []*ent.Finding }{{moved, others}, {replaced, stay}} {
-		if twins := sameNames(taken.back, taken.by); len(twins) > 0 {
-			return apierr.FailedPrecondition("identity change %d cannot be undone: finding %d was reported since", u.change.ID, twins[0].ID)
-		}
-	}
-	if err := m.exchange(ctx, findingIDs(moved), findingIDs(replaced), fmt.Sprintf("%s %d undone", u.change.Kind, u.change.ID)); err != nil {
-		return err
-	}
-	rows, err := u.loadByIDs(ctx, findingIDs(replaced)...)
-	if err != nil {
-		return err
-	}
-	for _, row := range rows {
-		row.reason = fmt.Sprintf("%s %d undone", u.change.Kind, u.change.ID)
-		row.State, row.StateUpdatedAt = was[row.ID].GetState(), u.at
-	}
-	u.setStatuses()
-	if err := u.save(ctx); err != nil {
-		return err
-	}
-	return u.record(ctx, "identity_undone")
-}
-
-// part divides the findings of a category into the chosen ones and all others.
-func (m *categoryMove) part(ctx context.Context, category string, chosen func(id int64) bool) (in, out []*ent.Finding, err error) {
-	rows, err := m.read(ctx, category)
-	for _, row := range rows {
-		if chosen(row.ID) {
-			in = append(in, row)
-		} else {
-			out = append(out, row)
-		}
-	}
-	return in, out, err
-}
-
-// sameNames returns the others that have the name of one of these on the same ref.
-func sameNames(rows, others []*ent.Finding) []*ent.Finding {
-	named := map[[2]string]bool{}
-	for _, row := range rows {
-		named[[2]string{row.Ref, row.Fingerprint}] = true
-	}
-	return slices.DeleteFunc(slices.Clone(others), func(other *ent.Finding) bool { return !named[[2]string{other.Ref, other.Fingerprint}] })
 }

@@ -113,7 +113,7 @@ func (f *editedFinding) isChanged() bool {
 	a, b := &f.old, f.Finding
 	return a.Fingerprint != b.Fingerprint || a.State != b.State || a.Status != b.Status || a.TriageState != b.TriageState ||
 		!same(a.TriageReason, b.TriageReason) || !same(a.TriageComment, b.TriageComment) || !same(a.TriagedAt, b.TriagedAt) ||
-		!same(a.MergedInto, b.MergedInto) || !same(a.MatchKey, b.MatchKey) || a.ContentHash != b.ContentHash ||
+		!same(a.MergedInto, b.MergedInto) || a.IssueType != b.IssueType || !same(a.MatchKey, b.MatchKey) || a.ContentHash != b.ContentHash ||
 		string(a.Content) != string(b.Content)
 }
 
@@ -127,13 +127,18 @@ func (e *identityEdit) before(created []int64) *storev1.IdentityBefore {
 		if slices.Contains(created, row.ID) {
 			continue
 		}
-		old := &row.old
-		before.Findings = append(before.Findings, &storev1.FindingBefore{
-			FindingId: old.ID, Fingerprint: old.Fingerprint, State: old.State, TriageState: old.TriageState, TriageReason: old.TriageReason,
-			TriageComment: old.TriageComment, TriagedAt: old.TriagedAt, MergedInto: old.MergedInto,
-		})
+		before.Findings = append(before.Findings, beforeOf(row))
 	}
 	return before
+}
+
+// beforeOf returns the old values of a finding.
+func beforeOf(row *editedFinding) *storev1.FindingBefore {
+	old := &row.old
+	return &storev1.FindingBefore{
+		FindingId: old.ID, Fingerprint: old.Fingerprint, State: old.State, TriageState: old.TriageState, TriageReason: old.TriageReason,
+		TriageComment: old.TriageComment, TriagedAt: old.TriagedAt, MergedInto: old.MergedInto,
+	}
 }
 
 // save writes the findings with changes. The caller has set their status.
@@ -148,7 +153,8 @@ func (e *identityEdit) save(ctx context.Context) error {
 				UpdateTriageState().UpdateStatus().UpdateTriageReason().UpdateTriageComment().UpdateTriagedAt().UpdatePolicyMode().
 				UpdateExposure().UpdateTransitivity().UpdatePackage().UpdateAdvisory().UpdateFilePath().UpdateEpssProbability().
 				UpdateMalicious().UpdateValidationState().UpdateHistorical().UpdateRelevantSince().UpdateStateUpdatedAt().
-				UpdateContentHash().UpdateContent().UpdateIgnoredByPattern()
+				UpdateContentHash().UpdateContent().UpdateIgnoredByPattern().UpdateLastSeenScanID()
+			u.SetExcluded(finding.FieldIssueType) // immutable, except for moves
 		}).Exec(ctx)
 		if err != nil {
 			return fmt.Errorf("write findings whose identity changes: %w", err)
@@ -160,7 +166,7 @@ func (e *identityEdit) save(ctx context.Context) error {
 // create returns the builder of a finding.
 func (e *identityEdit) create(f *ent.Finding) *ent.FindingCreate {
 	row := e.tx.Finding.Create().SetDeploymentID(e.deploymentID).SetProjectID(f.ProjectID).SetRuleID(f.RuleID).
-		SetFirstSeenScanID(f.FirstSeenScanID).SetRef(f.Ref).SetTool(f.Tool).SetAnalysisCategory(f.AnalysisCategory).
+		SetFirstSeenScanID(f.FirstSeenScanID).SetNillableLastSeenScanID(f.LastSeenScanID).SetRef(f.Ref).SetTool(f.Tool).SetAnalysisCategory(f.AnalysisCategory).
 		SetFingerprint(f.Fingerprint).SetNillableMatchKey(f.MatchKey).SetNillableMergedInto(f.MergedInto).SetIssueType(f.IssueType).
 		SetSeverity(f.Severity).SetState(f.State).SetTriageState(f.TriageState).SetStatus(f.Status).
 		SetNillableTriageReason(f.TriageReason).SetNillableTriageComment(f.TriageComment).SetNillablePolicyMode(f.PolicyMode).
@@ -179,7 +185,11 @@ func (e *identityEdit) create(f *ent.Finding) *ent.FindingCreate {
 
 // record writes an event for each touched finding. Reports reload the findings of new events.
 func (e *identityEdit) record(ctx context.Context, kind string) error {
-	for part := range slices.Chunk(e.touched(), editBatch) {
+	return e.recordRows(ctx, kind, e.touched())
+}
+
+func (e *identityEdit) recordRows(ctx context.Context, kind string, rows []*editedFinding) error {
+	for part := range slices.Chunk(rows, editBatch) {
 		events := make([]*ent.FindingEventCreate, len(part))
 		for n, row := range part {
 			events[n] = e.tx.FindingEvent.Create().SetDeploymentID(e.deploymentID).SetFindingID(row.ID).SetKind(kind).
@@ -225,6 +235,7 @@ func swapScanData(a, b *editedFinding) error {
 	a.MatchKey, b.MatchKey = b.MatchKey, a.MatchKey
 	a.Severity, b.Severity = b.Severity, a.Severity
 	a.State, b.State = b.State, a.State
+	a.LastSeenScanID, b.LastSeenScanID = b.LastSeenScanID, a.LastSeenScanID
 	a.IgnoredByPattern, b.IgnoredByPattern = b.IgnoredByPattern, a.IgnoredByPattern
 	a.PolicyMode, b.PolicyMode = b.PolicyMode, a.PolicyMode
 	a.Exposure, b.Exposure = b.Exposure, a.Exposure

@@ -37,7 +37,7 @@ func (s *FindingIdentity) UndoIdentityChange(ctx context.Context, r *findingsv1.
 		if row, err = readChange(ctx, tx, row.ID); err != nil { // again: a concurrent request may have undone it before the lock
 			return err
 		}
-		u := &undoing{identityEdit: e, store: s.store, change: row, before: &storev1.IdentityBefore{}}
+		u := &undoing{identityEdit: e, service: s, change: row, before: &storev1.IdentityBefore{}}
 		if err := u.run(ctx); err != nil {
 			return err
 		}
@@ -69,9 +69,9 @@ func readChange(ctx context.Context, tx *ent.Tx, id int64) (*ent.IdentityChange,
 // undoing reverts one identity change.
 type undoing struct {
 	*identityEdit
-	store  *store.Store
-	change *ent.IdentityChange
-	before *storev1.IdentityBefore
+	service *FindingIdentity
+	change  *ent.IdentityChange
+	before  *storev1.IdentityBefore
 }
 
 func (u *undoing) run(ctx context.Context) error {

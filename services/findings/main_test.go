@@ -10,6 +10,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apitest"
 	"github.com/palisade/palisade/services/notifications"
 	"github.com/palisade/palisade/services/platform"
+	"github.com/palisade/palisade/services/policies"
 	"github.com/palisade/palisade/services/projects"
 	"github.com/palisade/palisade/services/scans"
 )
@@ -21,5 +22,5 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	flag.Parse()
-	apitest.Main(m, projects.Register, scans.Register, findings.Register, notifications.Register, platform.Register, identity.Register, deployments.Register)
+	apitest.Main(m, policies.Register, projects.Register, scans.Register, findings.Register, notifications.Register, platform.Register, identity.Register, deployments.Register)
 }

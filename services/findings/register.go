@@ -7,19 +7,26 @@ import (
 	"github.com/palisade/palisade/services/findings/export"
 	"github.com/palisade/palisade/services/findings/feed"
 	"github.com/palisade/palisade/services/findings/snapshots"
+	"github.com/palisade/palisade/services/findings/triage"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/server"
 	"github.com/palisade/palisade/services/internal/tasktoken"
+	"github.com/palisade/palisade/services/scans/ingest"
 )
 
 // Register adds the domain to a server.
 func Register(d *server.Deps) server.Parts {
+	server.Shared(d, triage.DeciderKey{}, func() *triage.Decider { return &triage.Decider{} }).Decide = decideFor(d.Store)
 	return server.Parts{
 		Background: []jobs.Work{
 			Background(d.Store), ChangesBackground(d.Store, d.Config.UndoRetention),
 			export.Background(d.Store, d.Config.BaseURL(), d.Calls, d.Log),
 		},
-		Services: func(context.Context) ([]server.Service, error) {
+		Services: func(ctx context.Context) ([]server.Service, error) {
+			redactionKey, err := d.Keyring.StoredKey(ctx, d.Store, ingest.RedactionKey)
+			if err != nil {
+				return nil, err
+			}
 			exports := export.NewExports(d.Store, d.Jobs, tasktoken.New(d.Store, d.Keyring, d.Config.BaseURL()))
 			return []server.Service{
 				server.Group[findingsv1.FindingsServiceServer](findingsv1.RegisterFindingsServiceServer, NewFindings(d.Store, d.Log),
@@ -30,7 +37,7 @@ func Register(d *server.Deps) server.Parts {
 					findingsv1.RegisterSecretsServiceHandlerClient, findingsv1.NewSecretsServiceClient),
 				server.Group[findingsv1.TriageServiceServer](findingsv1.RegisterTriageServiceServer, NewTriage(d.Store, d.Jobs),
 					findingsv1.RegisterTriageServiceHandlerClient, findingsv1.NewTriageServiceClient),
-				server.Group[findingsv1.FindingIdentityServiceServer](findingsv1.RegisterFindingIdentityServiceServer, NewFindingIdentity(d.Store, d.Keyring),
+				server.Group[findingsv1.FindingIdentityServiceServer](findingsv1.RegisterFindingIdentityServiceServer, NewFindingIdentity(d.Store, d.Jobs, d.Keyring, redactionKey),
 					findingsv1.RegisterFindingIdentityServiceHandlerClient, findingsv1.NewFindingIdentityServiceClient),
 				server.Group[findingsv1.RemovedFindingsServiceServer](findingsv1.RegisterRemovedFindingsServiceServer, NewRemovedFindings(d.Store),
 					findingsv1.RegisterRemovedFindingsServiceHandlerClient, findingsv1.NewRemovedFindingsServiceClient),

@@ -29,7 +29,7 @@ func sendsPolicies(rule *ent.NotificationRule) bool {
 
 // isForPeople reports whether people read the messages of the rule one by one.
 func isForPeople(rule *ent.NotificationRule) bool {
-	return rule.Channel == channel.Email || rule.Channel == channel.Slack
+	return slices.Contains([]string{channel.Email, channel.Slack, channel.SlackApp}, rule.Channel)
 }
 
 // newFindings reads the findings that this scan saw first and that no scan of another ref of the project had seen

@@ -135,7 +135,7 @@ func (s *NotificationRules) ReplaceNotificationRule(ctx context.Context, r *noti
 			return err
 		}
 		audit.Change(ctx, "notification_rule", row.ID, before, response.GetNotificationRule())
-		return s.resume(ctx, tx, row)
+		return resume(ctx, s.store, s.jobs, tx, row)
 	})
 	if err != nil {
 		return nil, err
@@ -144,11 +144,11 @@ func (s *NotificationRules) ReplaceNotificationRule(ctx context.Context, r *noti
 }
 
 // resume makes the waiting deliveries of a rule due, or cancels them if the rule is disabled.
-func (s *NotificationRules) resume(ctx context.Context, tx *ent.Tx, row *ent.NotificationRule) error {
+func resume(ctx context.Context, st *store.Store, queue *jobs.Jobs, tx *ent.Tx, row *ent.NotificationRule) error {
 	if !row.IsEnabled {
-		return cancelOf(ctx, s.store, tx, row.ID)
+		return cancelOf(ctx, st, tx, row.ID)
 	}
-	if err := lockPending(ctx, s.store, tx, row.ID); err != nil {
+	if err := lockPending(ctx, st, tx, row.ID); err != nil {
 		return err
 	}
 	now := store.Now()
@@ -156,7 +156,7 @@ func (s *NotificationRules) resume(ctx context.Context, tx *ent.Tx, row *ent.Not
 	if err != nil || n == 0 {
 		return err
 	}
-	return s.jobs.Enqueue(ctx, outbox.Deliver{Cause: outbox.CauseEvent}, nil)
+	return queue.Enqueue(ctx, outbox.Deliver{Cause: outbox.CauseEvent}, nil)
 }
 
 // ListNotificationRules lists rules by id.
@@ -199,7 +199,7 @@ func (s *NotificationRules) TestNotificationRule(ctx context.Context, r *notific
 	if err != nil {
 		return nil, err
 	}
-	hooks, err := webhooksOf(ctx, s.store.Reader, []*ent.NotificationRule{row})
+	known, err := targetsOf(ctx, s.store.Reader, []*ent.NotificationRule{row})
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +211,7 @@ func (s *NotificationRules) TestNotificationRule(ctx context.Context, r *notific
 		}
 		message = reportMessage(report)
 	}
-	failed := s.senders.test(ctx, message, func() (channel.Sender, error) { return s.senders.open(row, hooks) })
+	failed := s.senders.test(ctx, message, func() (channel.Sender, error) { return s.senders.open(row, known) })
 	s.senders.causes.note(ctx, receiver{row.DeploymentID, row.ID}, row.Channel, failed)
 	detail := describe(failed)
 	if row.Channel == channel.Email {

@@ -167,7 +167,7 @@ func (s *NotificationRules) convertOne(ctx context.Context, db *ent.Client, row 
 }
 
 func (s *NotificationRules) convertAll(ctx context.Context, db *ent.Client, rows []*ent.NotificationRule) ([]*notificationsv1.NotificationRule, error) {
-	hooks, err := webhooksOf(ctx, db, rows)
+	known, err := targetsOf(ctx, db, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -181,14 +181,14 @@ func (s *NotificationRules) convertAll(ctx context.Context, db *ent.Client, rows
 	}
 	list := make([]*notificationsv1.NotificationRule, len(rows))
 	for i, row := range rows {
-		list[i] = s.convert(row, hooks, selectors, names)
+		list[i] = s.convert(row, known, selectors, names)
 	}
 	return list, nil
 }
 
 // convert builds the answer, without credentials.
 func (s *NotificationRules) convert(
-	row *ent.NotificationRule, hooks map[int64]*ent.NotificationWebhook, selectors remediation.Selectors, names *reportNames,
+	row *ent.NotificationRule, known targets, selectors remediation.Selectors, names *reportNames,
 ) *notificationsv1.NotificationRule {
 	out := &notificationsv1.NotificationRule{
 		Id: row.ID, Channel: row.Channel, Config: s.shownConfig(row), IsEnabled: row.IsEnabled, Name: row.Name, PolicySlugs: row.PolicySlugs,
@@ -209,7 +209,7 @@ func (s *NotificationRules) convert(
 	out.SendReport = reportOf(row)
 	out.NextReportAt, out.LastReportAt = timestampIfAny(row.NextReportAt), timestampIfAny(row.LastReportAt)
 	problems := []string{refusedText(row.RefusedRecipients), policiesText(row.PolicySlugs, selectors), names.reportText(out.GetSendReport())}
-	if _, err := s.senders.open(row, hooks); err != nil {
+	if _, err := s.senders.open(row, known); err != nil {
 		problems[0] = err.Error()
 	}
 	out.ConfigError = strings.Join(slices.DeleteFunc(problems, func(text string) bool { return text == "" }), "; ")

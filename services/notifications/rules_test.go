@@ -79,7 +79,7 @@ func TestRuleBadInput(t *testing.T) {
 			"empty name":       {rule(`"channel":"email","name":"",` + to), "notificationRule.name"},
 			"long name":        {rule(`"channel":"email","name":"` + strings.Repeat("ü", 256) + `",` + to), "255"},
 			"no channel":       {rule(`"name":"x",` + to), "notificationRule.channel"},
-			"unknown channel":  {rule(`"channel":"pager","name":"x"`), `CHANNEL_EMAIL, CHANNEL_S3, CHANNEL_SLACK_WEBHOOK, CHANNEL_WEBHOOK, got \"pager\"`},
+			"unknown channel":  {rule(`"channel":"pager","name":"x"`), `CHANNEL_EMAIL, CHANNEL_S3, CHANNEL_SLACK_APP, CHANNEL_SLACK_WEBHOOK, CHANNEL_WEBHOOK, got \"pager\"`},
 			"unknown key":      {rule(`"channel":"email","name":"x","config":{"to":"a@acme.test","cc":"b@acme.test"}`), `the key \"cc\", which CHANNEL_EMAIL does not know; its keys are to`},
 			"unknown empty":    {rule(`"channel":"email","name":"x","config":{"to":"a@acme.test","cc":""}`), `the key \"cc\"`},
 			"no address":       {rule(`"channel":"email","name":"x","config":{"to":"nobody"}`), "config.to must be e-mail addresses"},

@@ -22,6 +22,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/notifications/channel"
 	"github.com/palisade/palisade/services/notifications/payload"
+	"github.com/palisade/palisade/services/notifications/slackapp"
 )
 
 // keyWebhook is the config key that names a notification webhook.
@@ -33,12 +34,15 @@ type Senders struct {
 	keyring *secret.Keyring
 	guard   *egress.Guard
 	mail    mailserver.Config
+	slack   *slackapp.App
 	causes  *causes
 }
 
 // NewSenders returns senders that connect through the guard. log gets why messages could not be sent.
-func NewSenders(st *store.Store, keyring *secret.Keyring, guard *egress.Guard, mail mailserver.Config, log *slog.Logger) *Senders {
-	return &Senders{store: st, keyring: keyring, guard: guard, mail: mail, causes: newCauses(log)}
+func NewSenders(
+	st *store.Store, keyring *secret.Keyring, guard *egress.Guard, mail mailserver.Config, app *slackapp.App, log *slog.Logger,
+) *Senders {
+	return &Senders{store: st, keyring: keyring, guard: guard, mail: mail, slack: app, causes: newCauses(log)}
 }
 
 // broken is the error of a rule with unreadable credentials.
@@ -46,15 +50,24 @@ func broken(cause error) error {
 	return channel.Failed("the stored credentials cannot be read; set them again", cause)
 }
 
-// open creates the sender of a rule. webhooks holds the webhooks of the rules by id; a webhook of another deployment is
-// ignored. The error is for administrators of the deployment.
-func (s *Senders) open(row *ent.NotificationRule, webhooks map[int64]*ent.NotificationWebhook) (channel.Sender, error) {
+// targets are what the rules of some deployments refer to.
+type targets struct {
+	webhooks      map[int64]*ent.NotificationWebhook // by id
+	installations map[int64]*ent.ChatInstallation    // by deployment
+}
+
+// open creates the sender of a rule. A webhook of another deployment is ignored. The error is for administrators of the
+// deployment.
+func (s *Senders) open(row *ent.NotificationRule, known targets) (channel.Sender, error) {
+	if row.Channel == channel.SlackApp {
+		return s.toSlackApp(row, known.installations[row.DeploymentID])
+	}
 	config, err := s.fullConfig(row)
 	if err != nil {
 		return nil, broken(err)
 	}
 	if id := webhookID(row); id != 0 {
-		hook := webhooks[id]
+		hook := known.webhooks[id]
 		if hook == nil || hook.DeploymentID != row.DeploymentID {
 			return nil, fmt.Errorf("the notification webhook %d that config.webhook_id names does not exist", id)
 		}
@@ -83,6 +96,15 @@ func (s *Senders) toWebhook(hook *ent.NotificationWebhook) (channel.Sender, erro
 func webhookID(row *ent.NotificationRule) int64 {
 	id, _ := strconv.ParseInt(row.Config[keyWebhook], 10, 64)
 	return id
+}
+
+// targetsOf reads what the rules refer to, in at most one query for each kind.
+func targetsOf(ctx context.Context, db *ent.Client, rows []*ent.NotificationRule) (known targets, err error) {
+	if known.webhooks, err = webhooksOf(ctx, db, rows); err != nil {
+		return known, err
+	}
+	known.installations, err = installationsOf(ctx, db, rows)
+	return known, err
 }
 
 // webhooksOf reads the webhooks that the rules name, in one query.
@@ -193,7 +215,7 @@ func (d *dispatch) openRules(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	hooks, err := webhooksOf(system, db, found)
+	known, err := targetsOf(system, db, found)
 	if err != nil {
 		return err
 	}
@@ -201,7 +223,7 @@ func (d *dispatch) openRules(ctx context.Context) error {
 		delete(d.rules, id)
 	}
 	for _, row := range found {
-		to, err := d.engine.senders.open(row, hooks)
+		to, err := d.engine.senders.open(row, known)
 		d.rules[row.ID] = &openRule{
 			endpoint: endpoint{receiver{row.DeploymentID, row.ID}, row.UpdatedAt}, channel: row.Channel, pace: d.engine.senders.paceOf(row), sender: to, err: err, readAt: now,
 		}
@@ -224,7 +246,11 @@ func (d *dispatch) openRules(ctx context.Context) error {
 
 // paceOf is the pace of the rule's receiver.
 func (s *Senders) paceOf(row *ent.NotificationRule) pace {
-	if row.Channel != channel.Slack {
+	switch row.Channel {
+	case channel.SlackApp:
+		return paceOf(fmt.Sprint(row.DeploymentID, row.Config[keyChannel]))
+	case channel.Slack:
+	default:
 		return pace{}
 	}
 	config, err := s.fullConfig(row)

@@ -6,6 +6,7 @@ import (
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/server"
+	"github.com/palisade/palisade/services/scans/ingest"
 	"github.com/palisade/palisade/services/scans/refs"
 	"github.com/palisade/palisade/services/scans/watch"
 	"github.com/palisade/palisade/services/scm/connect"
@@ -31,7 +32,7 @@ func Register(d *server.Deps) server.Parts {
 		},
 		Services: func(ctx context.Context) ([]server.Service, error) {
 			var err error
-			if uploads.RedactionKey, err = d.Keyring.StoredKey(ctx, d.Store, "redaction_key"); err != nil {
+			if uploads.RedactionKey, err = d.Keyring.StoredKey(ctx, d.Store, ingest.RedactionKey); err != nil {
 				return nil, err
 			}
 			scanners, err := NewScannerProtocol(d.Store, d.Jobs, uploads, d.Config.BaseURL())

@@ -20,7 +20,7 @@ func TestFieldsHaveTheirIndexes(t *testing.T) {
 		for _, index := range table.Indexes {
 			if table.Name == finding.Table {
 				for _, column := range index.Columns {
-					indexes[index.Name] = append(indexes[index.Name], column.Name)
+					indexes[index.Name] = append(indexes[index.Name], column)
 				}
 			}
 		}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"entgo.io/ent/dialect/sql/schema"
 	"entgo.io/ent/schema/field"
 	"google.golang.org/grpc/codes"
 
@@ -16,7 +15,7 @@ import (
 
 // edits returns statements that change a column of acme's rows: to another value, and to NULL where the column may be
 // NULL.
-func edits(table *schema.Table, column *schema.Column, which string) []string {
+func edits(table *migrate.Table, column *migrate.Column, which string) []string {
 	var value string
 	switch column.Type {
 	case field.TypeInt64:
@@ -46,7 +45,7 @@ func edits(table *schema.Table, column *schema.Column, which string) []string {
 
 // sameMeaning returns statements after which a column of acme's rows still reads as before, or as nothing, or not at
 // all. Entry 2 has no changes.
-func sameMeaning(n *node, table *schema.Table, column *schema.Column, which string) (list []string) {
+func sameMeaning(n *node, table *migrate.Table, column *migrate.Column, which string) (list []string) {
 	name := column.Name
 	text := func(expression string) string { return fmt.Sprintf("CAST(CAST(%s AS TEXT) AS BLOB)", expression) }
 	changes := "CAST(changes AS TEXT)"

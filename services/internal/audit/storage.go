@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	entsql "entgo.io/ent/dialect/sql"
-	"entgo.io/ent/dialect/sql/schema"
 	"entgo.io/ent/schema/field"
 
 	"github.com/palisade/palisade/ent"
@@ -52,7 +51,7 @@ func storedEntries(ctx context.Context, query *ent.AuditEntryQuery) (rows []stor
 }
 
 // storageClass is the class of the values that servers store in a column of SQLite.
-func storageClass(c *schema.Column) string {
+func storageClass(c *migrate.Column) string {
 	switch c.Type {
 	case field.TypeInt64:
 		return "integer"
@@ -64,7 +63,7 @@ func storageClass(c *schema.Column) string {
 
 // misstored selects rows of a table with a value of another class than servers store. SQLite stores values of any class
 // in any column, and reads many of them alike.
-func misstored(table *schema.Table) func(*entsql.Selector) {
+func misstored(table *migrate.Table) func(*entsql.Selector) {
 	return func(s *entsql.Selector) {
 		var wrong []string
 		for _, c := range table.Columns {

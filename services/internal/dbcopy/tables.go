@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"entgo.io/ent/dialect"
-	"entgo.io/ent/dialect/sql/schema"
 	"entgo.io/ent/schema/field"
 
 	"github.com/palisade/palisade/ent/migrate"
@@ -90,7 +89,7 @@ var allTables = sync.OnceValue(func() []*table {
 	return append(list, queueTables()...)
 })
 
-func entTable(t *schema.Table) *table {
+func entTable(t *migrate.Table) *table {
 	if len(t.PrimaryKey) != 1 {
 		panic("dbcopy: table " + t.Name + " has no primary key of one column") // every test detects it
 	}
@@ -101,7 +100,7 @@ func entTable(t *schema.Table) *table {
 	return out
 }
 
-func entColumn(table string, c *schema.Column) column {
+func entColumn(table string, c *migrate.Column) column {
 	out := column{name: c.Name}
 	switch c.Type {
 	case field.TypeInt64, field.TypeInt, field.TypeUint32:

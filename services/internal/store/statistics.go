@@ -110,7 +110,7 @@ func (s *Store) analyses(ctx context.Context, tables []string) (statements []str
 		for _, index := range table.Indexes {
 			// Without statistics, SQLite assumes that a new index finds only a few rows.
 			_, there := known[table.Name][index.Name]
-			if partial := index.Annotation != nil && index.Annotation.Where != ""; outdated || !there && !partial {
+			if partial := index.Where != ""; outdated || !there && !partial {
 				statements = append(statements, `ANALYZE "`+index.Name+`"`)
 			}
 		}

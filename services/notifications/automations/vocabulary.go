@@ -105,10 +105,11 @@ var triggers = []v1.TriggerSource{v1.TriggerSource_TRIGGER_SOURCE_SCAN, v1.Trigg
 var messages = map[v1.ActionType]string{
 	v1.ActionType_ACTION_TYPE_EMAIL: channel.Email, v1.ActionType_ACTION_TYPE_WEBHOOK: channel.Webhook,
 	v1.ActionType_ACTION_TYPE_SLACK_WEBHOOK: channel.Slack, v1.ActionType_ACTION_TYPE_S3: channel.S3,
+	v1.ActionType_ACTION_TYPE_SLACK_APP: channel.SlackApp,
 }
 
 // supportedActions are the words of an error.
-const supportedActions = "ACTION_TYPE_EMAIL, ACTION_TYPE_WEBHOOK, ACTION_TYPE_SLACK_WEBHOOK, ACTION_TYPE_S3, ACTION_TYPE_JIRA, ACTION_TYPE_TRIAGE or ACTION_TYPE_TRIGGER_WORKFLOW"
+const supportedActions = "ACTION_TYPE_EMAIL, ACTION_TYPE_WEBHOOK, ACTION_TYPE_SLACK_WEBHOOK, ACTION_TYPE_SLACK_APP, ACTION_TYPE_S3, ACTION_TYPE_JIRA, ACTION_TYPE_TRIAGE or ACTION_TYPE_TRIGGER_WORKFLOW"
 
 // Keys of the config of actions.
 const (

@@ -16,6 +16,8 @@ const (
 	Slack   = "CHANNEL_SLACK_WEBHOOK"
 	Email   = "CHANNEL_EMAIL"
 	S3      = "CHANNEL_S3"
+	// SlackApp posts to a channel of the workspace in which the chat app is installed.
+	SlackApp = "CHANNEL_SLACK_APP"
 )
 
 // Message is one message. Webhooks and buckets get Payload; people get Subject and Text.
@@ -73,5 +75,5 @@ func Open(kind string, config map[string]string, guard *egress.Guard, mail mails
 	case S3:
 		return newBucket(config, guard)
 	}
-	return nil, fmt.Errorf("channel %q has no sender", kind) // Validate accepts the same four
+	return nil, fmt.Errorf("channel %q has no sender", kind) // OpenSlackApp has the one of SlackApp
 }

@@ -33,6 +33,10 @@ var channelKeys = map[string][]Key{
 	Slack: {
 		{Name: "url", Secret: true, Required: true, Doc: "URL of a Slack incoming webhook; whoever knows it can post, so it is kept as a secret"},
 	},
+	SlackApp: {
+		{Name: "channel_id", Required: true, Doc: "Slack's id of the channel, such as C0123456789; the operation chat-app/available_channels lists them"},
+		{Name: "channel_name", Doc: "name of the channel without #, for people"},
+	},
 	Email: {
 		{Name: "to", Required: true, Doc: "addresses that get the message, separated by commas"},
 	},
@@ -47,7 +51,7 @@ var channelKeys = map[string][]Key{
 }
 
 // Channels lists the names of all channels, sorted.
-func Channels() []string { return []string{Email, S3, Slack, Webhook} }
+func Channels() []string { return []string{Email, S3, SlackApp, Slack, Webhook} }
 
 // Keys lists the configuration keys of a channel; none for an unknown channel.
 func Keys(channel string) []Key { return slices.Clone(channelKeys[channel]) }
@@ -59,7 +63,11 @@ const (
 	maxValue      = 16 << 10 // bytes
 )
 
-var regionPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
+var (
+	regionPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
+	// slackChannel is the id of a public (C) or private (G, older) channel of Slack.
+	slackChannel = regexp.MustCompile(`^[CG][A-Z0-9]{7,20}$`)
+)
 
 // Validate checks a rule's configuration without network access: the channel exists, all keys are known, required keys
 // are present, and values are well-formed. The error lists all problems and contains no secret.
@@ -153,6 +161,14 @@ func checkValue(name, value string, guard *egress.Guard) string {
 	case "to":
 		_, text := recipients(value)
 		return text
+	case "channel_id":
+		if !slackChannel.MatchString(value) {
+			return fmt.Sprintf("must be the id of a channel such as C0123456789, not its name; got %q", value)
+		}
+	case "channel_name":
+		if len(value) > 80 || strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' }) {
+			return "must be the name of a channel, at most 80 bytes without blanks"
+		}
 	case "bucket":
 		if err := s3utils.CheckValidBucketNameStrict(value); err != nil {
 			return fmt.Sprintf("must be a bucket name of 3 to 63 lower-case letters, digits, dots and hyphens, got %q", value)

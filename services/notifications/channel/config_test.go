@@ -59,7 +59,7 @@ func TestValidateRefuses(t *testing.T) {
 		config  config
 		want    string
 	}{
-		"no channel":               {"", nil, `channel must be one of CHANNEL_EMAIL, CHANNEL_S3, CHANNEL_SLACK_WEBHOOK, CHANNEL_WEBHOOK, got ""`},
+		"no channel":               {"", nil, `channel must be one of CHANNEL_EMAIL, CHANNEL_S3, CHANNEL_SLACK_APP, CHANNEL_SLACK_WEBHOOK, CHANNEL_WEBHOOK, got ""`},
 		"unknown channel":          {"CHANNEL_FAX", nil, `got "CHANNEL_FAX"`},
 		"unknown key":              {Slack, config{"url": "https://a.test", "chanel": "#x"}, `config has the key "chanel", which CHANNEL_SLACK_WEBHOOK does not know; its keys are url`},
 		"unknown keys":             {Webhook, config{"url": "https://a.test", "b": "", "a": "1"}, `the keys "a", "b", which CHANNEL_WEBHOOK does not know; its keys are webhook_id, url, secret`},

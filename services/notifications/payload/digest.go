@@ -1,6 +1,8 @@
 package payload
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,10 +53,13 @@ type Digest struct {
 
 // DigestFinding is a named finding.
 type DigestFinding struct {
-	ID                            int64
-	Severity, Rule, Path, Message string
+	ID       int64  `json:"id"`
+	Severity string `json:"severity"`
+	Rule     string `json:"rule"`
+	Path     string `json:"path"`
 	// Line counts from 1; 0 is unknown.
-	Line int32
+	Line    int32  `json:"line"`
+	Message string `json:"message"`
 }
 
 // ToName is how many of the worst findings a digest names, if it has these counts: NamedAtOnce, or more critical ones,
@@ -106,6 +111,8 @@ func (d Digest) body(named []DigestFinding, part, parts int) []byte {
 		ids[i] = fmt.Sprint(f.ID)
 	}
 	o.texts("finding_ids", ids)
+	o.key("named")
+	o.out = appendNamed(o.out, named)
 	o.number("part", int64(part+1))
 	o.number("parts", int64(parts))
 	o.text("link", d.Link)
@@ -115,6 +122,38 @@ func (d Digest) body(named []DigestFinding, part, parts int) []byte {
 	o.text("tenant_name", d.TenantName)
 	wrapper.out = o.close()
 	return wrapper.close()
+}
+
+func appendNamed(out []byte, named []DigestFinding) []byte {
+	out = append(out, '[')
+	for i, f := range named {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		o := openObject(out)
+		o.number("id", f.ID)
+		o.text("severity", f.Severity)
+		o.text("rule", shorten(f.Rule))
+		o.text("path", shorten(f.Path))
+		o.number("line", int64(f.Line))
+		o.text("message", shorten(f.Message))
+		out = o.close()
+	}
+	return append(out, ']')
+}
+
+// Named reads the findings that a body of Bodies names, and the link to the list; none for other bodies.
+func Named(body []byte) (deploymentID int64, link string, named []DigestFinding) {
+	var sent map[string]struct {
+		DeploymentID int64           `json:"deployment_id"`
+		Link         string          `json:"link"`
+		Named        []DigestFinding `json:"named"`
+	}
+	if !bytes.HasPrefix(body, []byte(`{"`+digestKey+`"`)) || json.Unmarshal(body, &sent) != nil {
+		return 0, "", nil
+	}
+	digest := sent[digestKey]
+	return digest.DeploymentID, digest.Link, digest.Named
 }
 
 func (d Digest) title(part, parts int) string {

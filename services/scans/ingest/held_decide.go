@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/heldclose"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -54,6 +55,29 @@ func RejectHold(ctx context.Context, st *store.Store, tx *ent.Tx, row *ent.HeldC
 	}
 	after, err = by.decide(tx, row, HoldRejected, change.at).Save(ctx)
 	return after, kept, err
+}
+
+// LeaveHolds takes findings, sorted by id, out of the held closes of an analysis: they got another product, and only
+// its scans say whether they are there.
+func LeaveHolds(ctx context.Context, tx *ent.Tx, projectID int64, of Analysis, ids []int64, by HoldDecision) error {
+	rows, err := tx.HeldClose.Query().Where(heldclose.ProjectID(projectID), heldclose.Tool(of.Tool), heldclose.AnalysisCategory(of.Category),
+		heldclose.Active(true)).All(ctx)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		h, err := decodeHold(row)
+		if err != nil {
+			return err
+		}
+		if h.leave(func(id int64) bool { return contains(ids, id) }) == 0 {
+			continue
+		}
+		if err := h.save(ctx, tx, by.ActorKind, by.ActorID, store.Now()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (by HoldDecision) change(st *store.Store, tx *ent.Tx, row *ent.HeldClose) stateChange {

@@ -136,22 +136,27 @@ func (s *session) activeHolds(ctx context.Context) (map[Analysis]*hold, error) {
 	return active, nil
 }
 
-// saveHold stores which findings left. Pending closes that wait for no finding any more are decided.
+// saveHold stores which findings left.
 func (s *session) saveHold(ctx context.Context, h *hold) error {
 	if !h.changed {
 		return nil
 	}
+	return h.save(ctx, s.tx, "scan", s.scan.ID, s.now)
+}
+
+// save stores which findings left. Pending closes that wait for no finding any more are decided.
+func (h *hold) save(ctx context.Context, tx *ent.Tx, actorKind string, actorID, now int64) error {
 	content, err := h.encode()
 	if err != nil {
 		return err
 	}
-	update := s.tx.HeldClose.UpdateOne(h.row).SetContent(content).SetWaiting(int32(len(h.waiting))).SetActive(h.row.Active && len(h.waiting) > 0)
+	update := tx.HeldClose.UpdateOne(h.row).SetContent(content).SetWaiting(int32(len(h.waiting))).SetActive(h.row.Active && len(h.waiting) > 0)
 	if h.row.State == HoldPending && len(h.waiting) == 0 {
 		state := HoldSuperseded
 		if h.closed > 0 {
 			state = HoldConfirmed
 		}
-		update.SetState(state).SetActorKind("scan").SetActorID(s.scan.ID).SetDecidedAt(s.now)
+		update.SetState(state).SetActorKind(actorKind).SetActorID(actorID).SetDecidedAt(now)
 	}
 	return update.Exec(ctx)
 }

@@ -156,6 +156,27 @@ type Redactor struct{ redactor redactor }
 // same.
 func NewRedactor(key []byte, code ...string) Redactor { return Redactor{newRedactor(key, code...)} }
 
+// redactedCode matches code that was hidden.
+var redactedCode = regexp.MustCompile(`^\[redacted(?: [0-9a-f]{16})?\]$`)
+
+// IsRedacted reports whether the code of a finding was hidden because of a secret.
+func IsRedacted(code string) bool { return redactedCode.MatchString(code) }
+
+// RedactorOf takes the code of a stored finding. Without code, quoted parts of the message may be the secret.
+func RedactorOf(key []byte, code, message, file string) Redactor {
+	r := newRedactor(key, code)
+	if code == "" {
+		r.add(quotedIn(message, file))
+	}
+	return Redactor{r}
+}
+
+// Code hides code.
+func (r Redactor) Code(s string) string { return r.redactor.snippet(s) }
+
+// Leaks reports whether a text contains the secret.
+func (r Redactor) Leaks(s string) bool { return r.redactor.leaks(s) }
+
 // Text removes the secret, and everything that looks like a well-known kind of token.
 func (r Redactor) Text(s string) string { return r.redactor.text(s) }
 

@@ -35,7 +35,7 @@ const (
 	IdentityChangeKind_IDENTITY_CHANGE_KIND_SPLIT IdentityChangeKind = 1
 	// Two findings became one.
 	IdentityChangeKind_IDENTITY_CHANGE_KIND_MERGE IdentityChangeKind = 2
-	// The findings of an analysis got another category.
+	// The findings of an analysis got another category or product.
 	IdentityChangeKind_IDENTITY_CHANGE_KIND_MOVE IdentityChangeKind = 3
 )
 
@@ -1244,14 +1244,19 @@ type MoveCategoryRequest struct {
 	Tool string `protobuf:"bytes,3,opt,name=tool,proto3" json:"tool,omitempty"`
 	// Category that the findings have; empty when uploads named none.
 	FromCategory string `protobuf:"bytes,4,opt,name=from_category,json=fromCategory,proto3" json:"from_category,omitempty"`
-	// Category that they get.
+	// Category that they get. It must be from_category when the product changes.
 	ToCategory string `protobuf:"bytes,5,opt,name=to_category,json=toCategory,proto3" json:"to_category,omitempty"`
 	// Reason, as text.
 	Note string `protobuf:"bytes,6,opt,name=note,proto3" json:"note,omitempty"`
 	// True changes nothing: the response says what the move would do, or why it is refused.
 	ValidateOnly bool `protobuf:"varint,7,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
 	// Token of a preview: the move changes what the preview counted, or nothing.
-	PreviewToken  string `protobuf:"bytes,8,opt,name=preview_token,json=previewToken,proto3" json:"preview_token,omitempty"`
+	PreviewToken string `protobuf:"bytes,8,opt,name=preview_token,json=previewToken,proto3" json:"preview_token,omitempty"`
+	// Product that the findings have, as uploads name it: sast, sca, secrets or ai_sast. Empty moves the findings of all
+	// products to another category.
+	FromProduct string `protobuf:"bytes,9,opt,name=from_product,json=fromProduct,proto3" json:"from_product,omitempty"`
+	// Product that they get. Findings that become secrets lose their code.
+	ToProduct     string `protobuf:"bytes,10,opt,name=to_product,json=toProduct,proto3" json:"to_product,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1342,17 +1347,31 @@ func (x *MoveCategoryRequest) GetPreviewToken() string {
 	return ""
 }
 
+func (x *MoveCategoryRequest) GetFromProduct() string {
+	if x != nil {
+		return x.FromProduct
+	}
+	return ""
+}
+
+func (x *MoveCategoryRequest) GetToProduct() string {
+	if x != nil {
+		return x.ToProduct
+	}
+	return ""
+}
+
 // Response of MoveCategory.
 type MoveCategoryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The recorded change; absent with validate_only.
 	Change *IdentityChange `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
-	// Findings that get the category, on all refs.
+	// Findings that get the category or product, on all refs.
 	MovedCount int32 `protobuf:"varint,2,opt,name=moved_count,json=movedCount,proto3" json:"moved_count,omitempty"`
 	// How many of them have a triage decision.
 	DecidedCount int32 `protobuf:"varint,3,opt,name=decided_count,json=decidedCount,proto3" json:"decided_count,omitempty"`
-	// Findings of the other category that are the same as one of them on the same ref. They are removed, and keep the
-	// former category.
+	// Findings of the other category or product that are the same as one of them on the same ref. They are removed, and
+	// get the former category or product.
 	ReplacedCount int32 `protobuf:"varint,4,opt,name=replaced_count,json=replacedCount,proto3" json:"replaced_count,omitempty"`
 	// Token for the move; only with validate_only.
 	PreviewToken  string `protobuf:"bytes,5,opt,name=preview_token,json=previewToken,proto3" json:"preview_token,omitempty"`
@@ -1791,7 +1810,7 @@ const file_palisade_findings_v1_identity_proto_rawDesc = "" +
 	"\x15MergeFindingsResponse\x12<\n" +
 	"\x06change\x18\x01 \x01(\v2$.palisade.findings.v1.IdentityChangeR\x06change\x12A\n" +
 	"\bfindings\x18\x02 \x03(\v2%.palisade.findings.v1.IdentityFindingR\bfindings\x12+\n" +
-	"\rchanged_count\x18\x03 \x01(\x05B\x06\x92\xb5\x18\x02\x10\x01R\fchangedCount\"\xcc\x02\n" +
+	"\rchanged_count\x18\x03 \x01(\x05B\x06\x92\xb5\x18\x02\x10\x01R\fchangedCount\"\xa0\x03\n" +
 	"\x13MoveCategoryRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12$\n" +
 	"\aproject\x18\x02 \x01(\tB\n" +
@@ -1803,7 +1822,11 @@ const file_palisade_findings_v1_identity_proto_rawDesc = "" +
 	"toCategory\x12\x1c\n" +
 	"\x04note\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\xe8\aR\x04note\x12#\n" +
 	"\rvalidate_only\x18\a \x01(\bR\fvalidateOnly\x12-\n" +
-	"\rpreview_token\x18\b \x01(\tB\b\xbaH\x05r\x03\x18\xd0\x0fR\fpreviewToken\"\xee\x01\n" +
+	"\rpreview_token\x18\b \x01(\tB\b\xbaH\x05r\x03\x18\xd0\x0fR\fpreviewToken\x12*\n" +
+	"\ffrom_product\x18\t \x01(\tB\a\xbaH\x04r\x02\x18 R\vfromProduct\x12&\n" +
+	"\n" +
+	"to_product\x18\n" +
+	" \x01(\tB\a\xbaH\x04r\x02\x18 R\ttoProduct\"\xee\x01\n" +
 	"\x14MoveCategoryResponse\x12<\n" +
 	"\x06change\x18\x01 \x01(\v2$.palisade.findings.v1.IdentityChangeR\x06change\x12\x1f\n" +
 	"\vmoved_count\x18\x02 \x01(\x05R\n" +

@@ -42,9 +42,9 @@ type FindingIdentityServiceClient interface {
 	// Declares a finding the same as another one, on all refs of the project. The other finding and its triage decision
 	// stay.
 	MergeFindings(ctx context.Context, in *MergeFindingsRequest, opts ...grpc.CallOption) (*MergeFindingsResponse, error)
-	// Moves the findings of a tool in a project to another category, on all refs, with ids, histories and decisions. The
-	// next upload under that category then finds them. Call it with validate_only first, and then with the token of
-	// that preview. It is refused while uploads use both categories.
+	// Moves the findings of a tool in a project to another category or another product, on all refs, with ids, histories
+	// and decisions. The next upload with that category or product then finds them. Call it with validate_only first, and
+	// then with the token of that preview. It is refused while uploads use both.
 	MoveCategory(ctx context.Context, in *MoveCategoryRequest, opts ...grpc.CallOption) (*MoveCategoryResponse, error)
 	// Undoes a split, a merge or a move, once. The findings of a split or a merge must not have been triaged or changed
 	// since.
@@ -136,9 +136,9 @@ type FindingIdentityServiceServer interface {
 	// Declares a finding the same as another one, on all refs of the project. The other finding and its triage decision
 	// stay.
 	MergeFindings(context.Context, *MergeFindingsRequest) (*MergeFindingsResponse, error)
-	// Moves the findings of a tool in a project to another category, on all refs, with ids, histories and decisions. The
-	// next upload under that category then finds them. Call it with validate_only first, and then with the token of
-	// that preview. It is refused while uploads use both categories.
+	// Moves the findings of a tool in a project to another category or another product, on all refs, with ids, histories
+	// and decisions. The next upload with that category or product then finds them. Call it with validate_only first, and
+	// then with the token of that preview. It is refused while uploads use both.
 	MoveCategory(context.Context, *MoveCategoryRequest) (*MoveCategoryResponse, error)
 	// Undoes a split, a merge or a move, once. The findings of a split or a merge must not have been triaged or changed
 	// since.

@@ -332,6 +332,10 @@ func (x *MoveCategoryRequest) AppendJSON(b []byte) []byte {
 	b = jsonappend.Bool(b, x.ValidateOnly)
 	b = append(b, `,"previewToken":`...)
 	b = jsonappend.String(b, x.PreviewToken)
+	b = append(b, `,"fromProduct":`...)
+	b = jsonappend.String(b, x.FromProduct)
+	b = append(b, `,"toProduct":`...)
+	b = jsonappend.String(b, x.ToProduct)
 	return jsonappend.CloseObject(b, start)
 }
 

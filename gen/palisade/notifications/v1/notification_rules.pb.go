@@ -42,6 +42,10 @@ const (
 	Channel_CHANNEL_WEBHOOK Channel = 3
 	// An object in an S3-compatible bucket.
 	Channel_CHANNEL_S3 Channel = 4
+	// A channel of the Slack workspace in which the chat app is installed (see ChatAppService).
+	Channel_CHANNEL_SLACK_APP Channel = 5
+	// An incoming webhook of another chat: Microsoft Teams, Google Chat, Discord, Mattermost, or any with a template.
+	Channel_CHANNEL_CHAT_WEBHOOK Channel = 6
 )
 
 // Enum value maps for Channel.
@@ -52,6 +56,8 @@ var (
 		2: "CHANNEL_SLACK_WEBHOOK",
 		3: "CHANNEL_WEBHOOK",
 		4: "CHANNEL_S3",
+		5: "CHANNEL_SLACK_APP",
+		6: "CHANNEL_CHAT_WEBHOOK",
 	}
 	Channel_value = map[string]int32{
 		"CHANNEL_UNSPECIFIED":   0,
@@ -59,6 +65,8 @@ var (
 		"CHANNEL_SLACK_WEBHOOK": 2,
 		"CHANNEL_WEBHOOK":       3,
 		"CHANNEL_S3":            4,
+		"CHANNEL_SLACK_APP":     5,
+		"CHANNEL_CHAT_WEBHOOK":  6,
 	}
 )
 
@@ -89,12 +97,216 @@ func (Channel) EnumDescriptor() ([]byte, []int) {
 	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{0}
 }
 
+// How often a digest is sent.
+type DigestCadence int32
+
+const (
+	// Refused.
+	DigestCadence_DIGEST_CADENCE_UNSPECIFIED DigestCadence = 0
+	// At the beginning of each hour.
+	DigestCadence_DIGEST_CADENCE_HOURLY DigestCadence = 1
+	// Once a day.
+	DigestCadence_DIGEST_CADENCE_DAILY DigestCadence = 2
+	// Once a week.
+	DigestCadence_DIGEST_CADENCE_WEEKLY DigestCadence = 3
+)
+
+// Enum value maps for DigestCadence.
+var (
+	DigestCadence_name = map[int32]string{
+		0: "DIGEST_CADENCE_UNSPECIFIED",
+		1: "DIGEST_CADENCE_HOURLY",
+		2: "DIGEST_CADENCE_DAILY",
+		3: "DIGEST_CADENCE_WEEKLY",
+	}
+	DigestCadence_value = map[string]int32{
+		"DIGEST_CADENCE_UNSPECIFIED": 0,
+		"DIGEST_CADENCE_HOURLY":      1,
+		"DIGEST_CADENCE_DAILY":       2,
+		"DIGEST_CADENCE_WEEKLY":      3,
+	}
+)
+
+func (x DigestCadence) Enum() *DigestCadence {
+	p := new(DigestCadence)
+	*p = x
+	return p
+}
+
+func (x DigestCadence) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (DigestCadence) Descriptor() protoreflect.EnumDescriptor {
+	return file_palisade_notifications_v1_notification_rules_proto_enumTypes[1].Descriptor()
+}
+
+func (DigestCadence) Type() protoreflect.EnumType {
+	return &file_palisade_notifications_v1_notification_rules_proto_enumTypes[1]
+}
+
+func (x DigestCadence) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use DigestCadence.Descriptor instead.
+func (DigestCadence) EnumDescriptor() ([]byte, []int) {
+	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{1}
+}
+
+// When the digests of a rule are sent. The database stores this message: never reuse a field number.
+type DigestSchedule struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How often.
+	Cadence DigestCadence `protobuf:"varint,1,opt,name=cadence,proto3,enum=palisade.notifications.v1.DigestCadence" json:"cadence,omitempty"`
+	// Weekly: the day, from 1 (Monday) to 7 (Sunday); Monday when 0. Refused for other cadences.
+	Weekday int32 `protobuf:"varint,2,opt,name=weekday,proto3" json:"weekday,omitempty"`
+	// Daily and weekly: the hour of the day, 0 to 23. Refused for other cadences.
+	Hour int32 `protobuf:"varint,3,opt,name=hour,proto3" json:"hour,omitempty"`
+	// Name of the time zone, for example "Europe/Berlin"; UTC when empty.
+	TimeZone      string `protobuf:"bytes,4,opt,name=time_zone,proto3" json:"time_zone,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DigestSchedule) Reset() {
+	*x = DigestSchedule{}
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DigestSchedule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DigestSchedule) ProtoMessage() {}
+
+func (x *DigestSchedule) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DigestSchedule.ProtoReflect.Descriptor instead.
+func (*DigestSchedule) Descriptor() ([]byte, []int) {
+	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *DigestSchedule) GetCadence() DigestCadence {
+	if x != nil {
+		return x.Cadence
+	}
+	return DigestCadence_DIGEST_CADENCE_UNSPECIFIED
+}
+
+func (x *DigestSchedule) GetWeekday() int32 {
+	if x != nil {
+		return x.Weekday
+	}
+	return 0
+}
+
+func (x *DigestSchedule) GetHour() int32 {
+	if x != nil {
+		return x.Hour
+	}
+	return 0
+}
+
+func (x *DigestSchedule) GetTimeZone() string {
+	if x != nil {
+		return x.TimeZone
+	}
+	return ""
+}
+
+// When a rule sends nothing. Its messages wait until the end. The database stores this message: never reuse a field
+// number.
+type QuietHours struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Begin, such as "20:00".
+	From string `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"`
+	// End, such as "07:30". Before the begin it is on the next day; the same as the begin is refused.
+	Until string `protobuf:"bytes,2,opt,name=until,proto3" json:"until,omitempty"`
+	// True: Saturdays and Sundays are quiet all day, too.
+	Weekends bool `protobuf:"varint,3,opt,name=weekends,proto3" json:"weekends,omitempty"`
+	// Name of the time zone, for example "Europe/Berlin"; UTC when empty.
+	TimeZone      string `protobuf:"bytes,4,opt,name=time_zone,proto3" json:"time_zone,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuietHours) Reset() {
+	*x = QuietHours{}
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuietHours) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuietHours) ProtoMessage() {}
+
+func (x *QuietHours) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuietHours.ProtoReflect.Descriptor instead.
+func (*QuietHours) Descriptor() ([]byte, []int) {
+	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *QuietHours) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *QuietHours) GetUntil() string {
+	if x != nil {
+		return x.Until
+	}
+	return ""
+}
+
+func (x *QuietHours) GetWeekends() bool {
+	if x != nil {
+		return x.Weekends
+	}
+	return false
+}
+
+func (x *QuietHours) GetTimeZone() string {
+	if x != nil {
+		return x.TimeZone
+	}
+	return ""
+}
+
 // A notification rule.
 type NotificationRule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Numeric id.
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// CHANNEL_EMAIL, CHANNEL_SLACK_WEBHOOK, CHANNEL_WEBHOOK or CHANNEL_S3.
+	// The name of a Channel.
 	Channel string `protobuf:"bytes,2,opt,name=channel,proto3" json:"channel,omitempty"`
 	// Settings of the channel, without its credentials. A url with a part that looks like a token counts as a credential
 	// too: that part is shown as ***.
@@ -127,14 +339,20 @@ type NotificationRule struct {
 	// When the next report is sent; absent without one, and while the rule is disabled.
 	NextReportAt *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=next_report_at,proto3" json:"next_report_at,omitempty"`
 	// When the last report was sent; absent before the first.
-	LastReportAt  *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=last_report_at,proto3" json:"last_report_at,omitempty"`
+	LastReportAt *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=last_report_at,proto3" json:"last_report_at,omitempty"`
+	// When findings are sent together; absent if the findings of each scan are sent at once.
+	Digest *DigestSchedule `protobuf:"bytes,17,opt,name=digest,proto3" json:"digest,omitempty"`
+	// When the next digest is sent, if findings wait for it; absent without one, and while the rule is disabled.
+	NextDigestAt *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=next_digest_at,proto3" json:"next_digest_at,omitempty"`
+	// When the rule sends nothing; absent if it has no such hours.
+	QuietHours    *QuietHours `protobuf:"bytes,19,opt,name=quiet_hours,proto3" json:"quiet_hours,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *NotificationRule) Reset() {
 	*x = NotificationRule{}
-	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[0]
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -146,7 +364,7 @@ func (x *NotificationRule) String() string {
 func (*NotificationRule) ProtoMessage() {}
 
 func (x *NotificationRule) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[0]
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -159,7 +377,7 @@ func (x *NotificationRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotificationRule.ProtoReflect.Descriptor instead.
 func (*NotificationRule) Descriptor() ([]byte, []int) {
-	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{0}
+	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *NotificationRule) GetId() int64 {
@@ -274,10 +492,31 @@ func (x *NotificationRule) GetLastReportAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *NotificationRule) GetDigest() *DigestSchedule {
+	if x != nil {
+		return x.Digest
+	}
+	return nil
+}
+
+func (x *NotificationRule) GetNextDigestAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.NextDigestAt
+	}
+	return nil
+}
+
+func (x *NotificationRule) GetQuietHours() *QuietHours {
+	if x != nil {
+		return x.QuietHours
+	}
+	return nil
+}
+
 // A notification rule in a request.
 type NotificationRuleInput struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// CHANNEL_EMAIL, CHANNEL_SLACK_WEBHOOK, CHANNEL_WEBHOOK or CHANNEL_S3; case-insensitive, with or without CHANNEL_.
+	// The name of a Channel; case-insensitive, with or without CHANNEL_.
 	Channel string `protobuf:"bytes,1,opt,name=channel,proto3" json:"channel,omitempty"`
 	// Settings of the channel; unknown keys are refused. Credentials are encrypted and never returned. When a rule is
 	// replaced on the same channel, an absent credential stays unchanged, and "" removes it. The masked url keeps the
@@ -306,6 +545,11 @@ type NotificationRuleInput struct {
 	SendFindings *bool `protobuf:"varint,11,opt,name=send_findings,proto3,oneof" json:"send_findings,omitempty"`
 	// Sends a report on a schedule; none when absent. E-mail has the numbers as text and as a table.
 	SendReport *v1.ReportSchedule `protobuf:"bytes,12,opt,name=send_report,proto3" json:"send_report,omitempty"`
+	// Sends findings together, at these times; absent: the findings of each scan at once. For channels that people read:
+	// e-mail, Slack and chats.
+	Digest *DigestSchedule `protobuf:"bytes,13,opt,name=digest,proto3" json:"digest,omitempty"`
+	// When the rule sends nothing; none when absent. Messages wait until the end of these hours.
+	QuietHours *QuietHours `protobuf:"bytes,14,opt,name=quiet_hours,proto3" json:"quiet_hours,omitempty"`
 	// No effect: the server sets it.
 	Id int64 `protobuf:"varint,30,opt,name=id,proto3" json:"id,omitempty"`
 	// No effect: the server sets it.
@@ -316,7 +560,7 @@ type NotificationRuleInput struct {
 
 func (x *NotificationRuleInput) Reset() {
 	*x = NotificationRuleInput{}
-	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[1]
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -328,7 +572,7 @@ func (x *NotificationRuleInput) String() string {
 func (*NotificationRuleInput) ProtoMessage() {}
 
 func (x *NotificationRuleInput) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[1]
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -341,7 +585,7 @@ func (x *NotificationRuleInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotificationRuleInput.ProtoReflect.Descriptor instead.
 func (*NotificationRuleInput) Descriptor() ([]byte, []int) {
-	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{1}
+	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *NotificationRuleInput) GetChannel() string {
@@ -428,6 +672,20 @@ func (x *NotificationRuleInput) GetSendReport() *v1.ReportSchedule {
 	return nil
 }
 
+func (x *NotificationRuleInput) GetDigest() *DigestSchedule {
+	if x != nil {
+		return x.Digest
+	}
+	return nil
+}
+
+func (x *NotificationRuleInput) GetQuietHours() *QuietHours {
+	if x != nil {
+		return x.QuietHours
+	}
+	return nil
+}
+
 func (x *NotificationRuleInput) GetId() int64 {
 	if x != nil {
 		return x.Id
@@ -455,7 +713,7 @@ type CreateNotificationRuleRequest struct {
 
 func (x *CreateNotificationRuleRequest) Reset() {
 	*x = CreateNotificationRuleRequest{}
-	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[2]
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -467,7 +725,7 @@ func (x *CreateNotificationRuleRequest) String() string {
 func (*CreateNotificationRuleRequest) ProtoMessage() {}
 
 func (x *CreateNotificationRuleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[2]
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -480,7 +738,7 @@ func (x *CreateNotificationRuleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateNotificationRuleRequest.ProtoReflect.Descriptor instead.
 func (*CreateNotificationRuleRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{2}
+	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *CreateNotificationRuleRequest) GetDeploymentId() int64 {
@@ -508,7 +766,7 @@ type CreateNotificationRuleResponse struct {
 
 func (x *CreateNotificationRuleResponse) Reset() {
 	*x = CreateNotificationRuleResponse{}
-	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[3]
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -520,7 +778,7 @@ func (x *CreateNotificationRuleResponse) String() string {
 func (*CreateNotificationRuleResponse) ProtoMessage() {}
 
 func (x *CreateNotificationRuleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[3]
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -533,7 +791,7 @@ func (x *CreateNotificationRuleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateNotificationRuleResponse.ProtoReflect.Descriptor instead.
 func (*CreateNotificationRuleResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{3}
+	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CreateNotificationRuleResponse) GetNotificationRule() *NotificationRule {
@@ -556,7 +814,7 @@ type DeleteNotificationRuleRequest struct {
 
 func (x *DeleteNotificationRuleRequest) Reset() {
 	*x = DeleteNotificationRuleRequest{}
-	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[4]
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -568,7 +826,7 @@ func (x *DeleteNotificationRuleRequest) String() string {
 func (*DeleteNotificationRuleRequest) ProtoMessage() {}
 
 func (x *DeleteNotificationRuleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[4]
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -581,7 +839,7 @@ func (x *DeleteNotificationRuleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteNotificationRuleRequest.ProtoReflect.Descriptor instead.
 func (*DeleteNotificationRuleRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{4}
+	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *DeleteNotificationRuleRequest) GetDeploymentId() int64 {
@@ -609,7 +867,7 @@ type DeleteNotificationRuleResponse struct {
 
 func (x *DeleteNotificationRuleResponse) Reset() {
 	*x = DeleteNotificationRuleResponse{}
-	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[5]
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -621,7 +879,7 @@ func (x *DeleteNotificationRuleResponse) String() string {
 func (*DeleteNotificationRuleResponse) ProtoMessage() {}
 
 func (x *DeleteNotificationRuleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[5]
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -634,7 +892,7 @@ func (x *DeleteNotificationRuleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteNotificationRuleResponse.ProtoReflect.Descriptor instead.
 func (*DeleteNotificationRuleResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{5}
+	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *DeleteNotificationRuleResponse) GetNotificationRule() *NotificationRule {
@@ -659,7 +917,7 @@ type ReplaceNotificationRuleRequest struct {
 
 func (x *ReplaceNotificationRuleRequest) Reset() {
 	*x = ReplaceNotificationRuleRequest{}
-	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[6]
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -671,7 +929,7 @@ func (x *ReplaceNotificationRuleRequest) String() string {
 func (*ReplaceNotificationRuleRequest) ProtoMessage() {}
 
 func (x *ReplaceNotificationRuleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[6]
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -684,7 +942,7 @@ func (x *ReplaceNotificationRuleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplaceNotificationRuleRequest.ProtoReflect.Descriptor instead.
 func (*ReplaceNotificationRuleRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{6}
+	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ReplaceNotificationRuleRequest) GetDeploymentId() int64 {
@@ -719,7 +977,7 @@ type ReplaceNotificationRuleResponse struct {
 
 func (x *ReplaceNotificationRuleResponse) Reset() {
 	*x = ReplaceNotificationRuleResponse{}
-	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[7]
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -731,7 +989,7 @@ func (x *ReplaceNotificationRuleResponse) String() string {
 func (*ReplaceNotificationRuleResponse) ProtoMessage() {}
 
 func (x *ReplaceNotificationRuleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[7]
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -744,7 +1002,7 @@ func (x *ReplaceNotificationRuleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplaceNotificationRuleResponse.ProtoReflect.Descriptor instead.
 func (*ReplaceNotificationRuleResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{7}
+	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ReplaceNotificationRuleResponse) GetNotificationRule() *NotificationRule {
@@ -765,7 +1023,7 @@ type Cursor struct {
 
 func (x *Cursor) Reset() {
 	*x = Cursor{}
-	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[8]
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -777,7 +1035,7 @@ func (x *Cursor) String() string {
 func (*Cursor) ProtoMessage() {}
 
 func (x *Cursor) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[8]
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -790,7 +1048,7 @@ func (x *Cursor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cursor.ProtoReflect.Descriptor instead.
 func (*Cursor) Descriptor() ([]byte, []int) {
-	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{8}
+	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Cursor) GetToken() string {
@@ -813,7 +1071,7 @@ type PaginateOptions struct {
 
 func (x *PaginateOptions) Reset() {
 	*x = PaginateOptions{}
-	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[9]
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -825,7 +1083,7 @@ func (x *PaginateOptions) String() string {
 func (*PaginateOptions) ProtoMessage() {}
 
 func (x *PaginateOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[9]
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -838,7 +1096,7 @@ func (x *PaginateOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PaginateOptions.ProtoReflect.Descriptor instead.
 func (*PaginateOptions) Descriptor() ([]byte, []int) {
-	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{9}
+	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PaginateOptions) GetOptionalLimit() int64 {
@@ -866,7 +1124,7 @@ type ListNotificationRulesFilter struct {
 
 func (x *ListNotificationRulesFilter) Reset() {
 	*x = ListNotificationRulesFilter{}
-	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[10]
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -878,7 +1136,7 @@ func (x *ListNotificationRulesFilter) String() string {
 func (*ListNotificationRulesFilter) ProtoMessage() {}
 
 func (x *ListNotificationRulesFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[10]
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -891,7 +1149,7 @@ func (x *ListNotificationRulesFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNotificationRulesFilter.ProtoReflect.Descriptor instead.
 func (*ListNotificationRulesFilter) Descriptor() ([]byte, []int) {
-	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{10}
+	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListNotificationRulesFilter) GetChannel() Channel {
@@ -916,7 +1174,7 @@ type ListNotificationRulesRequest struct {
 
 func (x *ListNotificationRulesRequest) Reset() {
 	*x = ListNotificationRulesRequest{}
-	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[11]
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -928,7 +1186,7 @@ func (x *ListNotificationRulesRequest) String() string {
 func (*ListNotificationRulesRequest) ProtoMessage() {}
 
 func (x *ListNotificationRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[11]
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -941,7 +1199,7 @@ func (x *ListNotificationRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNotificationRulesRequest.ProtoReflect.Descriptor instead.
 func (*ListNotificationRulesRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{11}
+	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListNotificationRulesRequest) GetDeploymentId() int64 {
@@ -978,7 +1236,7 @@ type ListNotificationRulesResponse struct {
 
 func (x *ListNotificationRulesResponse) Reset() {
 	*x = ListNotificationRulesResponse{}
-	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[12]
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -990,7 +1248,7 @@ func (x *ListNotificationRulesResponse) String() string {
 func (*ListNotificationRulesResponse) ProtoMessage() {}
 
 func (x *ListNotificationRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[12]
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1003,7 +1261,7 @@ func (x *ListNotificationRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNotificationRulesResponse.ProtoReflect.Descriptor instead.
 func (*ListNotificationRulesResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{12}
+	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListNotificationRulesResponse) GetNotificationRules() []*NotificationRule {
@@ -1033,7 +1291,7 @@ type TestNotificationRuleRequest struct {
 
 func (x *TestNotificationRuleRequest) Reset() {
 	*x = TestNotificationRuleRequest{}
-	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[13]
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1045,7 +1303,7 @@ func (x *TestNotificationRuleRequest) String() string {
 func (*TestNotificationRuleRequest) ProtoMessage() {}
 
 func (x *TestNotificationRuleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[13]
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1058,7 +1316,7 @@ func (x *TestNotificationRuleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestNotificationRuleRequest.ProtoReflect.Descriptor instead.
 func (*TestNotificationRuleRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{13}
+	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *TestNotificationRuleRequest) GetDeploymentId() int64 {
@@ -1088,7 +1346,7 @@ type TestNotificationRuleResponse struct {
 
 func (x *TestNotificationRuleResponse) Reset() {
 	*x = TestNotificationRuleResponse{}
-	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[14]
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1100,7 +1358,7 @@ func (x *TestNotificationRuleResponse) String() string {
 func (*TestNotificationRuleResponse) ProtoMessage() {}
 
 func (x *TestNotificationRuleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[14]
+	mi := &file_palisade_notifications_v1_notification_rules_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1113,7 +1371,7 @@ func (x *TestNotificationRuleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestNotificationRuleResponse.ProtoReflect.Descriptor instead.
 func (*TestNotificationRuleResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{14}
+	return file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *TestNotificationRuleResponse) GetSuccess() bool {
@@ -1134,7 +1392,19 @@ var File_palisade_notifications_v1_notification_rules_proto protoreflect.FileDes
 
 const file_palisade_notifications_v1_notification_rules_proto_rawDesc = "" +
 	"\n" +
-	"2palisade/notifications/v1/notification_rules.proto\x12\x19palisade.notifications.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\x1a+palisade/reporting/v1/report_schedule.proto\"\xc2\a\n" +
+	"2palisade/notifications/v1/notification_rules.proto\x12\x19palisade.notifications.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a!palisade/options/v1/options.proto\x1a+palisade/reporting/v1/report_schedule.proto\"\xcb\x01\n" +
+	"\x0eDigestSchedule\x12N\n" +
+	"\acadence\x18\x01 \x01(\x0e2(.palisade.notifications.v1.DigestCadenceB\n" +
+	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\acadence\x12#\n" +
+	"\aweekday\x18\x02 \x01(\x05B\t\xbaH\x06\x1a\x04\x18\a(\x00R\aweekday\x12\x1d\n" +
+	"\x04hour\x18\x03 \x01(\x05B\t\xbaH\x06\x1a\x04\x18\x17(\x00R\x04hour\x12%\n" +
+	"\ttime_zone\x18\x04 \x01(\tB\a\xbaH\x04r\x02\x18dR\ttime_zone\"\xc9\x01\n" +
+	"\n" +
+	"QuietHours\x12:\n" +
+	"\x04from\x18\x01 \x01(\tB&\xbaH#r!2\x1f^([01][0-9]|2[0-3]):[0-5][0-9]$R\x04from\x12<\n" +
+	"\x05until\x18\x02 \x01(\tB&\xbaH#r!2\x1f^([01][0-9]|2[0-3]):[0-5][0-9]$R\x05until\x12\x1a\n" +
+	"\bweekends\x18\x03 \x01(\bR\bweekends\x12%\n" +
+	"\ttime_zone\x18\x04 \x01(\tB\a\xbaH\x04r\x02\x18dR\ttime_zone\"\xaa\t\n" +
 	"\x10NotificationRule\x12\x16\n" +
 	"\x02id\x18\x01 \x01(\x03B\x06\x92\xb5\x18\x02\b\x01R\x02id\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12O\n" +
@@ -1154,14 +1424,17 @@ const file_palisade_notifications_v1_notification_rules_proto_rawDesc = "" +
 	"\rsend_findings\x18\r \x01(\bB\x06\x92\xb5\x18\x02\x10\x01H\x03R\rsend_findings\x88\x01\x01\x12O\n" +
 	"\vsend_report\x18\x0e \x01(\v2%.palisade.reporting.v1.ReportScheduleB\x06\x92\xb5\x18\x02\x10\x01R\vsend_report\x12J\n" +
 	"\x0enext_report_at\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampB\x06\x92\xb5\x18\x02\x10\x01R\x0enext_report_at\x12J\n" +
-	"\x0elast_report_at\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampB\x06\x92\xb5\x18\x02\x10\x01R\x0elast_report_at\x1a9\n" +
+	"\x0elast_report_at\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampB\x06\x92\xb5\x18\x02\x10\x01R\x0elast_report_at\x12I\n" +
+	"\x06digest\x18\x11 \x01(\v2).palisade.notifications.v1.DigestScheduleB\x06\x92\xb5\x18\x02\x10\x01R\x06digest\x12J\n" +
+	"\x0enext_digest_at\x18\x12 \x01(\v2\x1a.google.protobuf.TimestampB\x06\x92\xb5\x18\x02\x10\x01R\x0enext_digest_at\x12O\n" +
+	"\vquiet_hours\x18\x13 \x01(\v2%.palisade.notifications.v1.QuietHoursB\x06\x92\xb5\x18\x02\x10\x01R\vquiet_hours\x1a9\n" +
 	"\vConfigEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x13\n" +
 	"\x11_send_held_closesB\x13\n" +
 	"\x11_send_rule_alertsB\x11\n" +
 	"\x0f_send_freshnessB\x10\n" +
-	"\x0e_send_findings\"\xaf\x06\n" +
+	"\x0e_send_findings\"\xbb\a\n" +
 	"\x15NotificationRuleInput\x12!\n" +
 	"\achannel\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\achannel\x12q\n" +
 	"\x06config\x18\x02 \x03(\v2<.palisade.notifications.v1.NotificationRuleInput.ConfigEntryB\x1b\xbaH\x14\x9a\x01\x11\x102\"\x06r\x04\x10\x01\x18d*\x05r\x03\x18\x80 \x98\xb5\x18\x01R\x06config\x12#\n" +
@@ -1178,7 +1451,9 @@ const file_palisade_notifications_v1_notification_rules_proto_rawDesc = "" +
 	"\x0esend_freshness\x18\n" +
 	" \x01(\bR\x0esend_freshness\x12)\n" +
 	"\rsend_findings\x18\v \x01(\bH\x02R\rsend_findings\x88\x01\x01\x12G\n" +
-	"\vsend_report\x18\f \x01(\v2%.palisade.reporting.v1.ReportScheduleR\vsend_report\x12\x0e\n" +
+	"\vsend_report\x18\f \x01(\v2%.palisade.reporting.v1.ReportScheduleR\vsend_report\x12A\n" +
+	"\x06digest\x18\r \x01(\v2).palisade.notifications.v1.DigestScheduleR\x06digest\x12G\n" +
+	"\vquiet_hours\x18\x0e \x01(\v2%.palisade.notifications.v1.QuietHoursR\vquiet_hours\x12\x0e\n" +
 	"\x02id\x18\x1e \x01(\x03R\x02id\x12\"\n" +
 	"\fconfig_error\x18\x1f \x01(\tR\fconfig_error\x1a9\n" +
 	"\vConfigEntry\x12\x10\n" +
@@ -1223,14 +1498,21 @@ const file_palisade_notifications_v1_notification_rules_proto_rawDesc = "" +
 	"\x14notification_rule_id\x18\x02 \x01(\x03R\x12notificationRuleId\"[\n" +
 	"\x1cTestNotificationRuleResponse\x12\x18\n" +
 	"\asuccess\x18\x01 \x01(\bR\asuccess\x12!\n" +
-	"\ferror_detail\x18\x02 \x01(\tR\verrorDetail*u\n" +
+	"\ferror_detail\x18\x02 \x01(\tR\verrorDetail*\xa6\x01\n" +
 	"\aChannel\x12\x17\n" +
 	"\x13CHANNEL_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rCHANNEL_EMAIL\x10\x01\x12\x19\n" +
 	"\x15CHANNEL_SLACK_WEBHOOK\x10\x02\x12\x13\n" +
 	"\x0fCHANNEL_WEBHOOK\x10\x03\x12\x0e\n" +
 	"\n" +
-	"CHANNEL_S3\x10\x042\x93\t\n" +
+	"CHANNEL_S3\x10\x04\x12\x15\n" +
+	"\x11CHANNEL_SLACK_APP\x10\x05\x12\x18\n" +
+	"\x14CHANNEL_CHAT_WEBHOOK\x10\x06*\x7f\n" +
+	"\rDigestCadence\x12\x1e\n" +
+	"\x1aDIGEST_CADENCE_UNSPECIFIED\x10\x00\x12\x19\n" +
+	"\x15DIGEST_CADENCE_HOURLY\x10\x01\x12\x18\n" +
+	"\x14DIGEST_CADENCE_DAILY\x10\x02\x12\x19\n" +
+	"\x15DIGEST_CADENCE_WEEKLY\x10\x032\x93\t\n" +
 	"\x18NotificationRulesService\x12\xd4\x01\n" +
 	"\x16CreateNotificationRule\x128.palisade.notifications.v1.CreateNotificationRuleRequest\x1a9.palisade.notifications.v1.CreateNotificationRuleResponse\"E\x8a\xb5\x18\b\b\x06\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x023:\x01*\"./api/agent/deployments/{deployment_id}/actions\x12\xe8\x01\n" +
 	"\x16DeleteNotificationRule\x128.palisade.notifications.v1.DeleteNotificationRuleRequest\x1a9.palisade.notifications.v1.DeleteNotificationRuleResponse\"Y\x8a\xb5\x18\b\b\x06\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02G*E/api/agent/deployments/{deployment_id}/actions/{notification_rule_id}\x12\xee\x01\n" +
@@ -1251,63 +1533,72 @@ func file_palisade_notifications_v1_notification_rules_proto_rawDescGZIP() []byt
 	return file_palisade_notifications_v1_notification_rules_proto_rawDescData
 }
 
-var file_palisade_notifications_v1_notification_rules_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_palisade_notifications_v1_notification_rules_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_palisade_notifications_v1_notification_rules_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_palisade_notifications_v1_notification_rules_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_palisade_notifications_v1_notification_rules_proto_goTypes = []any{
 	(Channel)(0),                            // 0: palisade.notifications.v1.Channel
-	(*NotificationRule)(nil),                // 1: palisade.notifications.v1.NotificationRule
-	(*NotificationRuleInput)(nil),           // 2: palisade.notifications.v1.NotificationRuleInput
-	(*CreateNotificationRuleRequest)(nil),   // 3: palisade.notifications.v1.CreateNotificationRuleRequest
-	(*CreateNotificationRuleResponse)(nil),  // 4: palisade.notifications.v1.CreateNotificationRuleResponse
-	(*DeleteNotificationRuleRequest)(nil),   // 5: palisade.notifications.v1.DeleteNotificationRuleRequest
-	(*DeleteNotificationRuleResponse)(nil),  // 6: palisade.notifications.v1.DeleteNotificationRuleResponse
-	(*ReplaceNotificationRuleRequest)(nil),  // 7: palisade.notifications.v1.ReplaceNotificationRuleRequest
-	(*ReplaceNotificationRuleResponse)(nil), // 8: palisade.notifications.v1.ReplaceNotificationRuleResponse
-	(*Cursor)(nil),                          // 9: palisade.notifications.v1.Cursor
-	(*PaginateOptions)(nil),                 // 10: palisade.notifications.v1.PaginateOptions
-	(*ListNotificationRulesFilter)(nil),     // 11: palisade.notifications.v1.ListNotificationRulesFilter
-	(*ListNotificationRulesRequest)(nil),    // 12: palisade.notifications.v1.ListNotificationRulesRequest
-	(*ListNotificationRulesResponse)(nil),   // 13: palisade.notifications.v1.ListNotificationRulesResponse
-	(*TestNotificationRuleRequest)(nil),     // 14: palisade.notifications.v1.TestNotificationRuleRequest
-	(*TestNotificationRuleResponse)(nil),    // 15: palisade.notifications.v1.TestNotificationRuleResponse
-	nil,                                     // 16: palisade.notifications.v1.NotificationRule.ConfigEntry
-	nil,                                     // 17: palisade.notifications.v1.NotificationRuleInput.ConfigEntry
-	(*v1.ReportSchedule)(nil),               // 18: palisade.reporting.v1.ReportSchedule
-	(*timestamppb.Timestamp)(nil),           // 19: google.protobuf.Timestamp
+	(DigestCadence)(0),                      // 1: palisade.notifications.v1.DigestCadence
+	(*DigestSchedule)(nil),                  // 2: palisade.notifications.v1.DigestSchedule
+	(*QuietHours)(nil),                      // 3: palisade.notifications.v1.QuietHours
+	(*NotificationRule)(nil),                // 4: palisade.notifications.v1.NotificationRule
+	(*NotificationRuleInput)(nil),           // 5: palisade.notifications.v1.NotificationRuleInput
+	(*CreateNotificationRuleRequest)(nil),   // 6: palisade.notifications.v1.CreateNotificationRuleRequest
+	(*CreateNotificationRuleResponse)(nil),  // 7: palisade.notifications.v1.CreateNotificationRuleResponse
+	(*DeleteNotificationRuleRequest)(nil),   // 8: palisade.notifications.v1.DeleteNotificationRuleRequest
+	(*DeleteNotificationRuleResponse)(nil),  // 9: palisade.notifications.v1.DeleteNotificationRuleResponse
+	(*ReplaceNotificationRuleRequest)(nil),  // 10: palisade.notifications.v1.ReplaceNotificationRuleRequest
+	(*ReplaceNotificationRuleResponse)(nil), // 11: palisade.notifications.v1.ReplaceNotificationRuleResponse
+	(*Cursor)(nil),                          // 12: palisade.notifications.v1.Cursor
+	(*PaginateOptions)(nil),                 // 13: palisade.notifications.v1.PaginateOptions
+	(*ListNotificationRulesFilter)(nil),     // 14: palisade.notifications.v1.ListNotificationRulesFilter
+	(*ListNotificationRulesRequest)(nil),    // 15: palisade.notifications.v1.ListNotificationRulesRequest
+	(*ListNotificationRulesResponse)(nil),   // 16: palisade.notifications.v1.ListNotificationRulesResponse
+	(*TestNotificationRuleRequest)(nil),     // 17: palisade.notifications.v1.TestNotificationRuleRequest
+	(*TestNotificationRuleResponse)(nil),    // 18: palisade.notifications.v1.TestNotificationRuleResponse
+	nil,                                     // 19: palisade.notifications.v1.NotificationRule.ConfigEntry
+	nil,                                     // 20: palisade.notifications.v1.NotificationRuleInput.ConfigEntry
+	(*v1.ReportSchedule)(nil),               // 21: palisade.reporting.v1.ReportSchedule
+	(*timestamppb.Timestamp)(nil),           // 22: google.protobuf.Timestamp
 }
 var file_palisade_notifications_v1_notification_rules_proto_depIdxs = []int32{
-	16, // 0: palisade.notifications.v1.NotificationRule.config:type_name -> palisade.notifications.v1.NotificationRule.ConfigEntry
-	18, // 1: palisade.notifications.v1.NotificationRule.send_report:type_name -> palisade.reporting.v1.ReportSchedule
-	19, // 2: palisade.notifications.v1.NotificationRule.next_report_at:type_name -> google.protobuf.Timestamp
-	19, // 3: palisade.notifications.v1.NotificationRule.last_report_at:type_name -> google.protobuf.Timestamp
-	17, // 4: palisade.notifications.v1.NotificationRuleInput.config:type_name -> palisade.notifications.v1.NotificationRuleInput.ConfigEntry
-	18, // 5: palisade.notifications.v1.NotificationRuleInput.send_report:type_name -> palisade.reporting.v1.ReportSchedule
-	2,  // 6: palisade.notifications.v1.CreateNotificationRuleRequest.notification_rule:type_name -> palisade.notifications.v1.NotificationRuleInput
-	1,  // 7: palisade.notifications.v1.CreateNotificationRuleResponse.notification_rule:type_name -> palisade.notifications.v1.NotificationRule
-	1,  // 8: palisade.notifications.v1.DeleteNotificationRuleResponse.notification_rule:type_name -> palisade.notifications.v1.NotificationRule
-	2,  // 9: palisade.notifications.v1.ReplaceNotificationRuleRequest.notification_rule:type_name -> palisade.notifications.v1.NotificationRuleInput
-	1,  // 10: palisade.notifications.v1.ReplaceNotificationRuleResponse.notification_rule:type_name -> palisade.notifications.v1.NotificationRule
-	9,  // 11: palisade.notifications.v1.PaginateOptions.cursor:type_name -> palisade.notifications.v1.Cursor
-	0,  // 12: palisade.notifications.v1.ListNotificationRulesFilter.channel:type_name -> palisade.notifications.v1.Channel
-	10, // 13: palisade.notifications.v1.ListNotificationRulesRequest.options:type_name -> palisade.notifications.v1.PaginateOptions
-	11, // 14: palisade.notifications.v1.ListNotificationRulesRequest.filters:type_name -> palisade.notifications.v1.ListNotificationRulesFilter
-	1,  // 15: palisade.notifications.v1.ListNotificationRulesResponse.notification_rules:type_name -> palisade.notifications.v1.NotificationRule
-	9,  // 16: palisade.notifications.v1.ListNotificationRulesResponse.cursor:type_name -> palisade.notifications.v1.Cursor
-	3,  // 17: palisade.notifications.v1.NotificationRulesService.CreateNotificationRule:input_type -> palisade.notifications.v1.CreateNotificationRuleRequest
-	5,  // 18: palisade.notifications.v1.NotificationRulesService.DeleteNotificationRule:input_type -> palisade.notifications.v1.DeleteNotificationRuleRequest
-	7,  // 19: palisade.notifications.v1.NotificationRulesService.ReplaceNotificationRule:input_type -> palisade.notifications.v1.ReplaceNotificationRuleRequest
-	12, // 20: palisade.notifications.v1.NotificationRulesService.ListNotificationRules:input_type -> palisade.notifications.v1.ListNotificationRulesRequest
-	14, // 21: palisade.notifications.v1.NotificationRulesService.TestNotificationRule:input_type -> palisade.notifications.v1.TestNotificationRuleRequest
-	4,  // 22: palisade.notifications.v1.NotificationRulesService.CreateNotificationRule:output_type -> palisade.notifications.v1.CreateNotificationRuleResponse
-	6,  // 23: palisade.notifications.v1.NotificationRulesService.DeleteNotificationRule:output_type -> palisade.notifications.v1.DeleteNotificationRuleResponse
-	8,  // 24: palisade.notifications.v1.NotificationRulesService.ReplaceNotificationRule:output_type -> palisade.notifications.v1.ReplaceNotificationRuleResponse
-	13, // 25: palisade.notifications.v1.NotificationRulesService.ListNotificationRules:output_type -> palisade.notifications.v1.ListNotificationRulesResponse
-	15, // 26: palisade.notifications.v1.NotificationRulesService.TestNotificationRule:output_type -> palisade.notifications.v1.TestNotificationRuleResponse
-	22, // [22:27] is the sub-list for method output_type
-	17, // [17:22] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	1,  // 0: palisade.notifications.v1.DigestSchedule.cadence:type_name -> palisade.notifications.v1.DigestCadence
+	19, // 1: palisade.notifications.v1.NotificationRule.config:type_name -> palisade.notifications.v1.NotificationRule.ConfigEntry
+	21, // 2: palisade.notifications.v1.NotificationRule.send_report:type_name -> palisade.reporting.v1.ReportSchedule
+	22, // 3: palisade.notifications.v1.NotificationRule.next_report_at:type_name -> google.protobuf.Timestamp
+	22, // 4: palisade.notifications.v1.NotificationRule.last_report_at:type_name -> google.protobuf.Timestamp
+	2,  // 5: palisade.notifications.v1.NotificationRule.digest:type_name -> palisade.notifications.v1.DigestSchedule
+	22, // 6: palisade.notifications.v1.NotificationRule.next_digest_at:type_name -> google.protobuf.Timestamp
+	3,  // 7: palisade.notifications.v1.NotificationRule.quiet_hours:type_name -> palisade.notifications.v1.QuietHours
+	20, // 8: palisade.notifications.v1.NotificationRuleInput.config:type_name -> palisade.notifications.v1.NotificationRuleInput.ConfigEntry
+	21, // 9: palisade.notifications.v1.NotificationRuleInput.send_report:type_name -> palisade.reporting.v1.ReportSchedule
+	2,  // 10: palisade.notifications.v1.NotificationRuleInput.digest:type_name -> palisade.notifications.v1.DigestSchedule
+	3,  // 11: palisade.notifications.v1.NotificationRuleInput.quiet_hours:type_name -> palisade.notifications.v1.QuietHours
+	5,  // 12: palisade.notifications.v1.CreateNotificationRuleRequest.notification_rule:type_name -> palisade.notifications.v1.NotificationRuleInput
+	4,  // 13: palisade.notifications.v1.CreateNotificationRuleResponse.notification_rule:type_name -> palisade.notifications.v1.NotificationRule
+	4,  // 14: palisade.notifications.v1.DeleteNotificationRuleResponse.notification_rule:type_name -> palisade.notifications.v1.NotificationRule
+	5,  // 15: palisade.notifications.v1.ReplaceNotificationRuleRequest.notification_rule:type_name -> palisade.notifications.v1.NotificationRuleInput
+	4,  // 16: palisade.notifications.v1.ReplaceNotificationRuleResponse.notification_rule:type_name -> palisade.notifications.v1.NotificationRule
+	12, // 17: palisade.notifications.v1.PaginateOptions.cursor:type_name -> palisade.notifications.v1.Cursor
+	0,  // 18: palisade.notifications.v1.ListNotificationRulesFilter.channel:type_name -> palisade.notifications.v1.Channel
+	13, // 19: palisade.notifications.v1.ListNotificationRulesRequest.options:type_name -> palisade.notifications.v1.PaginateOptions
+	14, // 20: palisade.notifications.v1.ListNotificationRulesRequest.filters:type_name -> palisade.notifications.v1.ListNotificationRulesFilter
+	4,  // 21: palisade.notifications.v1.ListNotificationRulesResponse.notification_rules:type_name -> palisade.notifications.v1.NotificationRule
+	12, // 22: palisade.notifications.v1.ListNotificationRulesResponse.cursor:type_name -> palisade.notifications.v1.Cursor
+	6,  // 23: palisade.notifications.v1.NotificationRulesService.CreateNotificationRule:input_type -> palisade.notifications.v1.CreateNotificationRuleRequest
+	8,  // 24: palisade.notifications.v1.NotificationRulesService.DeleteNotificationRule:input_type -> palisade.notifications.v1.DeleteNotificationRuleRequest
+	10, // 25: palisade.notifications.v1.NotificationRulesService.ReplaceNotificationRule:input_type -> palisade.notifications.v1.ReplaceNotificationRuleRequest
+	15, // 26: palisade.notifications.v1.NotificationRulesService.ListNotificationRules:input_type -> palisade.notifications.v1.ListNotificationRulesRequest
+	17, // 27: palisade.notifications.v1.NotificationRulesService.TestNotificationRule:input_type -> palisade.notifications.v1.TestNotificationRuleRequest
+	7,  // 28: palisade.notifications.v1.NotificationRulesService.CreateNotificationRule:output_type -> palisade.notifications.v1.CreateNotificationRuleResponse
+	9,  // 29: palisade.notifications.v1.NotificationRulesService.DeleteNotificationRule:output_type -> palisade.notifications.v1.DeleteNotificationRuleResponse
+	11, // 30: palisade.notifications.v1.NotificationRulesService.ReplaceNotificationRule:output_type -> palisade.notifications.v1.ReplaceNotificationRuleResponse
+	16, // 31: palisade.notifications.v1.NotificationRulesService.ListNotificationRules:output_type -> palisade.notifications.v1.ListNotificationRulesResponse
+	18, // 32: palisade.notifications.v1.NotificationRulesService.TestNotificationRule:output_type -> palisade.notifications.v1.TestNotificationRuleResponse
+	28, // [28:33] is the sub-list for method output_type
+	23, // [23:28] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_palisade_notifications_v1_notification_rules_proto_init() }
@@ -1315,16 +1606,16 @@ func file_palisade_notifications_v1_notification_rules_proto_init() {
 	if File_palisade_notifications_v1_notification_rules_proto != nil {
 		return
 	}
-	file_palisade_notifications_v1_notification_rules_proto_msgTypes[0].OneofWrappers = []any{}
-	file_palisade_notifications_v1_notification_rules_proto_msgTypes[1].OneofWrappers = []any{}
-	file_palisade_notifications_v1_notification_rules_proto_msgTypes[9].OneofWrappers = []any{}
+	file_palisade_notifications_v1_notification_rules_proto_msgTypes[2].OneofWrappers = []any{}
+	file_palisade_notifications_v1_notification_rules_proto_msgTypes[3].OneofWrappers = []any{}
+	file_palisade_notifications_v1_notification_rules_proto_msgTypes[11].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_palisade_notifications_v1_notification_rules_proto_rawDesc), len(file_palisade_notifications_v1_notification_rules_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   17,
+			NumEnums:      2,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

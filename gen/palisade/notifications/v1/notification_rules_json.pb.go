@@ -8,6 +8,42 @@ import (
 )
 
 // AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *DigestSchedule) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	if x.Cadence != 0 {
+		b = append(b, `,"cadence":`...)
+		b = jsonappend.Enum(b, x.Cadence, DigestCadence_name)
+	}
+	b = append(b, `,"weekday":`...)
+	b = jsonappend.Int32(b, x.Weekday)
+	b = append(b, `,"hour":`...)
+	b = jsonappend.Int32(b, x.Hour)
+	b = append(b, `,"time_zone":`...)
+	b = jsonappend.String(b, x.TimeZone)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *QuietHours) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"from":`...)
+	b = jsonappend.String(b, x.From)
+	b = append(b, `,"until":`...)
+	b = jsonappend.String(b, x.Until)
+	b = append(b, `,"weekends":`...)
+	b = jsonappend.Bool(b, x.Weekends)
+	b = append(b, `,"time_zone":`...)
+	b = jsonappend.String(b, x.TimeZone)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
 func (x *NotificationRule) AppendJSON(b []byte) []byte {
 	if x == nil {
 		return append(b, "{}"...)
@@ -59,6 +95,18 @@ func (x *NotificationRule) AppendJSON(b []byte) []byte {
 		b = append(b, `,"last_report_at":`...)
 		b = jsonappend.Timestamp(b, x.LastReportAt)
 	}
+	if x.Digest != nil {
+		b = append(b, `,"digest":`...)
+		b = x.Digest.AppendJSON(b)
+	}
+	if x.NextDigestAt != nil {
+		b = append(b, `,"next_digest_at":`...)
+		b = jsonappend.Timestamp(b, x.NextDigestAt)
+	}
+	if x.QuietHours != nil {
+		b = append(b, `,"quiet_hours":`...)
+		b = x.QuietHours.AppendJSON(b)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -99,6 +147,14 @@ func (x *NotificationRuleInput) AppendJSON(b []byte) []byte {
 	if x.SendReport != nil {
 		b = append(b, `,"send_report":`...)
 		b = x.SendReport.AppendJSON(b)
+	}
+	if x.Digest != nil {
+		b = append(b, `,"digest":`...)
+		b = x.Digest.AppendJSON(b)
+	}
+	if x.QuietHours != nil {
+		b = append(b, `,"quiet_hours":`...)
+		b = x.QuietHours.AppendJSON(b)
 	}
 	b = append(b, `,"id":`...)
 	b = jsonappend.QuotedInt64(b, x.Id)

@@ -653,12 +653,20 @@ type IdentityBefore struct {
 	Findings []*FindingBefore `protobuf:"bytes,1,rep,name=findings,proto3" json:"findings,omitempty"`
 	// Ids of rows that the change created.
 	Created []int64 `protobuf:"varint,2,rep,packed,name=created,proto3" json:"created,omitempty"`
-	// Ids of rows that got another category. The rows in findings are then the replaced ones.
+	// Ids of rows that got another category or product. The rows in findings are then the replaced ones.
 	Moved []int64 `protobuf:"varint,3,rep,packed,name=moved,proto3" json:"moved,omitempty"`
 	// The category that they had.
 	FromCategory string `protobuf:"bytes,4,opt,name=from_category,json=fromCategory,proto3" json:"from_category,omitempty"`
 	// The category that they got.
-	ToCategory    string `protobuf:"bytes,5,opt,name=to_category,json=toCategory,proto3" json:"to_category,omitempty"`
+	ToCategory string `protobuf:"bytes,5,opt,name=to_category,json=toCategory,proto3" json:"to_category,omitempty"`
+	// The product that they had; empty when it did not change.
+	FromProduct string `protobuf:"bytes,6,opt,name=from_product,json=fromProduct,proto3" json:"from_product,omitempty"`
+	// The product that they got.
+	ToProduct string `protobuf:"bytes,7,opt,name=to_product,json=toProduct,proto3" json:"to_product,omitempty"`
+	// For each row in findings, the moved row that took its scan data; only when the product changed.
+	Kept []*FindingBefore `protobuf:"bytes,8,rep,name=kept,proto3" json:"kept,omitempty"`
+	// Columns of moved rows that the other product does not have.
+	Columns       []*FindingColumns `protobuf:"bytes,9,rep,name=columns,proto3" json:"columns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -728,6 +736,107 @@ func (x *IdentityBefore) GetToCategory() string {
 	return ""
 }
 
+func (x *IdentityBefore) GetFromProduct() string {
+	if x != nil {
+		return x.FromProduct
+	}
+	return ""
+}
+
+func (x *IdentityBefore) GetToProduct() string {
+	if x != nil {
+		return x.ToProduct
+	}
+	return ""
+}
+
+func (x *IdentityBefore) GetKept() []*FindingBefore {
+	if x != nil {
+		return x.Kept
+	}
+	return nil
+}
+
+func (x *IdentityBefore) GetColumns() []*FindingColumns {
+	if x != nil {
+		return x.Columns
+	}
+	return nil
+}
+
+// Columns of a finding that only findings of its product have, and that its content does not tell.
+type FindingColumns struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The finding.
+	FindingId int64 `protobuf:"varint,1,opt,name=finding_id,json=findingId,proto3" json:"finding_id,omitempty"`
+	// Exposure of a dependency.
+	Exposure *string `protobuf:"bytes,2,opt,name=exposure,proto3,oneof" json:"exposure,omitempty"`
+	// True if the dependency is malicious.
+	Malicious *bool `protobuf:"varint,3,opt,name=malicious,proto3,oneof" json:"malicious,omitempty"`
+	// Validation state of a secret.
+	ValidationState *string `protobuf:"bytes,4,opt,name=validation_state,json=validationState,proto3,oneof" json:"validation_state,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *FindingColumns) Reset() {
+	*x = FindingColumns{}
+	mi := &file_palisade_store_v1_finding_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindingColumns) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindingColumns) ProtoMessage() {}
+
+func (x *FindingColumns) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_store_v1_finding_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindingColumns.ProtoReflect.Descriptor instead.
+func (*FindingColumns) Descriptor() ([]byte, []int) {
+	return file_palisade_store_v1_finding_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *FindingColumns) GetFindingId() int64 {
+	if x != nil {
+		return x.FindingId
+	}
+	return 0
+}
+
+func (x *FindingColumns) GetExposure() string {
+	if x != nil && x.Exposure != nil {
+		return *x.Exposure
+	}
+	return ""
+}
+
+func (x *FindingColumns) GetMalicious() bool {
+	if x != nil && x.Malicious != nil {
+		return *x.Malicious
+	}
+	return false
+}
+
+func (x *FindingColumns) GetValidationState() string {
+	if x != nil && x.ValidationState != nil {
+		return *x.ValidationState
+	}
+	return ""
+}
+
 // A finding before a change of its identity.
 type FindingBefore struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -767,7 +876,7 @@ type FindingBefore struct {
 
 func (x *FindingBefore) Reset() {
 	*x = FindingBefore{}
-	mi := &file_palisade_store_v1_finding_proto_msgTypes[4]
+	mi := &file_palisade_store_v1_finding_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -779,7 +888,7 @@ func (x *FindingBefore) String() string {
 func (*FindingBefore) ProtoMessage() {}
 
 func (x *FindingBefore) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_store_v1_finding_proto_msgTypes[4]
+	mi := &file_palisade_store_v1_finding_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -792,7 +901,7 @@ func (x *FindingBefore) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindingBefore.ProtoReflect.Descriptor instead.
 func (*FindingBefore) Descriptor() ([]byte, []int) {
-	return file_palisade_store_v1_finding_proto_rawDescGZIP(), []int{4}
+	return file_palisade_store_v1_finding_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *FindingBefore) GetFindingId() int64 {
@@ -971,14 +1080,29 @@ const file_palisade_store_v1_finding_proto_rawDesc = "" +
 	"\n" +
 	"finding_id\x18\x01 \x01(\x03R\tfindingId\x12\x12\n" +
 	"\x04rung\x18\x02 \x01(\tR\x04rung\x12\x18\n" +
-	"\arefused\x18\x03 \x01(\tR\arefused\"\xc4\x01\n" +
+	"\arefused\x18\x03 \x01(\tR\arefused\"\xf9\x02\n" +
 	"\x0eIdentityBefore\x12<\n" +
 	"\bfindings\x18\x01 \x03(\v2 .palisade.store.v1.FindingBeforeR\bfindings\x12\x18\n" +
 	"\acreated\x18\x02 \x03(\x03R\acreated\x12\x14\n" +
 	"\x05moved\x18\x03 \x03(\x03R\x05moved\x12#\n" +
 	"\rfrom_category\x18\x04 \x01(\tR\ffromCategory\x12\x1f\n" +
 	"\vto_category\x18\x05 \x01(\tR\n" +
-	"toCategory\"\xed\x04\n" +
+	"toCategory\x12!\n" +
+	"\ffrom_product\x18\x06 \x01(\tR\vfromProduct\x12\x1d\n" +
+	"\n" +
+	"to_product\x18\a \x01(\tR\ttoProduct\x124\n" +
+	"\x04kept\x18\b \x03(\v2 .palisade.store.v1.FindingBeforeR\x04kept\x12;\n" +
+	"\acolumns\x18\t \x03(\v2!.palisade.store.v1.FindingColumnsR\acolumns\"\xd3\x01\n" +
+	"\x0eFindingColumns\x12\x1d\n" +
+	"\n" +
+	"finding_id\x18\x01 \x01(\x03R\tfindingId\x12\x1f\n" +
+	"\bexposure\x18\x02 \x01(\tH\x00R\bexposure\x88\x01\x01\x12!\n" +
+	"\tmalicious\x18\x03 \x01(\bH\x01R\tmalicious\x88\x01\x01\x12.\n" +
+	"\x10validation_state\x18\x04 \x01(\tH\x02R\x0fvalidationState\x88\x01\x01B\v\n" +
+	"\t_exposureB\f\n" +
+	"\n" +
+	"_maliciousB\x13\n" +
+	"\x11_validation_state\"\xed\x04\n" +
 	"\rFindingBefore\x12\x1d\n" +
 	"\n" +
 	"finding_id\x18\x01 \x01(\x03R\tfindingId\x12 \n" +
@@ -1022,48 +1146,51 @@ func file_palisade_store_v1_finding_proto_rawDescGZIP() []byte {
 	return file_palisade_store_v1_finding_proto_rawDescData
 }
 
-var file_palisade_store_v1_finding_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_palisade_store_v1_finding_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_palisade_store_v1_finding_proto_goTypes = []any{
 	(*FindingContent)(nil),        // 0: palisade.store.v1.FindingContent
 	(*FindingMatch)(nil),          // 1: palisade.store.v1.FindingMatch
 	(*FindingMatchCandidate)(nil), // 2: palisade.store.v1.FindingMatchCandidate
 	(*IdentityBefore)(nil),        // 3: palisade.store.v1.IdentityBefore
-	(*FindingBefore)(nil),         // 4: palisade.store.v1.FindingBefore
-	(*v1.FindingLocation)(nil),    // 5: palisade.findings.v1.FindingLocation
-	(*v1.Assistant)(nil),          // 6: palisade.findings.v1.Assistant
-	(*v1.ClickToFixPr)(nil),       // 7: palisade.findings.v1.ClickToFixPr
-	(*v1.ClickToFixFailure)(nil),  // 8: palisade.findings.v1.ClickToFixFailure
-	(*v1.ReviewComment)(nil),      // 9: palisade.findings.v1.ReviewComment
-	(*v1.ExternalTicket)(nil),     // 10: palisade.findings.v1.ExternalTicket
-	(*v1.EpssScore)(nil),          // 11: palisade.findings.v1.EpssScore
-	(*v1.FixRecommendation)(nil),  // 12: palisade.findings.v1.FixRecommendation
-	(*v1.FoundDependency)(nil),    // 13: palisade.findings.v1.FoundDependency
-	(*v1.Usage)(nil),              // 14: palisade.findings.v1.Usage
-	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
-	(*v1.FindingSuppression)(nil), // 16: palisade.findings.v1.FindingSuppression
+	(*FindingColumns)(nil),        // 4: palisade.store.v1.FindingColumns
+	(*FindingBefore)(nil),         // 5: palisade.store.v1.FindingBefore
+	(*v1.FindingLocation)(nil),    // 6: palisade.findings.v1.FindingLocation
+	(*v1.Assistant)(nil),          // 7: palisade.findings.v1.Assistant
+	(*v1.ClickToFixPr)(nil),       // 8: palisade.findings.v1.ClickToFixPr
+	(*v1.ClickToFixFailure)(nil),  // 9: palisade.findings.v1.ClickToFixFailure
+	(*v1.ReviewComment)(nil),      // 10: palisade.findings.v1.ReviewComment
+	(*v1.ExternalTicket)(nil),     // 11: palisade.findings.v1.ExternalTicket
+	(*v1.EpssScore)(nil),          // 12: palisade.findings.v1.EpssScore
+	(*v1.FixRecommendation)(nil),  // 13: palisade.findings.v1.FixRecommendation
+	(*v1.FoundDependency)(nil),    // 14: palisade.findings.v1.FoundDependency
+	(*v1.Usage)(nil),              // 15: palisade.findings.v1.Usage
+	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
+	(*v1.FindingSuppression)(nil), // 17: palisade.findings.v1.FindingSuppression
 }
 var file_palisade_store_v1_finding_proto_depIdxs = []int32{
-	5,  // 0: palisade.store.v1.FindingContent.location:type_name -> palisade.findings.v1.FindingLocation
-	6,  // 1: palisade.store.v1.FindingContent.assistant:type_name -> palisade.findings.v1.Assistant
-	7,  // 2: palisade.store.v1.FindingContent.click_to_fix_prs:type_name -> palisade.findings.v1.ClickToFixPr
-	8,  // 3: palisade.store.v1.FindingContent.click_to_fix_failures:type_name -> palisade.findings.v1.ClickToFixFailure
-	9,  // 4: palisade.store.v1.FindingContent.review_comments:type_name -> palisade.findings.v1.ReviewComment
-	10, // 5: palisade.store.v1.FindingContent.external_ticket:type_name -> palisade.findings.v1.ExternalTicket
-	11, // 6: palisade.store.v1.FindingContent.epss_score:type_name -> palisade.findings.v1.EpssScore
-	12, // 7: palisade.store.v1.FindingContent.fix_recommendations:type_name -> palisade.findings.v1.FixRecommendation
-	13, // 8: palisade.store.v1.FindingContent.found_dependency:type_name -> palisade.findings.v1.FoundDependency
-	14, // 9: palisade.store.v1.FindingContent.usage:type_name -> palisade.findings.v1.Usage
-	15, // 10: palisade.store.v1.FindingContent.historical_commit_at:type_name -> google.protobuf.Timestamp
-	16, // 11: palisade.store.v1.FindingContent.suppression:type_name -> palisade.findings.v1.FindingSuppression
-	5,  // 12: palisade.store.v1.FindingMatch.before:type_name -> palisade.findings.v1.FindingLocation
-	5,  // 13: palisade.store.v1.FindingMatch.after:type_name -> palisade.findings.v1.FindingLocation
+	6,  // 0: palisade.store.v1.FindingContent.location:type_name -> palisade.findings.v1.FindingLocation
+	7,  // 1: palisade.store.v1.FindingContent.assistant:type_name -> palisade.findings.v1.Assistant
+	8,  // 2: palisade.store.v1.FindingContent.click_to_fix_prs:type_name -> palisade.findings.v1.ClickToFixPr
+	9,  // 3: palisade.store.v1.FindingContent.click_to_fix_failures:type_name -> palisade.findings.v1.ClickToFixFailure
+	10, // 4: palisade.store.v1.FindingContent.review_comments:type_name -> palisade.findings.v1.ReviewComment
+	11, // 5: palisade.store.v1.FindingContent.external_ticket:type_name -> palisade.findings.v1.ExternalTicket
+	12, // 6: palisade.store.v1.FindingContent.epss_score:type_name -> palisade.findings.v1.EpssScore
+	13, // 7: palisade.store.v1.FindingContent.fix_recommendations:type_name -> palisade.findings.v1.FixRecommendation
+	14, // 8: palisade.store.v1.FindingContent.found_dependency:type_name -> palisade.findings.v1.FoundDependency
+	15, // 9: palisade.store.v1.FindingContent.usage:type_name -> palisade.findings.v1.Usage
+	16, // 10: palisade.store.v1.FindingContent.historical_commit_at:type_name -> google.protobuf.Timestamp
+	17, // 11: palisade.store.v1.FindingContent.suppression:type_name -> palisade.findings.v1.FindingSuppression
+	6,  // 12: palisade.store.v1.FindingMatch.before:type_name -> palisade.findings.v1.FindingLocation
+	6,  // 13: palisade.store.v1.FindingMatch.after:type_name -> palisade.findings.v1.FindingLocation
 	2,  // 14: palisade.store.v1.FindingMatch.considered:type_name -> palisade.store.v1.FindingMatchCandidate
-	4,  // 15: palisade.store.v1.IdentityBefore.findings:type_name -> palisade.store.v1.FindingBefore
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	5,  // 15: palisade.store.v1.IdentityBefore.findings:type_name -> palisade.store.v1.FindingBefore
+	5,  // 16: palisade.store.v1.IdentityBefore.kept:type_name -> palisade.store.v1.FindingBefore
+	4,  // 17: palisade.store.v1.IdentityBefore.columns:type_name -> palisade.store.v1.FindingColumns
+	18, // [18:18] is the sub-list for method output_type
+	18, // [18:18] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_palisade_store_v1_finding_proto_init() }
@@ -1072,13 +1199,14 @@ func file_palisade_store_v1_finding_proto_init() {
 		return
 	}
 	file_palisade_store_v1_finding_proto_msgTypes[4].OneofWrappers = []any{}
+	file_palisade_store_v1_finding_proto_msgTypes[5].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_palisade_store_v1_finding_proto_rawDesc), len(file_palisade_store_v1_finding_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   5,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -183,6 +183,37 @@ func (x *IdentityBefore) AppendJSON(b []byte) []byte {
 	b = jsonappend.String(b, x.FromCategory)
 	b = append(b, `,"toCategory":`...)
 	b = jsonappend.String(b, x.ToCategory)
+	b = append(b, `,"fromProduct":`...)
+	b = jsonappend.String(b, x.FromProduct)
+	b = append(b, `,"toProduct":`...)
+	b = jsonappend.String(b, x.ToProduct)
+	b = append(b, `,"kept":`...)
+	b = jsonappend.List(b, x.Kept, func(b []byte, v *FindingBefore) []byte { return v.AppendJSON(b) })
+	b = append(b, `,"columns":`...)
+	b = jsonappend.List(b, x.Columns, func(b []byte, v *FindingColumns) []byte { return v.AppendJSON(b) })
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *FindingColumns) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"findingId":`...)
+	b = jsonappend.QuotedInt64(b, x.FindingId)
+	if x.Exposure != nil {
+		b = append(b, `,"exposure":`...)
+		b = jsonappend.String(b, *x.Exposure)
+	}
+	if x.Malicious != nil {
+		b = append(b, `,"malicious":`...)
+		b = jsonappend.Bool(b, *x.Malicious)
+	}
+	if x.ValidationState != nil {
+		b = append(b, `,"validationState":`...)
+		b = jsonappend.String(b, *x.ValidationState)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 

@@ -3,7 +3,9 @@ import { createRouter, parseSearchWith, stringifySearchWith } from "@tanstack/re
 import { basePath } from "@/api/base";
 import { Loading } from "@/parts/states";
 import { apiRoute } from "@/routes/api/routes";
+import { chatAppRoute } from "@/routes/chat-app/routes";
 import { findingRoute } from "@/routes/finding/routes";
+import { integrationsRoute } from "@/routes/integrations/routes";
 import { overviewRoute } from "@/routes/overview/routes";
 import { projectsRoute } from "@/routes/projects/routes";
 import { pullRequestRoute } from "@/routes/pull-request/routes";
@@ -20,6 +22,7 @@ import { valueOf } from "@/shell/search";
 const routeTree = rootRoute.addChildren([
   homeRoute,
   signInRoute,
+  chatAppRoute,
   orgRoute.addChildren([
     triageRoute,
     findingRoute,
@@ -31,6 +34,7 @@ const routeTree = rootRoute.addChildren([
     setupRoute,
     apiRoute,
     sessionsRoute,
+    integrationsRoute,
   ]),
 ]);
 

@@ -81,6 +81,7 @@ function AccountMenu() {
   return (
     <Menu trigger={<IconButton label={account.label}><CircleUser size={18} aria-hidden /></IconButton>}>
       <MenuLabel>{user?.email || user?.name || account.label}</MenuLabel>
+      <MenuItem onSelect={() => void navigate({ to: "/$org/integrations", params: { org: current.slug ?? "" } })}>{account.integrations}</MenuItem>
       <MenuItem onSelect={() => void navigate({ to: "/$org/sessions", params: { org: current.slug ?? "" } })}>{account.sessions}</MenuItem>
       {deployments.length > 1 && (
         <>

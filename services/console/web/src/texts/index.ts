@@ -1,6 +1,7 @@
 // The catalogue of all visible texts, one file an area. A translation replaces this folder. Names are exported one by one,
 // and imported as `* as texts`: so each screen loads its own texts only.
 export { finding } from "./finding";
+export { integrations } from "./integrations";
 export { overview } from "./overview";
 export { projects } from "./projects";
 export { pullRequest } from "./pull-request";

@@ -11,7 +11,7 @@ export const shell = {
     api: "API",
   },
   theme: { label: "Theme", system: "System", light: "Light", dark: "Dark" },
-  account: { label: "Account", sessions: "My sessions", signOut: "Sign out", deployments: "Organizations" },
+  account: { label: "Account", integrations: "Integrations", sessions: "My sessions", signOut: "Sign out", deployments: "Organizations" },
   keys: {
     title: "Keys",
     hint: "Keys work when no text field has the focus.",

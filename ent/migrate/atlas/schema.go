@@ -553,6 +553,42 @@ var (
 			},
 		},
 	}
+	// ChatInstallationsColumns holds the columns for the "chat_installations" table.
+	ChatInstallationsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "client_id", Type: field.TypeString},
+		{Name: "app_id", Type: field.TypeString},
+		{Name: "team_id", Type: field.TypeString},
+		{Name: "team_name", Type: field.TypeString},
+		{Name: "enterprise_id", Type: field.TypeString, Default: ""},
+		{Name: "enterprise_name", Type: field.TypeString, Default: ""},
+		{Name: "enterprise_url", Type: field.TypeString, Default: ""},
+		{Name: "scopes", Type: field.TypeJSON},
+		{Name: "token", Type: field.TypeBytes, Nullable: true},
+		{Name: "archived", Type: field.TypeBool, Default: false},
+		{Name: "installed_by", Type: field.TypeInt64},
+		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "updated_at", Type: field.TypeInt64},
+	}
+	// ChatInstallationsTable holds the schema information for the "chat_installations" table.
+	ChatInstallationsTable = &schema.Table{
+		Name:       "chat_installations",
+		Columns:    ChatInstallationsColumns,
+		PrimaryKey: []*schema.Column{ChatInstallationsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "chat_installations_of_deployment",
+				Unique:  true,
+				Columns: []*schema.Column{ChatInstallationsColumns[1]},
+			},
+			{
+				Name:    "chat_installations_of_team",
+				Unique:  false,
+				Columns: []*schema.Column{ChatInstallationsColumns[4]},
+			},
+		},
+	}
 	// CloudPostureCredentialsColumns holds the columns for the "cloud_posture_credentials" table.
 	CloudPostureCredentialsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt64, Increment: true},
@@ -865,6 +901,29 @@ var (
 				Name:    "detection_policies_by_product",
 				Unique:  true,
 				Columns: []*schema.Column{DetectionPoliciesColumns[1], DetectionPoliciesColumns[2]},
+			},
+		},
+	}
+	// DigestPartsColumns holds the columns for the "digest_parts" table.
+	DigestPartsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "rule_id", Type: field.TypeInt64},
+		{Name: "project_id", Type: field.TypeInt64},
+		{Name: "scan_id", Type: field.TypeInt64},
+		{Name: "tally", Type: field.TypeBytes},
+		{Name: "created_at", Type: field.TypeInt64},
+	}
+	// DigestPartsTable holds the schema information for the "digest_parts" table.
+	DigestPartsTable = &schema.Table{
+		Name:       "digest_parts",
+		Columns:    DigestPartsColumns,
+		PrimaryKey: []*schema.Column{DigestPartsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "digest_parts_of_rule",
+				Unique:  false,
+				Columns: []*schema.Column{DigestPartsColumns[1], DigestPartsColumns[2], DigestPartsColumns[0]},
 			},
 		},
 	}
@@ -1651,6 +1710,9 @@ var (
 		{Name: "send_report", Type: field.TypeBytes, Nullable: true},
 		{Name: "next_report_at", Type: field.TypeInt64, Nullable: true},
 		{Name: "last_report_at", Type: field.TypeInt64, Nullable: true},
+		{Name: "digest", Type: field.TypeBytes, Nullable: true},
+		{Name: "next_digest_at", Type: field.TypeInt64, Nullable: true},
+		{Name: "quiet_hours", Type: field.TypeBytes, Nullable: true},
 		{Name: "refused_recipients", Type: field.TypeJSON, Nullable: true},
 		{Name: "created_at", Type: field.TypeInt64},
 		{Name: "updated_at", Type: field.TypeInt64},
@@ -1677,6 +1739,14 @@ var (
 				Columns: []*schema.Column{NotificationRulesColumns[15], NotificationRulesColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "next_report_at IS NOT NULL",
+				},
+			},
+			{
+				Name:    "notification_rules_digests",
+				Unique:  false,
+				Columns: []*schema.Column{NotificationRulesColumns[18], NotificationRulesColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "next_digest_at IS NOT NULL",
 				},
 			},
 		},
@@ -3716,6 +3786,7 @@ var (
 		AutomationsTable,
 		AutomationRunsTable,
 		BranchChangesTable,
+		ChatInstallationsTable,
 		CloudPostureCredentialsTable,
 		ConsoleLinksTable,
 		DeliveriesTable,
@@ -3725,6 +3796,7 @@ var (
 		DeploymentsTable,
 		DetectionExceptionsTable,
 		DetectionPoliciesTable,
+		DigestPartsTable,
 		ExceptionRequestsTable,
 		ExploitsTable,
 		ExportsTable,
