@@ -6,7 +6,7 @@ import (
 	"entgo.io/ent/schema/index"
 )
 
-// SupportCase is a request of a user to those who run the installation.
+// SupportCase is a request of a user to the operator of the installation.
 type SupportCase struct{ ent.Schema }
 
 // Mixin of a support case.

@@ -28,7 +28,7 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "support": requests of users to those who run this installation. An organization is a deployment, with
+// Service group "support": requests of users to the operator of this server. An organization is a deployment, with
 // the same id.
 type SupportServiceClient interface {
 	// Opens a case. It is forwarded to the operator's mailbox or webhook, if there is one (settings support-email and
@@ -82,7 +82,7 @@ func (c *supportServiceClient) UpdateSupportCase(ctx context.Context, in *Update
 // All implementations must embed UnimplementedSupportServiceServer
 // for forward compatibility.
 //
-// Service group "support": requests of users to those who run this installation. An organization is a deployment, with
+// Service group "support": requests of users to the operator of this server. An organization is a deployment, with
 // the same id.
 type SupportServiceServer interface {
 	// Opens a case. It is forwarded to the operator's mailbox or webhook, if there is one (settings support-email and
