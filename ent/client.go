@@ -30,6 +30,7 @@ import (
 	"github.com/palisade/palisade/ent/automationrun"
 	"github.com/palisade/palisade/ent/branchchange"
 	"github.com/palisade/palisade/ent/chatinstallation"
+	"github.com/palisade/palisade/ent/cloudposturecredential"
 	"github.com/palisade/palisade/ent/consolelink"
 	"github.com/palisade/palisade/ent/delivery"
 	"github.com/palisade/palisade/ent/deliveryattempt"
@@ -89,6 +90,8 @@ import (
 	"github.com/palisade/palisade/ent/session"
 	"github.com/palisade/palisade/ent/setting"
 	"github.com/palisade/palisade/ent/signingkey"
+	"github.com/palisade/palisade/ent/supportcase"
+	"github.com/palisade/palisade/ent/surveyresponse"
 	"github.com/palisade/palisade/ent/tag"
 	"github.com/palisade/palisade/ent/team"
 	"github.com/palisade/palisade/ent/teammember"
@@ -154,6 +157,8 @@ type Client struct {
 	BranchChange *BranchChangeClient
 	// ChatInstallation is the client for interacting with the ChatInstallation builders.
 	ChatInstallation *ChatInstallationClient
+	// CloudPostureCredential is the client for interacting with the CloudPostureCredential builders.
+	CloudPostureCredential *CloudPostureCredentialClient
 	// ConsoleLink is the client for interacting with the ConsoleLink builders.
 	ConsoleLink *ConsoleLinkClient
 	// Delivery is the client for interacting with the Delivery builders.
@@ -272,6 +277,10 @@ type Client struct {
 	Setting *SettingClient
 	// SigningKey is the client for interacting with the SigningKey builders.
 	SigningKey *SigningKeyClient
+	// SupportCase is the client for interacting with the SupportCase builders.
+	SupportCase *SupportCaseClient
+	// SurveyResponse is the client for interacting with the SurveyResponse builders.
+	SurveyResponse *SurveyResponseClient
 	// Tag is the client for interacting with the Tag builders.
 	Tag *TagClient
 	// Team is the client for interacting with the Team builders.
@@ -344,6 +353,7 @@ func (c *Client) init() {
 	c.AutomationRun = NewAutomationRunClient(c.config)
 	c.BranchChange = NewBranchChangeClient(c.config)
 	c.ChatInstallation = NewChatInstallationClient(c.config)
+	c.CloudPostureCredential = NewCloudPostureCredentialClient(c.config)
 	c.ConsoleLink = NewConsoleLinkClient(c.config)
 	c.Delivery = NewDeliveryClient(c.config)
 	c.DeliveryAttempt = NewDeliveryAttemptClient(c.config)
@@ -403,6 +413,8 @@ func (c *Client) init() {
 	c.Session = NewSessionClient(c.config)
 	c.Setting = NewSettingClient(c.config)
 	c.SigningKey = NewSigningKeyClient(c.config)
+	c.SupportCase = NewSupportCaseClient(c.config)
+	c.SurveyResponse = NewSurveyResponseClient(c.config)
 	c.Tag = NewTagClient(c.config)
 	c.Team = NewTeamClient(c.config)
 	c.TeamMember = NewTeamMemberClient(c.config)
@@ -515,107 +527,110 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 	cfg := c.config
 	cfg.driver = tx
 	return &Tx{
-		ctx:                  ctx,
-		config:               cfg,
-		Advisory:             NewAdvisoryClient(cfg),
-		AdvisoryPackage:      NewAdvisoryPackageClient(cfg),
-		AgenticIssue:         NewAgenticIssueClient(cfg),
-		AgenticIssueCoverage: NewAgenticIssueCoverageClient(cfg),
-		AgenticIssueEvent:    NewAgenticIssueEventClient(cfg),
-		AgenticIssueLabel:    NewAgenticIssueLabelClient(cfg),
-		AiAnalysis:           NewAiAnalysisClient(cfg),
-		AiFeedback:           NewAiFeedbackClient(cfg),
-		AiFix:                NewAiFixClient(cfg),
-		AiMemory:             NewAiMemoryClient(cfg),
-		AiMemoryUse:          NewAiMemoryUseClient(cfg),
-		AiTaskGroup:          NewAiTaskGroupClient(cfg),
-		AuditEntry:           NewAuditEntryClient(cfg),
-		AuditHead:            NewAuditHeadClient(cfg),
-		Automation:           NewAutomationClient(cfg),
-		AutomationRun:        NewAutomationRunClient(cfg),
-		BranchChange:         NewBranchChangeClient(cfg),
-		ChatInstallation:     NewChatInstallationClient(cfg),
-		ConsoleLink:          NewConsoleLinkClient(cfg),
-		Delivery:             NewDeliveryClient(cfg),
-		DeliveryAttempt:      NewDeliveryAttemptClient(cfg),
-		Dependency:           NewDependencyClient(cfg),
-		DependencyPackage:    NewDependencyPackageClient(cfg),
-		Deployment:           NewDeploymentClient(cfg),
-		DetectionException:   NewDetectionExceptionClient(cfg),
-		DetectionPolicy:      NewDetectionPolicyClient(cfg),
-		DigestPart:           NewDigestPartClient(cfg),
-		ExceptionRequest:     NewExceptionRequestClient(cfg),
-		Exploit:              NewExploitClient(cfg),
-		Export:               NewExportClient(cfg),
-		ExportChunk:          NewExportChunkClient(cfg),
-		Finding:              NewFindingClient(cfg),
-		FindingEvent:         NewFindingEventClient(cfg),
-		FindingMatch:         NewFindingMatchClient(cfg),
-		Freshness:            NewFreshnessClient(cfg),
-		HeldClose:            NewHeldCloseClient(cfg),
-		IdentityChange:       NewIdentityChangeClient(cfg),
-		InstallCheck:         NewInstallCheckClient(cfg),
-		InstallScan:          NewInstallScanClient(cfg),
-		Invitation:           NewInvitationClient(cfg),
-		Membership:           NewMembershipClient(cfg),
-		Notification:         NewNotificationClient(cfg),
-		NotificationEvent:    NewNotificationEventClient(cfg),
-		NotificationRule:     NewNotificationRuleClient(cfg),
-		NotificationSeen:     NewNotificationSeenClient(cfg),
-		NotificationWebhook:  NewNotificationWebhookClient(cfg),
-		OnboardingTask:       NewOnboardingTaskClient(cfg),
-		PackageManagerConfig: NewPackageManagerConfigClient(cfg),
-		PageBoundary:         NewPageBoundaryClient(cfg),
-		PathIgnore:           NewPathIgnoreClient(cfg),
-		PendingImport:        NewPendingImportClient(cfg),
-		PolicyAct:            NewPolicyActClient(cfg),
-		PolicyRun:            NewPolicyRunClient(cfg),
-		ProductFeedback:      NewProductFeedbackClient(cfg),
-		Project:              NewProjectClient(cfg),
-		ProjectTag:           NewProjectTagClient(cfg),
-		PullRequestFeedback:  NewPullRequestFeedbackClient(cfg),
-		RemediationPolicy:    NewRemediationPolicyClient(cfg),
-		ReportFormat:         NewReportFormatClient(cfg),
-		ReviewCommentContent: NewReviewCommentContentClient(cfg),
-		Rule:                 NewRuleClient(cfg),
-		RuleAlias:            NewRuleAliasClient(cfg),
-		RuleDocument:         NewRuleDocumentClient(cfg),
-		RuleVersion:          NewRuleVersionClient(cfg),
-		Ruleboard:            NewRuleboardClient(cfg),
-		RuleboardProject:     NewRuleboardProjectClient(cfg),
-		RuleboardRule:        NewRuleboardRuleClient(cfg),
-		SavedView:            NewSavedViewClient(cfg),
-		Scan:                 NewScanClient(cfg),
-		ScanAnswer:           NewScanAnswerClient(cfg),
-		ScanCoverage:         NewScanCoverageClient(cfg),
-		ScanPayload:          NewScanPayloadClient(cfg),
-		ScmApp:               NewScmAppClient(cfg),
-		ScmConfig:            NewScmConfigClient(cfg),
-		Session:              NewSessionClient(cfg),
-		Setting:              NewSettingClient(cfg),
-		SigningKey:           NewSigningKeyClient(cfg),
-		Tag:                  NewTagClient(cfg),
-		Team:                 NewTeamClient(cfg),
-		TeamMember:           NewTeamMemberClient(cfg),
-		TeamProject:          NewTeamProjectClient(cfg),
-		Ticket:               NewTicketClient(cfg),
-		TicketLink:           NewTicketLinkClient(cfg),
-		TicketingInstance:    NewTicketingInstanceClient(cfg),
-		Token:                NewTokenClient(cfg),
-		TokenRequest:         NewTokenRequestClient(cfg),
-		TriageChange:         NewTriageChangeClient(cfg),
-		TriageChangeFinding:  NewTriageChangeFindingClient(cfg),
-		User:                 NewUserClient(cfg),
-		WebhookEvent:         NewWebhookEventClient(cfg),
-		WebhookReceipt:       NewWebhookReceiptClient(cfg),
-		Workflow:             NewWorkflowClient(cfg),
-		WorkflowArtifact:     NewWorkflowArtifactClient(cfg),
-		WorkflowAttempt:      NewWorkflowAttemptClient(cfg),
-		WorkflowFinding:      NewWorkflowFindingClient(cfg),
-		WorkflowFork:         NewWorkflowForkClient(cfg),
-		WorkflowRun:          NewWorkflowRunClient(cfg),
-		WorkflowTask:         NewWorkflowTaskClient(cfg),
-		WorkflowVersion:      NewWorkflowVersionClient(cfg),
+		ctx:                    ctx,
+		config:                 cfg,
+		Advisory:               NewAdvisoryClient(cfg),
+		AdvisoryPackage:        NewAdvisoryPackageClient(cfg),
+		AgenticIssue:           NewAgenticIssueClient(cfg),
+		AgenticIssueCoverage:   NewAgenticIssueCoverageClient(cfg),
+		AgenticIssueEvent:      NewAgenticIssueEventClient(cfg),
+		AgenticIssueLabel:      NewAgenticIssueLabelClient(cfg),
+		AiAnalysis:             NewAiAnalysisClient(cfg),
+		AiFeedback:             NewAiFeedbackClient(cfg),
+		AiFix:                  NewAiFixClient(cfg),
+		AiMemory:               NewAiMemoryClient(cfg),
+		AiMemoryUse:            NewAiMemoryUseClient(cfg),
+		AiTaskGroup:            NewAiTaskGroupClient(cfg),
+		AuditEntry:             NewAuditEntryClient(cfg),
+		AuditHead:              NewAuditHeadClient(cfg),
+		Automation:             NewAutomationClient(cfg),
+		AutomationRun:          NewAutomationRunClient(cfg),
+		BranchChange:           NewBranchChangeClient(cfg),
+		ChatInstallation:       NewChatInstallationClient(cfg),
+		CloudPostureCredential: NewCloudPostureCredentialClient(cfg),
+		ConsoleLink:            NewConsoleLinkClient(cfg),
+		Delivery:               NewDeliveryClient(cfg),
+		DeliveryAttempt:        NewDeliveryAttemptClient(cfg),
+		Dependency:             NewDependencyClient(cfg),
+		DependencyPackage:      NewDependencyPackageClient(cfg),
+		Deployment:             NewDeploymentClient(cfg),
+		DetectionException:     NewDetectionExceptionClient(cfg),
+		DetectionPolicy:        NewDetectionPolicyClient(cfg),
+		DigestPart:             NewDigestPartClient(cfg),
+		ExceptionRequest:       NewExceptionRequestClient(cfg),
+		Exploit:                NewExploitClient(cfg),
+		Export:                 NewExportClient(cfg),
+		ExportChunk:            NewExportChunkClient(cfg),
+		Finding:                NewFindingClient(cfg),
+		FindingEvent:           NewFindingEventClient(cfg),
+		FindingMatch:           NewFindingMatchClient(cfg),
+		Freshness:              NewFreshnessClient(cfg),
+		HeldClose:              NewHeldCloseClient(cfg),
+		IdentityChange:         NewIdentityChangeClient(cfg),
+		InstallCheck:           NewInstallCheckClient(cfg),
+		InstallScan:            NewInstallScanClient(cfg),
+		Invitation:             NewInvitationClient(cfg),
+		Membership:             NewMembershipClient(cfg),
+		Notification:           NewNotificationClient(cfg),
+		NotificationEvent:      NewNotificationEventClient(cfg),
+		NotificationRule:       NewNotificationRuleClient(cfg),
+		NotificationSeen:       NewNotificationSeenClient(cfg),
+		NotificationWebhook:    NewNotificationWebhookClient(cfg),
+		OnboardingTask:         NewOnboardingTaskClient(cfg),
+		PackageManagerConfig:   NewPackageManagerConfigClient(cfg),
+		PageBoundary:           NewPageBoundaryClient(cfg),
+		PathIgnore:             NewPathIgnoreClient(cfg),
+		PendingImport:          NewPendingImportClient(cfg),
+		PolicyAct:              NewPolicyActClient(cfg),
+		PolicyRun:              NewPolicyRunClient(cfg),
+		ProductFeedback:        NewProductFeedbackClient(cfg),
+		Project:                NewProjectClient(cfg),
+		ProjectTag:             NewProjectTagClient(cfg),
+		PullRequestFeedback:    NewPullRequestFeedbackClient(cfg),
+		RemediationPolicy:      NewRemediationPolicyClient(cfg),
+		ReportFormat:           NewReportFormatClient(cfg),
+		ReviewCommentContent:   NewReviewCommentContentClient(cfg),
+		Rule:                   NewRuleClient(cfg),
+		RuleAlias:              NewRuleAliasClient(cfg),
+		RuleDocument:           NewRuleDocumentClient(cfg),
+		RuleVersion:            NewRuleVersionClient(cfg),
+		Ruleboard:              NewRuleboardClient(cfg),
+		RuleboardProject:       NewRuleboardProjectClient(cfg),
+		RuleboardRule:          NewRuleboardRuleClient(cfg),
+		SavedView:              NewSavedViewClient(cfg),
+		Scan:                   NewScanClient(cfg),
+		ScanAnswer:             NewScanAnswerClient(cfg),
+		ScanCoverage:           NewScanCoverageClient(cfg),
+		ScanPayload:            NewScanPayloadClient(cfg),
+		ScmApp:                 NewScmAppClient(cfg),
+		ScmConfig:              NewScmConfigClient(cfg),
+		Session:                NewSessionClient(cfg),
+		Setting:                NewSettingClient(cfg),
+		SigningKey:             NewSigningKeyClient(cfg),
+		SupportCase:            NewSupportCaseClient(cfg),
+		SurveyResponse:         NewSurveyResponseClient(cfg),
+		Tag:                    NewTagClient(cfg),
+		Team:                   NewTeamClient(cfg),
+		TeamMember:             NewTeamMemberClient(cfg),
+		TeamProject:            NewTeamProjectClient(cfg),
+		Ticket:                 NewTicketClient(cfg),
+		TicketLink:             NewTicketLinkClient(cfg),
+		TicketingInstance:      NewTicketingInstanceClient(cfg),
+		Token:                  NewTokenClient(cfg),
+		TokenRequest:           NewTokenRequestClient(cfg),
+		TriageChange:           NewTriageChangeClient(cfg),
+		TriageChangeFinding:    NewTriageChangeFindingClient(cfg),
+		User:                   NewUserClient(cfg),
+		WebhookEvent:           NewWebhookEventClient(cfg),
+		WebhookReceipt:         NewWebhookReceiptClient(cfg),
+		Workflow:               NewWorkflowClient(cfg),
+		WorkflowArtifact:       NewWorkflowArtifactClient(cfg),
+		WorkflowAttempt:        NewWorkflowAttemptClient(cfg),
+		WorkflowFinding:        NewWorkflowFindingClient(cfg),
+		WorkflowFork:           NewWorkflowForkClient(cfg),
+		WorkflowRun:            NewWorkflowRunClient(cfg),
+		WorkflowTask:           NewWorkflowTaskClient(cfg),
+		WorkflowVersion:        NewWorkflowVersionClient(cfg),
 	}, nil
 }
 
@@ -633,107 +648,110 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 	cfg := c.config
 	cfg.driver = &txDriver{tx: tx, drv: c.driver}
 	return &Tx{
-		ctx:                  ctx,
-		config:               cfg,
-		Advisory:             NewAdvisoryClient(cfg),
-		AdvisoryPackage:      NewAdvisoryPackageClient(cfg),
-		AgenticIssue:         NewAgenticIssueClient(cfg),
-		AgenticIssueCoverage: NewAgenticIssueCoverageClient(cfg),
-		AgenticIssueEvent:    NewAgenticIssueEventClient(cfg),
-		AgenticIssueLabel:    NewAgenticIssueLabelClient(cfg),
-		AiAnalysis:           NewAiAnalysisClient(cfg),
-		AiFeedback:           NewAiFeedbackClient(cfg),
-		AiFix:                NewAiFixClient(cfg),
-		AiMemory:             NewAiMemoryClient(cfg),
-		AiMemoryUse:          NewAiMemoryUseClient(cfg),
-		AiTaskGroup:          NewAiTaskGroupClient(cfg),
-		AuditEntry:           NewAuditEntryClient(cfg),
-		AuditHead:            NewAuditHeadClient(cfg),
-		Automation:           NewAutomationClient(cfg),
-		AutomationRun:        NewAutomationRunClient(cfg),
-		BranchChange:         NewBranchChangeClient(cfg),
-		ChatInstallation:     NewChatInstallationClient(cfg),
-		ConsoleLink:          NewConsoleLinkClient(cfg),
-		Delivery:             NewDeliveryClient(cfg),
-		DeliveryAttempt:      NewDeliveryAttemptClient(cfg),
-		Dependency:           NewDependencyClient(cfg),
-		DependencyPackage:    NewDependencyPackageClient(cfg),
-		Deployment:           NewDeploymentClient(cfg),
-		DetectionException:   NewDetectionExceptionClient(cfg),
-		DetectionPolicy:      NewDetectionPolicyClient(cfg),
-		DigestPart:           NewDigestPartClient(cfg),
-		ExceptionRequest:     NewExceptionRequestClient(cfg),
-		Exploit:              NewExploitClient(cfg),
-		Export:               NewExportClient(cfg),
-		ExportChunk:          NewExportChunkClient(cfg),
-		Finding:              NewFindingClient(cfg),
-		FindingEvent:         NewFindingEventClient(cfg),
-		FindingMatch:         NewFindingMatchClient(cfg),
-		Freshness:            NewFreshnessClient(cfg),
-		HeldClose:            NewHeldCloseClient(cfg),
-		IdentityChange:       NewIdentityChangeClient(cfg),
-		InstallCheck:         NewInstallCheckClient(cfg),
-		InstallScan:          NewInstallScanClient(cfg),
-		Invitation:           NewInvitationClient(cfg),
-		Membership:           NewMembershipClient(cfg),
-		Notification:         NewNotificationClient(cfg),
-		NotificationEvent:    NewNotificationEventClient(cfg),
-		NotificationRule:     NewNotificationRuleClient(cfg),
-		NotificationSeen:     NewNotificationSeenClient(cfg),
-		NotificationWebhook:  NewNotificationWebhookClient(cfg),
-		OnboardingTask:       NewOnboardingTaskClient(cfg),
-		PackageManagerConfig: NewPackageManagerConfigClient(cfg),
-		PageBoundary:         NewPageBoundaryClient(cfg),
-		PathIgnore:           NewPathIgnoreClient(cfg),
-		PendingImport:        NewPendingImportClient(cfg),
-		PolicyAct:            NewPolicyActClient(cfg),
-		PolicyRun:            NewPolicyRunClient(cfg),
-		ProductFeedback:      NewProductFeedbackClient(cfg),
-		Project:              NewProjectClient(cfg),
-		ProjectTag:           NewProjectTagClient(cfg),
-		PullRequestFeedback:  NewPullRequestFeedbackClient(cfg),
-		RemediationPolicy:    NewRemediationPolicyClient(cfg),
-		ReportFormat:         NewReportFormatClient(cfg),
-		ReviewCommentContent: NewReviewCommentContentClient(cfg),
-		Rule:                 NewRuleClient(cfg),
-		RuleAlias:            NewRuleAliasClient(cfg),
-		RuleDocument:         NewRuleDocumentClient(cfg),
-		RuleVersion:          NewRuleVersionClient(cfg),
-		Ruleboard:            NewRuleboardClient(cfg),
-		RuleboardProject:     NewRuleboardProjectClient(cfg),
-		RuleboardRule:        NewRuleboardRuleClient(cfg),
-		SavedView:            NewSavedViewClient(cfg),
-		Scan:                 NewScanClient(cfg),
-		ScanAnswer:           NewScanAnswerClient(cfg),
-		ScanCoverage:         NewScanCoverageClient(cfg),
-		ScanPayload:          NewScanPayloadClient(cfg),
-		ScmApp:               NewScmAppClient(cfg),
-		ScmConfig:            NewScmConfigClient(cfg),
-		Session:              NewSessionClient(cfg),
-		Setting:              NewSettingClient(cfg),
-		SigningKey:           NewSigningKeyClient(cfg),
-		Tag:                  NewTagClient(cfg),
-		Team:                 NewTeamClient(cfg),
-		TeamMember:           NewTeamMemberClient(cfg),
-		TeamProject:          NewTeamProjectClient(cfg),
-		Ticket:               NewTicketClient(cfg),
-		TicketLink:           NewTicketLinkClient(cfg),
-		TicketingInstance:    NewTicketingInstanceClient(cfg),
-		Token:                NewTokenClient(cfg),
-		TokenRequest:         NewTokenRequestClient(cfg),
-		TriageChange:         NewTriageChangeClient(cfg),
-		TriageChangeFinding:  NewTriageChangeFindingClient(cfg),
-		User:                 NewUserClient(cfg),
-		WebhookEvent:         NewWebhookEventClient(cfg),
-		WebhookReceipt:       NewWebhookReceiptClient(cfg),
-		Workflow:             NewWorkflowClient(cfg),
-		WorkflowArtifact:     NewWorkflowArtifactClient(cfg),
-		WorkflowAttempt:      NewWorkflowAttemptClient(cfg),
-		WorkflowFinding:      NewWorkflowFindingClient(cfg),
-		WorkflowFork:         NewWorkflowForkClient(cfg),
-		WorkflowRun:          NewWorkflowRunClient(cfg),
-		WorkflowTask:         NewWorkflowTaskClient(cfg),
-		WorkflowVersion:      NewWorkflowVersionClient(cfg),
+		ctx:                    ctx,
+		config:                 cfg,
+		Advisory:               NewAdvisoryClient(cfg),
+		AdvisoryPackage:        NewAdvisoryPackageClient(cfg),
+		AgenticIssue:           NewAgenticIssueClient(cfg),
+		AgenticIssueCoverage:   NewAgenticIssueCoverageClient(cfg),
+		AgenticIssueEvent:      NewAgenticIssueEventClient(cfg),
+		AgenticIssueLabel:      NewAgenticIssueLabelClient(cfg),
+		AiAnalysis:             NewAiAnalysisClient(cfg),
+		AiFeedback:             NewAiFeedbackClient(cfg),
+		AiFix:                  NewAiFixClient(cfg),
+		AiMemory:               NewAiMemoryClient(cfg),
+		AiMemoryUse:            NewAiMemoryUseClient(cfg),
+		AiTaskGroup:            NewAiTaskGroupClient(cfg),
+		AuditEntry:             NewAuditEntryClient(cfg),
+		AuditHead:              NewAuditHeadClient(cfg),
+		Automation:             NewAutomationClient(cfg),
+		AutomationRun:          NewAutomationRunClient(cfg),
+		BranchChange:           NewBranchChangeClient(cfg),
+		ChatInstallation:       NewChatInstallationClient(cfg),
+		CloudPostureCredential: NewCloudPostureCredentialClient(cfg),
+		ConsoleLink:            NewConsoleLinkClient(cfg),
+		Delivery:               NewDeliveryClient(cfg),
+		DeliveryAttempt:        NewDeliveryAttemptClient(cfg),
+		Dependency:             NewDependencyClient(cfg),
+		DependencyPackage:      NewDependencyPackageClient(cfg),
+		Deployment:             NewDeploymentClient(cfg),
+		DetectionException:     NewDetectionExceptionClient(cfg),
+		DetectionPolicy:        NewDetectionPolicyClient(cfg),
+		DigestPart:             NewDigestPartClient(cfg),
+		ExceptionRequest:       NewExceptionRequestClient(cfg),
+		Exploit:                NewExploitClient(cfg),
+		Export:                 NewExportClient(cfg),
+		ExportChunk:            NewExportChunkClient(cfg),
+		Finding:                NewFindingClient(cfg),
+		FindingEvent:           NewFindingEventClient(cfg),
+		FindingMatch:           NewFindingMatchClient(cfg),
+		Freshness:              NewFreshnessClient(cfg),
+		HeldClose:              NewHeldCloseClient(cfg),
+		IdentityChange:         NewIdentityChangeClient(cfg),
+		InstallCheck:           NewInstallCheckClient(cfg),
+		InstallScan:            NewInstallScanClient(cfg),
+		Invitation:             NewInvitationClient(cfg),
+		Membership:             NewMembershipClient(cfg),
+		Notification:           NewNotificationClient(cfg),
+		NotificationEvent:      NewNotificationEventClient(cfg),
+		NotificationRule:       NewNotificationRuleClient(cfg),
+		NotificationSeen:       NewNotificationSeenClient(cfg),
+		NotificationWebhook:    NewNotificationWebhookClient(cfg),
+		OnboardingTask:         NewOnboardingTaskClient(cfg),
+		PackageManagerConfig:   NewPackageManagerConfigClient(cfg),
+		PageBoundary:           NewPageBoundaryClient(cfg),
+		PathIgnore:             NewPathIgnoreClient(cfg),
+		PendingImport:          NewPendingImportClient(cfg),
+		PolicyAct:              NewPolicyActClient(cfg),
+		PolicyRun:              NewPolicyRunClient(cfg),
+		ProductFeedback:        NewProductFeedbackClient(cfg),
+		Project:                NewProjectClient(cfg),
+		ProjectTag:             NewProjectTagClient(cfg),
+		PullRequestFeedback:    NewPullRequestFeedbackClient(cfg),
+		RemediationPolicy:      NewRemediationPolicyClient(cfg),
+		ReportFormat:           NewReportFormatClient(cfg),
+		ReviewCommentContent:   NewReviewCommentContentClient(cfg),
+		Rule:                   NewRuleClient(cfg),
+		RuleAlias:              NewRuleAliasClient(cfg),
+		RuleDocument:           NewRuleDocumentClient(cfg),
+		RuleVersion:            NewRuleVersionClient(cfg),
+		Ruleboard:              NewRuleboardClient(cfg),
+		RuleboardProject:       NewRuleboardProjectClient(cfg),
+		RuleboardRule:          NewRuleboardRuleClient(cfg),
+		SavedView:              NewSavedViewClient(cfg),
+		Scan:                   NewScanClient(cfg),
+		ScanAnswer:             NewScanAnswerClient(cfg),
+		ScanCoverage:           NewScanCoverageClient(cfg),
+		ScanPayload:            NewScanPayloadClient(cfg),
+		ScmApp:                 NewScmAppClient(cfg),
+		ScmConfig:              NewScmConfigClient(cfg),
+		Session:                NewSessionClient(cfg),
+		Setting:                NewSettingClient(cfg),
+		SigningKey:             NewSigningKeyClient(cfg),
+		SupportCase:            NewSupportCaseClient(cfg),
+		SurveyResponse:         NewSurveyResponseClient(cfg),
+		Tag:                    NewTagClient(cfg),
+		Team:                   NewTeamClient(cfg),
+		TeamMember:             NewTeamMemberClient(cfg),
+		TeamProject:            NewTeamProjectClient(cfg),
+		Ticket:                 NewTicketClient(cfg),
+		TicketLink:             NewTicketLinkClient(cfg),
+		TicketingInstance:      NewTicketingInstanceClient(cfg),
+		Token:                  NewTokenClient(cfg),
+		TokenRequest:           NewTokenRequestClient(cfg),
+		TriageChange:           NewTriageChangeClient(cfg),
+		TriageChangeFinding:    NewTriageChangeFindingClient(cfg),
+		User:                   NewUserClient(cfg),
+		WebhookEvent:           NewWebhookEventClient(cfg),
+		WebhookReceipt:         NewWebhookReceiptClient(cfg),
+		Workflow:               NewWorkflowClient(cfg),
+		WorkflowArtifact:       NewWorkflowArtifactClient(cfg),
+		WorkflowAttempt:        NewWorkflowAttemptClient(cfg),
+		WorkflowFinding:        NewWorkflowFindingClient(cfg),
+		WorkflowFork:           NewWorkflowForkClient(cfg),
+		WorkflowRun:            NewWorkflowRunClient(cfg),
+		WorkflowTask:           NewWorkflowTaskClient(cfg),
+		WorkflowVersion:        NewWorkflowVersionClient(cfg),
 	}, nil
 }
 
@@ -767,24 +785,25 @@ func (c *Client) Use(hooks ...Hook) {
 		c.AgenticIssueEvent, c.AgenticIssueLabel, c.AiAnalysis, c.AiFeedback, c.AiFix,
 		c.AiMemory, c.AiMemoryUse, c.AiTaskGroup, c.AuditEntry, c.AuditHead,
 		c.Automation, c.AutomationRun, c.BranchChange, c.ChatInstallation,
-		c.ConsoleLink, c.Delivery, c.DeliveryAttempt, c.Dependency,
-		c.DependencyPackage, c.Deployment, c.DetectionException, c.DetectionPolicy,
-		c.DigestPart, c.ExceptionRequest, c.Exploit, c.Export, c.ExportChunk,
-		c.Finding, c.FindingEvent, c.FindingMatch, c.Freshness, c.HeldClose,
-		c.IdentityChange, c.InstallCheck, c.InstallScan, c.Invitation, c.Membership,
-		c.Notification, c.NotificationEvent, c.NotificationRule, c.NotificationSeen,
-		c.NotificationWebhook, c.OnboardingTask, c.PackageManagerConfig,
-		c.PageBoundary, c.PathIgnore, c.PendingImport, c.PolicyAct, c.PolicyRun,
-		c.ProductFeedback, c.Project, c.ProjectTag, c.PullRequestFeedback,
-		c.RemediationPolicy, c.ReportFormat, c.ReviewCommentContent, c.Rule,
-		c.RuleAlias, c.RuleDocument, c.RuleVersion, c.Ruleboard, c.RuleboardProject,
-		c.RuleboardRule, c.SavedView, c.Scan, c.ScanAnswer, c.ScanCoverage,
-		c.ScanPayload, c.ScmApp, c.ScmConfig, c.Session, c.Setting, c.SigningKey,
-		c.Tag, c.Team, c.TeamMember, c.TeamProject, c.Ticket, c.TicketLink,
-		c.TicketingInstance, c.Token, c.TokenRequest, c.TriageChange,
-		c.TriageChangeFinding, c.User, c.WebhookEvent, c.WebhookReceipt, c.Workflow,
-		c.WorkflowArtifact, c.WorkflowAttempt, c.WorkflowFinding, c.WorkflowFork,
-		c.WorkflowRun, c.WorkflowTask, c.WorkflowVersion,
+		c.CloudPostureCredential, c.ConsoleLink, c.Delivery, c.DeliveryAttempt,
+		c.Dependency, c.DependencyPackage, c.Deployment, c.DetectionException,
+		c.DetectionPolicy, c.DigestPart, c.ExceptionRequest, c.Exploit, c.Export,
+		c.ExportChunk, c.Finding, c.FindingEvent, c.FindingMatch, c.Freshness,
+		c.HeldClose, c.IdentityChange, c.InstallCheck, c.InstallScan, c.Invitation,
+		c.Membership, c.Notification, c.NotificationEvent, c.NotificationRule,
+		c.NotificationSeen, c.NotificationWebhook, c.OnboardingTask,
+		c.PackageManagerConfig, c.PageBoundary, c.PathIgnore, c.PendingImport,
+		c.PolicyAct, c.PolicyRun, c.ProductFeedback, c.Project, c.ProjectTag,
+		c.PullRequestFeedback, c.RemediationPolicy, c.ReportFormat,
+		c.ReviewCommentContent, c.Rule, c.RuleAlias, c.RuleDocument, c.RuleVersion,
+		c.Ruleboard, c.RuleboardProject, c.RuleboardRule, c.SavedView, c.Scan,
+		c.ScanAnswer, c.ScanCoverage, c.ScanPayload, c.ScmApp, c.ScmConfig, c.Session,
+		c.Setting, c.SigningKey, c.SupportCase, c.SurveyResponse, c.Tag, c.Team,
+		c.TeamMember, c.TeamProject, c.Ticket, c.TicketLink, c.TicketingInstance,
+		c.Token, c.TokenRequest, c.TriageChange, c.TriageChangeFinding, c.User,
+		c.WebhookEvent, c.WebhookReceipt, c.Workflow, c.WorkflowArtifact,
+		c.WorkflowAttempt, c.WorkflowFinding, c.WorkflowFork, c.WorkflowRun,
+		c.WorkflowTask, c.WorkflowVersion,
 	} {
 		n.Use(hooks...)
 	}
@@ -798,24 +817,25 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 		c.AgenticIssueEvent, c.AgenticIssueLabel, c.AiAnalysis, c.AiFeedback, c.AiFix,
 		c.AiMemory, c.AiMemoryUse, c.AiTaskGroup, c.AuditEntry, c.AuditHead,
 		c.Automation, c.AutomationRun, c.BranchChange, c.ChatInstallation,
-		c.ConsoleLink, c.Delivery, c.DeliveryAttempt, c.Dependency,
-		c.DependencyPackage, c.Deployment, c.DetectionException, c.DetectionPolicy,
-		c.DigestPart, c.ExceptionRequest, c.Exploit, c.Export, c.ExportChunk,
-		c.Finding, c.FindingEvent, c.FindingMatch, c.Freshness, c.HeldClose,
-		c.IdentityChange, c.InstallCheck, c.InstallScan, c.Invitation, c.Membership,
-		c.Notification, c.NotificationEvent, c.NotificationRule, c.NotificationSeen,
-		c.NotificationWebhook, c.OnboardingTask, c.PackageManagerConfig,
-		c.PageBoundary, c.PathIgnore, c.PendingImport, c.PolicyAct, c.PolicyRun,
-		c.ProductFeedback, c.Project, c.ProjectTag, c.PullRequestFeedback,
-		c.RemediationPolicy, c.ReportFormat, c.ReviewCommentContent, c.Rule,
-		c.RuleAlias, c.RuleDocument, c.RuleVersion, c.Ruleboard, c.RuleboardProject,
-		c.RuleboardRule, c.SavedView, c.Scan, c.ScanAnswer, c.ScanCoverage,
-		c.ScanPayload, c.ScmApp, c.ScmConfig, c.Session, c.Setting, c.SigningKey,
-		c.Tag, c.Team, c.TeamMember, c.TeamProject, c.Ticket, c.TicketLink,
-		c.TicketingInstance, c.Token, c.TokenRequest, c.TriageChange,
-		c.TriageChangeFinding, c.User, c.WebhookEvent, c.WebhookReceipt, c.Workflow,
-		c.WorkflowArtifact, c.WorkflowAttempt, c.WorkflowFinding, c.WorkflowFork,
-		c.WorkflowRun, c.WorkflowTask, c.WorkflowVersion,
+		c.CloudPostureCredential, c.ConsoleLink, c.Delivery, c.DeliveryAttempt,
+		c.Dependency, c.DependencyPackage, c.Deployment, c.DetectionException,
+		c.DetectionPolicy, c.DigestPart, c.ExceptionRequest, c.Exploit, c.Export,
+		c.ExportChunk, c.Finding, c.FindingEvent, c.FindingMatch, c.Freshness,
+		c.HeldClose, c.IdentityChange, c.InstallCheck, c.InstallScan, c.Invitation,
+		c.Membership, c.Notification, c.NotificationEvent, c.NotificationRule,
+		c.NotificationSeen, c.NotificationWebhook, c.OnboardingTask,
+		c.PackageManagerConfig, c.PageBoundary, c.PathIgnore, c.PendingImport,
+		c.PolicyAct, c.PolicyRun, c.ProductFeedback, c.Project, c.ProjectTag,
+		c.PullRequestFeedback, c.RemediationPolicy, c.ReportFormat,
+		c.ReviewCommentContent, c.Rule, c.RuleAlias, c.RuleDocument, c.RuleVersion,
+		c.Ruleboard, c.RuleboardProject, c.RuleboardRule, c.SavedView, c.Scan,
+		c.ScanAnswer, c.ScanCoverage, c.ScanPayload, c.ScmApp, c.ScmConfig, c.Session,
+		c.Setting, c.SigningKey, c.SupportCase, c.SurveyResponse, c.Tag, c.Team,
+		c.TeamMember, c.TeamProject, c.Ticket, c.TicketLink, c.TicketingInstance,
+		c.Token, c.TokenRequest, c.TriageChange, c.TriageChangeFinding, c.User,
+		c.WebhookEvent, c.WebhookReceipt, c.Workflow, c.WorkflowArtifact,
+		c.WorkflowAttempt, c.WorkflowFinding, c.WorkflowFork, c.WorkflowRun,
+		c.WorkflowTask, c.WorkflowVersion,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -860,6 +880,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.BranchChange.mutate(ctx, m)
 	case *ChatInstallationMutation:
 		return c.ChatInstallation.mutate(ctx, m)
+	case *CloudPostureCredentialMutation:
+		return c.CloudPostureCredential.mutate(ctx, m)
 	case *ConsoleLinkMutation:
 		return c.ConsoleLink.mutate(ctx, m)
 	case *DeliveryMutation:
@@ -978,6 +1000,10 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Setting.mutate(ctx, m)
 	case *SigningKeyMutation:
 		return c.SigningKey.mutate(ctx, m)
+	case *SupportCaseMutation:
+		return c.SupportCase.mutate(ctx, m)
+	case *SurveyResponseMutation:
+		return c.SurveyResponse.mutate(ctx, m)
 	case *TagMutation:
 		return c.Tag.mutate(ctx, m)
 	case *TeamMutation:
@@ -3436,6 +3462,140 @@ func (c *ChatInstallationClient) mutate(ctx context.Context, m *ChatInstallation
 		return (&ChatInstallationDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown ChatInstallation mutation op: %q", m.Op())
+	}
+}
+
+// CloudPostureCredentialClient is a client for the CloudPostureCredential schema.
+type CloudPostureCredentialClient struct {
+	config
+}
+
+// NewCloudPostureCredentialClient returns a client for the CloudPostureCredential from the given config.
+func NewCloudPostureCredentialClient(c config) *CloudPostureCredentialClient {
+	return &CloudPostureCredentialClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `cloudposturecredential.Hooks(f(g(h())))`.
+func (c *CloudPostureCredentialClient) Use(hooks ...Hook) {
+	c.hooks.CloudPostureCredential = append(c.hooks.CloudPostureCredential, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `cloudposturecredential.Intercept(f(g(h())))`.
+func (c *CloudPostureCredentialClient) Intercept(interceptors ...Interceptor) {
+	c.inters.CloudPostureCredential = append(c.inters.CloudPostureCredential, interceptors...)
+}
+
+// Create returns a builder for creating a CloudPostureCredential entity.
+func (c *CloudPostureCredentialClient) Create() *CloudPostureCredentialCreate {
+	mutation := newCloudPostureCredentialMutation(c.config, OpCreate)
+	return &CloudPostureCredentialCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of CloudPostureCredential entities.
+func (c *CloudPostureCredentialClient) CreateBulk(builders ...*CloudPostureCredentialCreate) *CloudPostureCredentialCreateBulk {
+	return &CloudPostureCredentialCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *CloudPostureCredentialClient) MapCreateBulk(slice any, setFunc func(*CloudPostureCredentialCreate, int)) *CloudPostureCredentialCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &CloudPostureCredentialCreateBulk{err: fmt.Errorf("calling to CloudPostureCredentialClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*CloudPostureCredentialCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &CloudPostureCredentialCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for CloudPostureCredential.
+func (c *CloudPostureCredentialClient) Update() *CloudPostureCredentialUpdate {
+	mutation := newCloudPostureCredentialMutation(c.config, OpUpdate)
+	return &CloudPostureCredentialUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *CloudPostureCredentialClient) UpdateOne(_m *CloudPostureCredential) *CloudPostureCredentialUpdateOne {
+	mutation := newCloudPostureCredentialMutation(c.config, OpUpdateOne, withCloudPostureCredential(_m))
+	return &CloudPostureCredentialUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *CloudPostureCredentialClient) UpdateOneID(id int64) *CloudPostureCredentialUpdateOne {
+	mutation := newCloudPostureCredentialMutation(c.config, OpUpdateOne, withCloudPostureCredentialID(id))
+	return &CloudPostureCredentialUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for CloudPostureCredential.
+func (c *CloudPostureCredentialClient) Delete() *CloudPostureCredentialDelete {
+	mutation := newCloudPostureCredentialMutation(c.config, OpDelete)
+	return &CloudPostureCredentialDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *CloudPostureCredentialClient) DeleteOne(_m *CloudPostureCredential) *CloudPostureCredentialDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *CloudPostureCredentialClient) DeleteOneID(id int64) *CloudPostureCredentialDeleteOne {
+	builder := c.Delete().Where(cloudposturecredential.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &CloudPostureCredentialDeleteOne{builder}
+}
+
+// Query returns a query builder for CloudPostureCredential.
+func (c *CloudPostureCredentialClient) Query() *CloudPostureCredentialQuery {
+	return &CloudPostureCredentialQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeCloudPostureCredential},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a CloudPostureCredential entity by its id.
+func (c *CloudPostureCredentialClient) Get(ctx context.Context, id int64) (*CloudPostureCredential, error) {
+	return c.Query().Where(cloudposturecredential.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *CloudPostureCredentialClient) GetX(ctx context.Context, id int64) *CloudPostureCredential {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *CloudPostureCredentialClient) Hooks() []Hook {
+	hooks := c.hooks.CloudPostureCredential
+	return append(hooks[:len(hooks):len(hooks)], cloudposturecredential.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *CloudPostureCredentialClient) Interceptors() []Interceptor {
+	return c.inters.CloudPostureCredential
+}
+
+func (c *CloudPostureCredentialClient) mutate(ctx context.Context, m *CloudPostureCredentialMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&CloudPostureCredentialCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&CloudPostureCredentialUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&CloudPostureCredentialUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&CloudPostureCredentialDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown CloudPostureCredential mutation op: %q", m.Op())
 	}
 }
 
@@ -11345,6 +11505,274 @@ func (c *SigningKeyClient) mutate(ctx context.Context, m *SigningKeyMutation) (V
 	}
 }
 
+// SupportCaseClient is a client for the SupportCase schema.
+type SupportCaseClient struct {
+	config
+}
+
+// NewSupportCaseClient returns a client for the SupportCase from the given config.
+func NewSupportCaseClient(c config) *SupportCaseClient {
+	return &SupportCaseClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `supportcase.Hooks(f(g(h())))`.
+func (c *SupportCaseClient) Use(hooks ...Hook) {
+	c.hooks.SupportCase = append(c.hooks.SupportCase, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `supportcase.Intercept(f(g(h())))`.
+func (c *SupportCaseClient) Intercept(interceptors ...Interceptor) {
+	c.inters.SupportCase = append(c.inters.SupportCase, interceptors...)
+}
+
+// Create returns a builder for creating a SupportCase entity.
+func (c *SupportCaseClient) Create() *SupportCaseCreate {
+	mutation := newSupportCaseMutation(c.config, OpCreate)
+	return &SupportCaseCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of SupportCase entities.
+func (c *SupportCaseClient) CreateBulk(builders ...*SupportCaseCreate) *SupportCaseCreateBulk {
+	return &SupportCaseCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *SupportCaseClient) MapCreateBulk(slice any, setFunc func(*SupportCaseCreate, int)) *SupportCaseCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &SupportCaseCreateBulk{err: fmt.Errorf("calling to SupportCaseClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*SupportCaseCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &SupportCaseCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for SupportCase.
+func (c *SupportCaseClient) Update() *SupportCaseUpdate {
+	mutation := newSupportCaseMutation(c.config, OpUpdate)
+	return &SupportCaseUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *SupportCaseClient) UpdateOne(_m *SupportCase) *SupportCaseUpdateOne {
+	mutation := newSupportCaseMutation(c.config, OpUpdateOne, withSupportCase(_m))
+	return &SupportCaseUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *SupportCaseClient) UpdateOneID(id int64) *SupportCaseUpdateOne {
+	mutation := newSupportCaseMutation(c.config, OpUpdateOne, withSupportCaseID(id))
+	return &SupportCaseUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for SupportCase.
+func (c *SupportCaseClient) Delete() *SupportCaseDelete {
+	mutation := newSupportCaseMutation(c.config, OpDelete)
+	return &SupportCaseDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *SupportCaseClient) DeleteOne(_m *SupportCase) *SupportCaseDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *SupportCaseClient) DeleteOneID(id int64) *SupportCaseDeleteOne {
+	builder := c.Delete().Where(supportcase.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &SupportCaseDeleteOne{builder}
+}
+
+// Query returns a query builder for SupportCase.
+func (c *SupportCaseClient) Query() *SupportCaseQuery {
+	return &SupportCaseQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeSupportCase},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a SupportCase entity by its id.
+func (c *SupportCaseClient) Get(ctx context.Context, id int64) (*SupportCase, error) {
+	return c.Query().Where(supportcase.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *SupportCaseClient) GetX(ctx context.Context, id int64) *SupportCase {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *SupportCaseClient) Hooks() []Hook {
+	hooks := c.hooks.SupportCase
+	return append(hooks[:len(hooks):len(hooks)], supportcase.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *SupportCaseClient) Interceptors() []Interceptor {
+	return c.inters.SupportCase
+}
+
+func (c *SupportCaseClient) mutate(ctx context.Context, m *SupportCaseMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&SupportCaseCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&SupportCaseUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&SupportCaseUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&SupportCaseDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown SupportCase mutation op: %q", m.Op())
+	}
+}
+
+// SurveyResponseClient is a client for the SurveyResponse schema.
+type SurveyResponseClient struct {
+	config
+}
+
+// NewSurveyResponseClient returns a client for the SurveyResponse from the given config.
+func NewSurveyResponseClient(c config) *SurveyResponseClient {
+	return &SurveyResponseClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `surveyresponse.Hooks(f(g(h())))`.
+func (c *SurveyResponseClient) Use(hooks ...Hook) {
+	c.hooks.SurveyResponse = append(c.hooks.SurveyResponse, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `surveyresponse.Intercept(f(g(h())))`.
+func (c *SurveyResponseClient) Intercept(interceptors ...Interceptor) {
+	c.inters.SurveyResponse = append(c.inters.SurveyResponse, interceptors...)
+}
+
+// Create returns a builder for creating a SurveyResponse entity.
+func (c *SurveyResponseClient) Create() *SurveyResponseCreate {
+	mutation := newSurveyResponseMutation(c.config, OpCreate)
+	return &SurveyResponseCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of SurveyResponse entities.
+func (c *SurveyResponseClient) CreateBulk(builders ...*SurveyResponseCreate) *SurveyResponseCreateBulk {
+	return &SurveyResponseCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *SurveyResponseClient) MapCreateBulk(slice any, setFunc func(*SurveyResponseCreate, int)) *SurveyResponseCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &SurveyResponseCreateBulk{err: fmt.Errorf("calling to SurveyResponseClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*SurveyResponseCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &SurveyResponseCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for SurveyResponse.
+func (c *SurveyResponseClient) Update() *SurveyResponseUpdate {
+	mutation := newSurveyResponseMutation(c.config, OpUpdate)
+	return &SurveyResponseUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *SurveyResponseClient) UpdateOne(_m *SurveyResponse) *SurveyResponseUpdateOne {
+	mutation := newSurveyResponseMutation(c.config, OpUpdateOne, withSurveyResponse(_m))
+	return &SurveyResponseUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *SurveyResponseClient) UpdateOneID(id int64) *SurveyResponseUpdateOne {
+	mutation := newSurveyResponseMutation(c.config, OpUpdateOne, withSurveyResponseID(id))
+	return &SurveyResponseUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for SurveyResponse.
+func (c *SurveyResponseClient) Delete() *SurveyResponseDelete {
+	mutation := newSurveyResponseMutation(c.config, OpDelete)
+	return &SurveyResponseDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *SurveyResponseClient) DeleteOne(_m *SurveyResponse) *SurveyResponseDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *SurveyResponseClient) DeleteOneID(id int64) *SurveyResponseDeleteOne {
+	builder := c.Delete().Where(surveyresponse.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &SurveyResponseDeleteOne{builder}
+}
+
+// Query returns a query builder for SurveyResponse.
+func (c *SurveyResponseClient) Query() *SurveyResponseQuery {
+	return &SurveyResponseQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeSurveyResponse},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a SurveyResponse entity by its id.
+func (c *SurveyResponseClient) Get(ctx context.Context, id int64) (*SurveyResponse, error) {
+	return c.Query().Where(surveyresponse.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *SurveyResponseClient) GetX(ctx context.Context, id int64) *SurveyResponse {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *SurveyResponseClient) Hooks() []Hook {
+	hooks := c.hooks.SurveyResponse
+	return append(hooks[:len(hooks):len(hooks)], surveyresponse.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *SurveyResponseClient) Interceptors() []Interceptor {
+	return c.inters.SurveyResponse
+}
+
+func (c *SurveyResponseClient) mutate(ctx context.Context, m *SurveyResponseMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&SurveyResponseCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&SurveyResponseUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&SurveyResponseUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&SurveyResponseDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown SurveyResponse mutation op: %q", m.Op())
+	}
+}
+
 // TagClient is a client for the Tag schema.
 type TagClient struct {
 	config
@@ -14299,43 +14727,43 @@ type (
 		Advisory, AdvisoryPackage, AgenticIssue, AgenticIssueCoverage,
 		AgenticIssueEvent, AgenticIssueLabel, AiAnalysis, AiFeedback, AiFix, AiMemory,
 		AiMemoryUse, AiTaskGroup, AuditEntry, AuditHead, Automation, AutomationRun,
-		BranchChange, ChatInstallation, ConsoleLink, Delivery, DeliveryAttempt,
-		Dependency, DependencyPackage, Deployment, DetectionException, DetectionPolicy,
-		DigestPart, ExceptionRequest, Exploit, Export, ExportChunk, Finding,
-		FindingEvent, FindingMatch, Freshness, HeldClose, IdentityChange, InstallCheck,
-		InstallScan, Invitation, Membership, Notification, NotificationEvent,
-		NotificationRule, NotificationSeen, NotificationWebhook, OnboardingTask,
-		PackageManagerConfig, PageBoundary, PathIgnore, PendingImport, PolicyAct,
-		PolicyRun, ProductFeedback, Project, ProjectTag, PullRequestFeedback,
-		RemediationPolicy, ReportFormat, ReviewCommentContent, Rule, RuleAlias,
-		RuleDocument, RuleVersion, Ruleboard, RuleboardProject, RuleboardRule,
-		SavedView, Scan, ScanAnswer, ScanCoverage, ScanPayload, ScmApp, ScmConfig,
-		Session, Setting, SigningKey, Tag, Team, TeamMember, TeamProject, Ticket,
-		TicketLink, TicketingInstance, Token, TokenRequest, TriageChange,
-		TriageChangeFinding, User, WebhookEvent, WebhookReceipt, Workflow,
-		WorkflowArtifact, WorkflowAttempt, WorkflowFinding, WorkflowFork, WorkflowRun,
-		WorkflowTask, WorkflowVersion []ent.Hook
+		BranchChange, ChatInstallation, CloudPostureCredential, ConsoleLink, Delivery,
+		DeliveryAttempt, Dependency, DependencyPackage, Deployment, DetectionException,
+		DetectionPolicy, DigestPart, ExceptionRequest, Exploit, Export, ExportChunk,
+		Finding, FindingEvent, FindingMatch, Freshness, HeldClose, IdentityChange,
+		InstallCheck, InstallScan, Invitation, Membership, Notification,
+		NotificationEvent, NotificationRule, NotificationSeen, NotificationWebhook,
+		OnboardingTask, PackageManagerConfig, PageBoundary, PathIgnore, PendingImport,
+		PolicyAct, PolicyRun, ProductFeedback, Project, ProjectTag,
+		PullRequestFeedback, RemediationPolicy, ReportFormat, ReviewCommentContent,
+		Rule, RuleAlias, RuleDocument, RuleVersion, Ruleboard, RuleboardProject,
+		RuleboardRule, SavedView, Scan, ScanAnswer, ScanCoverage, ScanPayload, ScmApp,
+		ScmConfig, Session, Setting, SigningKey, SupportCase, SurveyResponse, Tag,
+		Team, TeamMember, TeamProject, Ticket, TicketLink, TicketingInstance, Token,
+		TokenRequest, TriageChange, TriageChangeFinding, User, WebhookEvent,
+		WebhookReceipt, Workflow, WorkflowArtifact, WorkflowAttempt, WorkflowFinding,
+		WorkflowFork, WorkflowRun, WorkflowTask, WorkflowVersion []ent.Hook
 	}
 	inters struct {
 		Advisory, AdvisoryPackage, AgenticIssue, AgenticIssueCoverage,
 		AgenticIssueEvent, AgenticIssueLabel, AiAnalysis, AiFeedback, AiFix, AiMemory,
 		AiMemoryUse, AiTaskGroup, AuditEntry, AuditHead, Automation, AutomationRun,
-		BranchChange, ChatInstallation, ConsoleLink, Delivery, DeliveryAttempt,
-		Dependency, DependencyPackage, Deployment, DetectionException, DetectionPolicy,
-		DigestPart, ExceptionRequest, Exploit, Export, ExportChunk, Finding,
-		FindingEvent, FindingMatch, Freshness, HeldClose, IdentityChange, InstallCheck,
-		InstallScan, Invitation, Membership, Notification, NotificationEvent,
-		NotificationRule, NotificationSeen, NotificationWebhook, OnboardingTask,
-		PackageManagerConfig, PageBoundary, PathIgnore, PendingImport, PolicyAct,
-		PolicyRun, ProductFeedback, Project, ProjectTag, PullRequestFeedback,
-		RemediationPolicy, ReportFormat, ReviewCommentContent, Rule, RuleAlias,
-		RuleDocument, RuleVersion, Ruleboard, RuleboardProject, RuleboardRule,
-		SavedView, Scan, ScanAnswer, ScanCoverage, ScanPayload, ScmApp, ScmConfig,
-		Session, Setting, SigningKey, Tag, Team, TeamMember, TeamProject, Ticket,
-		TicketLink, TicketingInstance, Token, TokenRequest, TriageChange,
-		TriageChangeFinding, User, WebhookEvent, WebhookReceipt, Workflow,
-		WorkflowArtifact, WorkflowAttempt, WorkflowFinding, WorkflowFork, WorkflowRun,
-		WorkflowTask, WorkflowVersion []ent.Interceptor
+		BranchChange, ChatInstallation, CloudPostureCredential, ConsoleLink, Delivery,
+		DeliveryAttempt, Dependency, DependencyPackage, Deployment, DetectionException,
+		DetectionPolicy, DigestPart, ExceptionRequest, Exploit, Export, ExportChunk,
+		Finding, FindingEvent, FindingMatch, Freshness, HeldClose, IdentityChange,
+		InstallCheck, InstallScan, Invitation, Membership, Notification,
+		NotificationEvent, NotificationRule, NotificationSeen, NotificationWebhook,
+		OnboardingTask, PackageManagerConfig, PageBoundary, PathIgnore, PendingImport,
+		PolicyAct, PolicyRun, ProductFeedback, Project, ProjectTag,
+		PullRequestFeedback, RemediationPolicy, ReportFormat, ReviewCommentContent,
+		Rule, RuleAlias, RuleDocument, RuleVersion, Ruleboard, RuleboardProject,
+		RuleboardRule, SavedView, Scan, ScanAnswer, ScanCoverage, ScanPayload, ScmApp,
+		ScmConfig, Session, Setting, SigningKey, SupportCase, SurveyResponse, Tag,
+		Team, TeamMember, TeamProject, Ticket, TicketLink, TicketingInstance, Token,
+		TokenRequest, TriageChange, TriageChangeFinding, User, WebhookEvent,
+		WebhookReceipt, Workflow, WorkflowArtifact, WorkflowAttempt, WorkflowFinding,
+		WorkflowFork, WorkflowRun, WorkflowTask, WorkflowVersion []ent.Interceptor
 	}
 )
 

@@ -21,6 +21,7 @@ import (
 	"github.com/palisade/palisade/ent/automationrun"
 	"github.com/palisade/palisade/ent/branchchange"
 	"github.com/palisade/palisade/ent/chatinstallation"
+	"github.com/palisade/palisade/ent/cloudposturecredential"
 	"github.com/palisade/palisade/ent/consolelink"
 	"github.com/palisade/palisade/ent/delivery"
 	"github.com/palisade/palisade/ent/deliveryattempt"
@@ -80,6 +81,8 @@ import (
 	"github.com/palisade/palisade/ent/session"
 	"github.com/palisade/palisade/ent/setting"
 	"github.com/palisade/palisade/ent/signingkey"
+	"github.com/palisade/palisade/ent/supportcase"
+	"github.com/palisade/palisade/ent/surveyresponse"
 	"github.com/palisade/palisade/ent/tag"
 	"github.com/palisade/palisade/ent/team"
 	"github.com/palisade/palisade/ent/teammember"
@@ -111,7 +114,7 @@ import (
 
 // schemaGraph holds a representation of ent/schema at runtime.
 var schemaGraph = func() *sqlgraph.Schema {
-	graph := &sqlgraph.Schema{Nodes: make([]*sqlgraph.Node, 99)}
+	graph := &sqlgraph.Schema{Nodes: make([]*sqlgraph.Node, 102)}
 	graph.Nodes[0] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   advisory.Table,
@@ -508,6 +511,25 @@ var schemaGraph = func() *sqlgraph.Schema {
 	}
 	graph.Nodes[18] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
+			Table:   cloudposturecredential.Table,
+			Columns: cloudposturecredential.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: cloudposturecredential.FieldID,
+			},
+		},
+		Type: "CloudPostureCredential",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			cloudposturecredential.FieldDeploymentID: {Type: field.TypeInt64, Column: cloudposturecredential.FieldDeploymentID},
+			cloudposturecredential.FieldClientID:     {Type: field.TypeString, Column: cloudposturecredential.FieldClientID},
+			cloudposturecredential.FieldClientSecret: {Type: field.TypeBytes, Column: cloudposturecredential.FieldClientSecret},
+			cloudposturecredential.FieldAPIURL:       {Type: field.TypeString, Column: cloudposturecredential.FieldAPIURL},
+			cloudposturecredential.FieldTokenURL:     {Type: field.TypeString, Column: cloudposturecredential.FieldTokenURL},
+			cloudposturecredential.FieldAudience:     {Type: field.TypeString, Column: cloudposturecredential.FieldAudience},
+		},
+	}
+	graph.Nodes[19] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
 			Table:   consolelink.Table,
 			Columns: consolelink.Columns,
 			ID: &sqlgraph.FieldSpec{
@@ -523,7 +545,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			consolelink.FieldExpiresAt: {Type: field.TypeInt64, Column: consolelink.FieldExpiresAt},
 		},
 	}
-	graph.Nodes[19] = &sqlgraph.Node{
+	graph.Nodes[20] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   delivery.Table,
 			Columns: delivery.Columns,
@@ -554,7 +576,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			delivery.FieldFinishedAt:    {Type: field.TypeInt64, Column: delivery.FieldFinishedAt},
 		},
 	}
-	graph.Nodes[20] = &sqlgraph.Node{
+	graph.Nodes[21] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   deliveryattempt.Table,
 			Columns: deliveryattempt.Columns,
@@ -573,7 +595,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			deliveryattempt.FieldAt:           {Type: field.TypeInt64, Column: deliveryattempt.FieldAt},
 		},
 	}
-	graph.Nodes[21] = &sqlgraph.Node{
+	graph.Nodes[22] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   dependency.Table,
 			Columns: dependency.Columns,
@@ -598,7 +620,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			dependency.FieldSeenAt:       {Type: field.TypeInt64, Column: dependency.FieldSeenAt},
 		},
 	}
-	graph.Nodes[22] = &sqlgraph.Node{
+	graph.Nodes[23] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   dependencypackage.Table,
 			Columns: dependencypackage.Columns,
@@ -615,7 +637,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			dependencypackage.FieldLicense:      {Type: field.TypeString, Column: dependencypackage.FieldLicense},
 		},
 	}
-	graph.Nodes[23] = &sqlgraph.Node{
+	graph.Nodes[24] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   deployment.Table,
 			Columns: deployment.Columns,
@@ -642,7 +664,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			deployment.FieldCreatedAt:               {Type: field.TypeInt64, Column: deployment.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[24] = &sqlgraph.Node{
+	graph.Nodes[25] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   detectionexception.Table,
 			Columns: detectionexception.Columns,
@@ -662,7 +684,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			detectionexception.FieldExceptionType: {Type: field.TypeString, Column: detectionexception.FieldExceptionType},
 		},
 	}
-	graph.Nodes[25] = &sqlgraph.Node{
+	graph.Nodes[26] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   detectionpolicy.Table,
 			Columns: detectionpolicy.Columns,
@@ -680,7 +702,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			detectionpolicy.FieldUpdatedAt:    {Type: field.TypeInt64, Column: detectionpolicy.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[26] = &sqlgraph.Node{
+	graph.Nodes[27] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   digestpart.Table,
 			Columns: digestpart.Columns,
@@ -699,7 +721,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			digestpart.FieldCreatedAt:    {Type: field.TypeInt64, Column: digestpart.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[27] = &sqlgraph.Node{
+	graph.Nodes[28] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   exceptionrequest.Table,
 			Columns: exceptionrequest.Columns,
@@ -732,7 +754,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			exceptionrequest.FieldReviewedAt:      {Type: field.TypeInt64, Column: exceptionrequest.FieldReviewedAt},
 		},
 	}
-	graph.Nodes[28] = &sqlgraph.Node{
+	graph.Nodes[29] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   exploit.Table,
 			Columns: exploit.Columns,
@@ -753,7 +775,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			exploit.FieldRansomware:   {Type: field.TypeBool, Column: exploit.FieldRansomware},
 		},
 	}
-	graph.Nodes[29] = &sqlgraph.Node{
+	graph.Nodes[30] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   export.Table,
 			Columns: export.Columns,
@@ -779,7 +801,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			export.FieldExpiresAt:    {Type: field.TypeInt64, Column: export.FieldExpiresAt},
 		},
 	}
-	graph.Nodes[30] = &sqlgraph.Node{
+	graph.Nodes[31] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   exportchunk.Table,
 			Columns: exportchunk.Columns,
@@ -797,7 +819,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			exportchunk.FieldContent:      {Type: field.TypeBytes, Column: exportchunk.FieldContent},
 		},
 	}
-	graph.Nodes[31] = &sqlgraph.Node{
+	graph.Nodes[32] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   finding.Table,
 			Columns: finding.Columns,
@@ -849,7 +871,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			finding.FieldContent:           {Type: field.TypeBytes, Column: finding.FieldContent},
 		},
 	}
-	graph.Nodes[32] = &sqlgraph.Node{
+	graph.Nodes[33] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   findingevent.Table,
 			Columns: findingevent.Columns,
@@ -875,7 +897,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			findingevent.FieldTx:           {Type: field.TypeInt64, Column: findingevent.FieldTx},
 		},
 	}
-	graph.Nodes[33] = &sqlgraph.Node{
+	graph.Nodes[34] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   findingmatch.Table,
 			Columns: findingmatch.Columns,
@@ -894,7 +916,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			findingmatch.FieldAt:           {Type: field.TypeInt64, Column: findingmatch.FieldAt},
 		},
 	}
-	graph.Nodes[34] = &sqlgraph.Node{
+	graph.Nodes[35] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   freshness.Table,
 			Columns: freshness.Columns,
@@ -918,7 +940,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			freshness.FieldContent:          {Type: field.TypeBytes, Column: freshness.FieldContent},
 		},
 	}
-	graph.Nodes[35] = &sqlgraph.Node{
+	graph.Nodes[36] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   heldclose.Table,
 			Columns: heldclose.Columns,
@@ -951,7 +973,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			heldclose.FieldDecidedAt:        {Type: field.TypeInt64, Column: heldclose.FieldDecidedAt},
 		},
 	}
-	graph.Nodes[36] = &sqlgraph.Node{
+	graph.Nodes[37] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   identitychange.Table,
 			Columns: identitychange.Columns,
@@ -975,7 +997,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			identitychange.FieldUndoneAt:     {Type: field.TypeInt64, Column: identitychange.FieldUndoneAt},
 		},
 	}
-	graph.Nodes[37] = &sqlgraph.Node{
+	graph.Nodes[38] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   installcheck.Table,
 			Columns: installcheck.Columns,
@@ -996,7 +1018,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			installcheck.FieldAt:           {Type: field.TypeInt64, Column: installcheck.FieldAt},
 		},
 	}
-	graph.Nodes[38] = &sqlgraph.Node{
+	graph.Nodes[39] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   installscan.Table,
 			Columns: installscan.Columns,
@@ -1015,7 +1037,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			installscan.FieldAt:           {Type: field.TypeInt64, Column: installscan.FieldAt},
 		},
 	}
-	graph.Nodes[39] = &sqlgraph.Node{
+	graph.Nodes[40] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   invitation.Table,
 			Columns: invitation.Columns,
@@ -1033,7 +1055,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			invitation.FieldAcceptedAt:   {Type: field.TypeInt64, Column: invitation.FieldAcceptedAt},
 		},
 	}
-	graph.Nodes[40] = &sqlgraph.Node{
+	graph.Nodes[41] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   membership.Table,
 			Columns: membership.Columns,
@@ -1052,7 +1074,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			membership.FieldUpdatedAt:    {Type: field.TypeInt64, Column: membership.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[41] = &sqlgraph.Node{
+	graph.Nodes[42] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notification.Table,
 			Columns: notification.Columns,
@@ -1075,7 +1097,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notification.FieldCreatedAt:      {Type: field.TypeInt64, Column: notification.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[42] = &sqlgraph.Node{
+	graph.Nodes[43] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notificationevent.Table,
 			Columns: notificationevent.Columns,
@@ -1094,7 +1116,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notificationevent.FieldCreatedAt:      {Type: field.TypeInt64, Column: notificationevent.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[43] = &sqlgraph.Node{
+	graph.Nodes[44] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notificationrule.Table,
 			Columns: notificationrule.Columns,
@@ -1129,7 +1151,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notificationrule.FieldUpdatedAt:          {Type: field.TypeInt64, Column: notificationrule.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[44] = &sqlgraph.Node{
+	graph.Nodes[45] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notificationseen.Table,
 			Columns: notificationseen.Columns,
@@ -1146,7 +1168,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notificationseen.FieldAt:             {Type: field.TypeInt64, Column: notificationseen.FieldAt},
 		},
 	}
-	graph.Nodes[45] = &sqlgraph.Node{
+	graph.Nodes[46] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notificationwebhook.Table,
 			Columns: notificationwebhook.Columns,
@@ -1167,7 +1189,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notificationwebhook.FieldUpdatedAt:        {Type: field.TypeInt64, Column: notificationwebhook.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[46] = &sqlgraph.Node{
+	graph.Nodes[47] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   onboardingtask.Table,
 			Columns: onboardingtask.Columns,
@@ -1185,7 +1207,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			onboardingtask.FieldUpdatedAt:    {Type: field.TypeInt64, Column: onboardingtask.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[47] = &sqlgraph.Node{
+	graph.Nodes[48] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   packagemanagerconfig.Table,
 			Columns: packagemanagerconfig.Columns,
@@ -1210,7 +1232,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			packagemanagerconfig.FieldUpdatedAt:        {Type: field.TypeInt64, Column: packagemanagerconfig.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[48] = &sqlgraph.Node{
+	graph.Nodes[49] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   pageboundary.Table,
 			Columns: pageboundary.Columns,
@@ -1231,7 +1253,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			pageboundary.FieldServedAt:      {Type: field.TypeInt64, Column: pageboundary.FieldServedAt},
 		},
 	}
-	graph.Nodes[49] = &sqlgraph.Node{
+	graph.Nodes[50] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   pathignore.Table,
 			Columns: pathignore.Columns,
@@ -1248,7 +1270,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			pathignore.FieldUpdatedAt:    {Type: field.TypeInt64, Column: pathignore.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[50] = &sqlgraph.Node{
+	graph.Nodes[51] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   pendingimport.Table,
 			Columns: pendingimport.Columns,
@@ -1263,7 +1285,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			pendingimport.FieldRelevantSince: {Type: field.TypeInt64, Column: pendingimport.FieldRelevantSince},
 		},
 	}
-	graph.Nodes[51] = &sqlgraph.Node{
+	graph.Nodes[52] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   policyact.Table,
 			Columns: policyact.Columns,
@@ -1284,7 +1306,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			policyact.FieldAt:           {Type: field.TypeInt64, Column: policyact.FieldAt},
 		},
 	}
-	graph.Nodes[52] = &sqlgraph.Node{
+	graph.Nodes[53] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   policyrun.Table,
 			Columns: policyrun.Columns,
@@ -1306,7 +1328,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			policyrun.FieldAt:           {Type: field.TypeInt64, Column: policyrun.FieldAt},
 		},
 	}
-	graph.Nodes[53] = &sqlgraph.Node{
+	graph.Nodes[54] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   productfeedback.Table,
 			Columns: productfeedback.Columns,
@@ -1325,7 +1347,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			productfeedback.FieldCreatedAt:     {Type: field.TypeInt64, Column: productfeedback.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[54] = &sqlgraph.Node{
+	graph.Nodes[55] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   project.Table,
 			Columns: project.Columns,
@@ -1362,7 +1384,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			project.FieldCloseLimits:         {Type: field.TypeBytes, Column: project.FieldCloseLimits},
 		},
 	}
-	graph.Nodes[55] = &sqlgraph.Node{
+	graph.Nodes[56] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   projecttag.Table,
 			Columns: projecttag.Columns,
@@ -1378,7 +1400,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			projecttag.FieldTagID:        {Type: field.TypeInt64, Column: projecttag.FieldTagID},
 		},
 	}
-	graph.Nodes[56] = &sqlgraph.Node{
+	graph.Nodes[57] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   pullrequestfeedback.Table,
 			Columns: pullrequestfeedback.Columns,
@@ -1404,7 +1426,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			pullrequestfeedback.FieldUpdatedAt:     {Type: field.TypeInt64, Column: pullrequestfeedback.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[57] = &sqlgraph.Node{
+	graph.Nodes[58] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   remediationpolicy.Table,
 			Columns: remediationpolicy.Columns,
@@ -1425,7 +1447,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			remediationpolicy.FieldUpdatedAt:    {Type: field.TypeInt64, Column: remediationpolicy.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[58] = &sqlgraph.Node{
+	graph.Nodes[59] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   reportformat.Table,
 			Columns: reportformat.Columns,
@@ -1443,7 +1465,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			reportformat.FieldUpdatedAt:    {Type: field.TypeInt64, Column: reportformat.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[59] = &sqlgraph.Node{
+	graph.Nodes[60] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   reviewcommentcontent.Table,
 			Columns: reviewcommentcontent.Columns,
@@ -1462,7 +1484,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			reviewcommentcontent.FieldUpdatedAt:    {Type: field.TypeInt64, Column: reviewcommentcontent.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[60] = &sqlgraph.Node{
+	graph.Nodes[61] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   rule.Table,
 			Columns: rule.Columns,
@@ -1483,7 +1505,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			rule.FieldOrigin:       {Type: field.TypeString, Column: rule.FieldOrigin},
 		},
 	}
-	graph.Nodes[61] = &sqlgraph.Node{
+	graph.Nodes[62] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   rulealias.Table,
 			Columns: rulealias.Columns,
@@ -1502,7 +1524,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			rulealias.FieldCreatedAt:    {Type: field.TypeInt64, Column: rulealias.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[62] = &sqlgraph.Node{
+	graph.Nodes[63] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   ruledocument.Table,
 			Columns: ruledocument.Columns,
@@ -1531,7 +1553,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			ruledocument.FieldUpdatedAt:          {Type: field.TypeInt64, Column: ruledocument.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[63] = &sqlgraph.Node{
+	graph.Nodes[64] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   ruleversion.Table,
 			Columns: ruleversion.Columns,
@@ -1552,7 +1574,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			ruleversion.FieldCreatedAt:      {Type: field.TypeInt64, Column: ruleversion.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[64] = &sqlgraph.Node{
+	graph.Nodes[65] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   ruleboard.Table,
 			Columns: ruleboard.Columns,
@@ -1571,7 +1593,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			ruleboard.FieldUpdatedAt:    {Type: field.TypeInt64, Column: ruleboard.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[65] = &sqlgraph.Node{
+	graph.Nodes[66] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   ruleboardproject.Table,
 			Columns: ruleboardproject.Columns,
@@ -1588,7 +1610,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			ruleboardproject.FieldProduct:      {Type: field.TypeString, Column: ruleboardproject.FieldProduct},
 		},
 	}
-	graph.Nodes[66] = &sqlgraph.Node{
+	graph.Nodes[67] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   ruleboardrule.Table,
 			Columns: ruleboardrule.Columns,
@@ -1608,7 +1630,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			ruleboardrule.FieldUpdatedAt:    {Type: field.TypeInt64, Column: ruleboardrule.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[67] = &sqlgraph.Node{
+	graph.Nodes[68] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   savedview.Table,
 			Columns: savedview.Columns,
@@ -1632,7 +1654,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			savedview.FieldUpdatedAt:    {Type: field.TypeInt64, Column: savedview.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[68] = &sqlgraph.Node{
+	graph.Nodes[69] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scan.Table,
 			Columns: scan.Columns,
@@ -1666,7 +1688,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scan.FieldCompletedAt:      {Type: field.TypeInt64, Column: scan.FieldCompletedAt},
 		},
 	}
-	graph.Nodes[69] = &sqlgraph.Node{
+	graph.Nodes[70] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scananswer.Table,
 			Columns: scananswer.Columns,
@@ -1684,7 +1706,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scananswer.FieldAt:           {Type: field.TypeInt64, Column: scananswer.FieldAt},
 		},
 	}
-	graph.Nodes[70] = &sqlgraph.Node{
+	graph.Nodes[71] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scancoverage.Table,
 			Columns: scancoverage.Columns,
@@ -1709,7 +1731,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scancoverage.FieldRanAt:            {Type: field.TypeInt64, Column: scancoverage.FieldRanAt},
 		},
 	}
-	graph.Nodes[71] = &sqlgraph.Node{
+	graph.Nodes[72] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scanpayload.Table,
 			Columns: scanpayload.Columns,
@@ -1726,7 +1748,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scanpayload.FieldContent:      {Type: field.TypeBytes, Column: scanpayload.FieldContent},
 		},
 	}
-	graph.Nodes[72] = &sqlgraph.Node{
+	graph.Nodes[73] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scmapp.Table,
 			Columns: scmapp.Columns,
@@ -1766,7 +1788,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scmapp.FieldCompletedAt:           {Type: field.TypeInt64, Column: scmapp.FieldCompletedAt},
 		},
 	}
-	graph.Nodes[73] = &sqlgraph.Node{
+	graph.Nodes[74] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scmconfig.Table,
 			Columns: scmconfig.Columns,
@@ -1805,7 +1827,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scmconfig.FieldUpdatedAt:             {Type: field.TypeInt64, Column: scmconfig.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[74] = &sqlgraph.Node{
+	graph.Nodes[75] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   session.Table,
 			Columns: session.Columns,
@@ -1826,7 +1848,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			session.FieldRevokedAt:  {Type: field.TypeInt64, Column: session.FieldRevokedAt},
 		},
 	}
-	graph.Nodes[75] = &sqlgraph.Node{
+	graph.Nodes[76] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   setting.Table,
 			Columns: setting.Columns,
@@ -1841,7 +1863,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			setting.FieldValue: {Type: field.TypeBytes, Column: setting.FieldValue},
 		},
 	}
-	graph.Nodes[76] = &sqlgraph.Node{
+	graph.Nodes[77] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   signingkey.Table,
 			Columns: signingkey.Columns,
@@ -1859,7 +1881,50 @@ var schemaGraph = func() *sqlgraph.Schema {
 			signingkey.FieldRetiredAt:        {Type: field.TypeInt64, Column: signingkey.FieldRetiredAt},
 		},
 	}
-	graph.Nodes[77] = &sqlgraph.Node{
+	graph.Nodes[78] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   supportcase.Table,
+			Columns: supportcase.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: supportcase.FieldID,
+			},
+		},
+		Type: "SupportCase",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			supportcase.FieldDeploymentID: {Type: field.TypeInt64, Column: supportcase.FieldDeploymentID},
+			supportcase.FieldNumber:       {Type: field.TypeInt64, Column: supportcase.FieldNumber},
+			supportcase.FieldUserID:       {Type: field.TypeInt64, Column: supportcase.FieldUserID},
+			supportcase.FieldKind:         {Type: field.TypeString, Column: supportcase.FieldKind},
+			supportcase.FieldPriority:     {Type: field.TypeString, Column: supportcase.FieldPriority},
+			supportcase.FieldSubject:      {Type: field.TypeString, Column: supportcase.FieldSubject},
+			supportcase.FieldDescription:  {Type: field.TypeString, Column: supportcase.FieldDescription},
+			supportcase.FieldEmail:        {Type: field.TypeString, Column: supportcase.FieldEmail},
+			supportcase.FieldStatus:       {Type: field.TypeString, Column: supportcase.FieldStatus},
+			supportcase.FieldOwner:        {Type: field.TypeString, Column: supportcase.FieldOwner},
+			supportcase.FieldCreatedAt:    {Type: field.TypeInt64, Column: supportcase.FieldCreatedAt},
+			supportcase.FieldUpdatedAt:    {Type: field.TypeInt64, Column: supportcase.FieldUpdatedAt},
+		},
+	}
+	graph.Nodes[79] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   surveyresponse.Table,
+			Columns: surveyresponse.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: surveyresponse.FieldID,
+			},
+		},
+		Type: "SurveyResponse",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			surveyresponse.FieldDeploymentID: {Type: field.TypeInt64, Column: surveyresponse.FieldDeploymentID},
+			surveyresponse.FieldSurvey:       {Type: field.TypeString, Column: surveyresponse.FieldSurvey},
+			surveyresponse.FieldUserID:       {Type: field.TypeInt64, Column: surveyresponse.FieldUserID},
+			surveyresponse.FieldData:         {Type: field.TypeBytes, Column: surveyresponse.FieldData},
+			surveyresponse.FieldSubmittedAt:  {Type: field.TypeInt64, Column: surveyresponse.FieldSubmittedAt},
+		},
+	}
+	graph.Nodes[80] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   tag.Table,
 			Columns: tag.Columns,
@@ -1875,7 +1940,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			tag.FieldCreatedAt:    {Type: field.TypeInt64, Column: tag.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[78] = &sqlgraph.Node{
+	graph.Nodes[81] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   team.Table,
 			Columns: team.Columns,
@@ -1896,7 +1961,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			team.FieldUpdatedAt:        {Type: field.TypeInt64, Column: team.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[79] = &sqlgraph.Node{
+	graph.Nodes[82] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   teammember.Table,
 			Columns: teammember.Columns,
@@ -1914,7 +1979,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			teammember.FieldCreatedAt:    {Type: field.TypeInt64, Column: teammember.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[80] = &sqlgraph.Node{
+	graph.Nodes[83] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   teamproject.Table,
 			Columns: teamproject.Columns,
@@ -1931,7 +1996,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			teamproject.FieldCreatedAt:    {Type: field.TypeInt64, Column: teamproject.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[81] = &sqlgraph.Node{
+	graph.Nodes[84] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   ticket.Table,
 			Columns: ticket.Columns,
@@ -1955,7 +2020,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			ticket.FieldCreatedAt:    {Type: field.TypeInt64, Column: ticket.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[82] = &sqlgraph.Node{
+	graph.Nodes[85] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   ticketlink.Table,
 			Columns: ticketlink.Columns,
@@ -1972,7 +2037,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			ticketlink.FieldFindingID:    {Type: field.TypeInt64, Column: ticketlink.FieldFindingID},
 		},
 	}
-	graph.Nodes[83] = &sqlgraph.Node{
+	graph.Nodes[86] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   ticketinginstance.Table,
 			Columns: ticketinginstance.Columns,
@@ -2004,7 +2069,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			ticketinginstance.FieldUpdatedAt:      {Type: field.TypeInt64, Column: ticketinginstance.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[84] = &sqlgraph.Node{
+	graph.Nodes[87] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   token.Table,
 			Columns: token.Columns,
@@ -2032,7 +2097,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			token.FieldHandedOverAt:  {Type: field.TypeInt64, Column: token.FieldHandedOverAt},
 		},
 	}
-	graph.Nodes[85] = &sqlgraph.Node{
+	graph.Nodes[88] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   tokenrequest.Table,
 			Columns: tokenrequest.Columns,
@@ -2051,7 +2116,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			tokenrequest.FieldExpiresAt:    {Type: field.TypeInt64, Column: tokenrequest.FieldExpiresAt},
 		},
 	}
-	graph.Nodes[86] = &sqlgraph.Node{
+	graph.Nodes[89] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   triagechange.Table,
 			Columns: triagechange.Columns,
@@ -2078,7 +2143,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			triagechange.FieldUndoneBy:     {Type: field.TypeInt64, Column: triagechange.FieldUndoneBy},
 		},
 	}
-	graph.Nodes[87] = &sqlgraph.Node{
+	graph.Nodes[90] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   triagechangefinding.Table,
 			Columns: triagechangefinding.Columns,
@@ -2099,7 +2164,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			triagechangefinding.FieldTriagedAt:     {Type: field.TypeInt64, Column: triagechangefinding.FieldTriagedAt},
 		},
 	}
-	graph.Nodes[88] = &sqlgraph.Node{
+	graph.Nodes[91] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   user.Table,
 			Columns: user.Columns,
@@ -2119,7 +2184,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			user.FieldCreatedAt: {Type: field.TypeInt64, Column: user.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[89] = &sqlgraph.Node{
+	graph.Nodes[92] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   webhookevent.Table,
 			Columns: webhookevent.Columns,
@@ -2142,7 +2207,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			webhookevent.FieldEvent:        {Type: field.TypeBytes, Column: webhookevent.FieldEvent},
 		},
 	}
-	graph.Nodes[90] = &sqlgraph.Node{
+	graph.Nodes[93] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   webhookreceipt.Table,
 			Columns: webhookreceipt.Columns,
@@ -2159,7 +2224,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			webhookreceipt.FieldReceivedAt:   {Type: field.TypeInt64, Column: webhookreceipt.FieldReceivedAt},
 		},
 	}
-	graph.Nodes[91] = &sqlgraph.Node{
+	graph.Nodes[94] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflow.Table,
 			Columns: workflow.Columns,
@@ -2178,7 +2243,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflow.FieldUpdatedAt:    {Type: field.TypeInt64, Column: workflow.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[92] = &sqlgraph.Node{
+	graph.Nodes[95] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowartifact.Table,
 			Columns: workflowartifact.Columns,
@@ -2198,7 +2263,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowartifact.FieldCreatedAt:    {Type: field.TypeInt64, Column: workflowartifact.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[93] = &sqlgraph.Node{
+	graph.Nodes[96] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowattempt.Table,
 			Columns: workflowattempt.Columns,
@@ -2229,7 +2294,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowattempt.FieldFinishedAt:   {Type: field.TypeInt64, Column: workflowattempt.FieldFinishedAt},
 		},
 	}
-	graph.Nodes[94] = &sqlgraph.Node{
+	graph.Nodes[97] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowfinding.Table,
 			Columns: workflowfinding.Columns,
@@ -2252,7 +2317,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowfinding.FieldReasoning:    {Type: field.TypeString, Column: workflowfinding.FieldReasoning},
 		},
 	}
-	graph.Nodes[95] = &sqlgraph.Node{
+	graph.Nodes[98] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowfork.Table,
 			Columns: workflowfork.Columns,
@@ -2274,7 +2339,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowfork.FieldArrived:      {Type: field.TypeInt32, Column: workflowfork.FieldArrived},
 		},
 	}
-	graph.Nodes[96] = &sqlgraph.Node{
+	graph.Nodes[99] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowrun.Table,
 			Columns: workflowrun.Columns,
@@ -2318,7 +2383,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowrun.FieldFinishedAt:     {Type: field.TypeInt64, Column: workflowrun.FieldFinishedAt},
 		},
 	}
-	graph.Nodes[97] = &sqlgraph.Node{
+	graph.Nodes[100] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowtask.Table,
 			Columns: workflowtask.Columns,
@@ -2348,7 +2413,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowtask.FieldFinishedAt:   {Type: field.TypeInt64, Column: workflowtask.FieldFinishedAt},
 		},
 	}
-	graph.Nodes[98] = &sqlgraph.Node{
+	graph.Nodes[101] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowversion.Table,
 			Columns: workflowversion.Columns,
@@ -3901,6 +3966,76 @@ func (f *ChatInstallationFilter) WhereUpdatedAt(p entql.Int64P) {
 }
 
 // addPredicate implements the predicateAdder interface.
+func (_q *CloudPostureCredentialQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the CloudPostureCredentialQuery builder.
+func (_q *CloudPostureCredentialQuery) Filter() *CloudPostureCredentialFilter {
+	return &CloudPostureCredentialFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *CloudPostureCredentialMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the CloudPostureCredentialMutation builder.
+func (m *CloudPostureCredentialMutation) Filter() *CloudPostureCredentialFilter {
+	return &CloudPostureCredentialFilter{config: m.config, predicateAdder: m}
+}
+
+// CloudPostureCredentialFilter provides a generic filtering capability at runtime for CloudPostureCredentialQuery.
+type CloudPostureCredentialFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *CloudPostureCredentialFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[18].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *CloudPostureCredentialFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(cloudposturecredential.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *CloudPostureCredentialFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(cloudposturecredential.FieldDeploymentID))
+}
+
+// WhereClientID applies the entql string predicate on the client_id field.
+func (f *CloudPostureCredentialFilter) WhereClientID(p entql.StringP) {
+	f.Where(p.Field(cloudposturecredential.FieldClientID))
+}
+
+// WhereClientSecret applies the entql []byte predicate on the client_secret field.
+func (f *CloudPostureCredentialFilter) WhereClientSecret(p entql.BytesP) {
+	f.Where(p.Field(cloudposturecredential.FieldClientSecret))
+}
+
+// WhereAPIURL applies the entql string predicate on the api_url field.
+func (f *CloudPostureCredentialFilter) WhereAPIURL(p entql.StringP) {
+	f.Where(p.Field(cloudposturecredential.FieldAPIURL))
+}
+
+// WhereTokenURL applies the entql string predicate on the token_url field.
+func (f *CloudPostureCredentialFilter) WhereTokenURL(p entql.StringP) {
+	f.Where(p.Field(cloudposturecredential.FieldTokenURL))
+}
+
+// WhereAudience applies the entql string predicate on the audience field.
+func (f *CloudPostureCredentialFilter) WhereAudience(p entql.StringP) {
+	f.Where(p.Field(cloudposturecredential.FieldAudience))
+}
+
+// addPredicate implements the predicateAdder interface.
 func (_q *ConsoleLinkQuery) addPredicate(pred func(s *sql.Selector)) {
 	_q.predicates = append(_q.predicates, pred)
 }
@@ -3929,7 +4064,7 @@ type ConsoleLinkFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ConsoleLinkFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[18].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[19].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -3989,7 +4124,7 @@ type DeliveryFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *DeliveryFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[19].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[20].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4119,7 +4254,7 @@ type DeliveryAttemptFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *DeliveryAttemptFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[20].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[21].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4189,7 +4324,7 @@ type DependencyFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *DependencyFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[21].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[22].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4289,7 +4424,7 @@ type DependencyPackageFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *DependencyPackageFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[22].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[23].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4349,7 +4484,7 @@ type DeploymentFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *DeploymentFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[23].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[24].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4459,7 +4594,7 @@ type DetectionExceptionFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *DetectionExceptionFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[24].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[25].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4534,7 +4669,7 @@ type DetectionPolicyFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *DetectionPolicyFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[25].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[26].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4599,7 +4734,7 @@ type DigestPartFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *DigestPartFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[26].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[27].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4669,7 +4804,7 @@ type ExceptionRequestFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ExceptionRequestFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[27].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[28].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4809,7 +4944,7 @@ type ExploitFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ExploitFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[28].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[29].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4889,7 +5024,7 @@ type ExportFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ExportFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[29].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[30].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -4994,7 +5129,7 @@ type ExportChunkFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ExportChunkFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[30].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[31].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5059,7 +5194,7 @@ type FindingFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *FindingFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[31].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[32].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5294,7 +5429,7 @@ type FindingEventFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *FindingEventFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[32].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[33].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5399,7 +5534,7 @@ type FindingMatchFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *FindingMatchFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[33].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[34].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5469,7 +5604,7 @@ type FreshnessFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *FreshnessFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[34].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[35].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5564,7 +5699,7 @@ type HeldCloseFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *HeldCloseFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[35].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[36].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5704,7 +5839,7 @@ type IdentityChangeFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *IdentityChangeFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[36].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[37].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5799,7 +5934,7 @@ type InstallCheckFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *InstallCheckFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[37].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[38].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5879,7 +6014,7 @@ type InstallScanFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *InstallScanFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[38].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[39].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -5949,7 +6084,7 @@ type InvitationFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *InvitationFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[39].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[40].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6014,7 +6149,7 @@ type MembershipFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *MembershipFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[40].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[41].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6084,7 +6219,7 @@ type NotificationFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[41].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[42].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6174,7 +6309,7 @@ type NotificationEventFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationEventFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[42].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[43].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6244,7 +6379,7 @@ type NotificationRuleFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationRuleFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[43].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[44].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6394,7 +6529,7 @@ type NotificationSeenFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationSeenFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[44].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[45].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6454,7 +6589,7 @@ type NotificationWebhookFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationWebhookFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[45].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[46].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6534,7 +6669,7 @@ type OnboardingTaskFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *OnboardingTaskFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[46].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[47].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6599,7 +6734,7 @@ type PackageManagerConfigFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *PackageManagerConfigFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[47].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[48].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6699,7 +6834,7 @@ type PageBoundaryFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *PageBoundaryFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[48].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[49].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6779,7 +6914,7 @@ type PathIgnoreFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *PathIgnoreFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[49].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[50].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6839,7 +6974,7 @@ type PendingImportFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *PendingImportFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[50].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[51].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6889,7 +7024,7 @@ type PolicyActFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *PolicyActFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[51].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[52].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6969,7 +7104,7 @@ type PolicyRunFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *PolicyRunFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[52].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[53].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7054,7 +7189,7 @@ type ProductFeedbackFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ProductFeedbackFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[53].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[54].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7124,7 +7259,7 @@ type ProjectFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ProjectFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[54].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[55].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7284,7 +7419,7 @@ type ProjectTagFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ProjectTagFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[55].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[56].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7339,7 +7474,7 @@ type PullRequestFeedbackFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *PullRequestFeedbackFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[56].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[57].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7444,7 +7579,7 @@ type RemediationPolicyFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RemediationPolicyFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[57].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[58].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7524,7 +7659,7 @@ type ReportFormatFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ReportFormatFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[58].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[59].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7589,7 +7724,7 @@ type ReviewCommentContentFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ReviewCommentContentFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[59].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[60].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7659,7 +7794,7 @@ type RuleFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RuleFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[60].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[61].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7739,7 +7874,7 @@ type RuleAliasFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RuleAliasFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[61].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[62].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7809,7 +7944,7 @@ type RuleDocumentFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RuleDocumentFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[62].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[63].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7929,7 +8064,7 @@ type RuleVersionFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RuleVersionFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[63].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[64].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -8009,7 +8144,7 @@ type RuleboardFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RuleboardFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[64].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[65].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -8079,7 +8214,7 @@ type RuleboardProjectFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RuleboardProjectFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[65].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[66].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -8139,7 +8274,7 @@ type RuleboardRuleFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RuleboardRuleFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[66].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[67].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -8214,7 +8349,7 @@ type SavedViewFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *SavedViewFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[67].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[68].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -8309,7 +8444,7 @@ type ScanFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScanFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[68].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[69].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -8454,7 +8589,7 @@ type ScanAnswerFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScanAnswerFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[69].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[70].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -8519,7 +8654,7 @@ type ScanCoverageFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScanCoverageFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[70].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[71].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -8619,7 +8754,7 @@ type ScanPayloadFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScanPayloadFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[71].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[72].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -8679,7 +8814,7 @@ type ScmAppFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScmAppFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[72].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[73].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -8854,7 +8989,7 @@ type ScmConfigFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScmConfigFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[73].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[74].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9024,7 +9159,7 @@ type SessionFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *SessionFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[74].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[75].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9104,7 +9239,7 @@ type SettingFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *SettingFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[75].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[76].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9154,7 +9289,7 @@ type SigningKeyFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *SigningKeyFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[76].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[77].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9191,6 +9326,171 @@ func (f *SigningKeyFilter) WhereRetiredAt(p entql.Int64P) {
 }
 
 // addPredicate implements the predicateAdder interface.
+func (_q *SupportCaseQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the SupportCaseQuery builder.
+func (_q *SupportCaseQuery) Filter() *SupportCaseFilter {
+	return &SupportCaseFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *SupportCaseMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the SupportCaseMutation builder.
+func (m *SupportCaseMutation) Filter() *SupportCaseFilter {
+	return &SupportCaseFilter{config: m.config, predicateAdder: m}
+}
+
+// SupportCaseFilter provides a generic filtering capability at runtime for SupportCaseQuery.
+type SupportCaseFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *SupportCaseFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[78].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *SupportCaseFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(supportcase.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *SupportCaseFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(supportcase.FieldDeploymentID))
+}
+
+// WhereNumber applies the entql int64 predicate on the number field.
+func (f *SupportCaseFilter) WhereNumber(p entql.Int64P) {
+	f.Where(p.Field(supportcase.FieldNumber))
+}
+
+// WhereUserID applies the entql int64 predicate on the user_id field.
+func (f *SupportCaseFilter) WhereUserID(p entql.Int64P) {
+	f.Where(p.Field(supportcase.FieldUserID))
+}
+
+// WhereKind applies the entql string predicate on the kind field.
+func (f *SupportCaseFilter) WhereKind(p entql.StringP) {
+	f.Where(p.Field(supportcase.FieldKind))
+}
+
+// WherePriority applies the entql string predicate on the priority field.
+func (f *SupportCaseFilter) WherePriority(p entql.StringP) {
+	f.Where(p.Field(supportcase.FieldPriority))
+}
+
+// WhereSubject applies the entql string predicate on the subject field.
+func (f *SupportCaseFilter) WhereSubject(p entql.StringP) {
+	f.Where(p.Field(supportcase.FieldSubject))
+}
+
+// WhereDescription applies the entql string predicate on the description field.
+func (f *SupportCaseFilter) WhereDescription(p entql.StringP) {
+	f.Where(p.Field(supportcase.FieldDescription))
+}
+
+// WhereEmail applies the entql string predicate on the email field.
+func (f *SupportCaseFilter) WhereEmail(p entql.StringP) {
+	f.Where(p.Field(supportcase.FieldEmail))
+}
+
+// WhereStatus applies the entql string predicate on the status field.
+func (f *SupportCaseFilter) WhereStatus(p entql.StringP) {
+	f.Where(p.Field(supportcase.FieldStatus))
+}
+
+// WhereOwner applies the entql string predicate on the owner field.
+func (f *SupportCaseFilter) WhereOwner(p entql.StringP) {
+	f.Where(p.Field(supportcase.FieldOwner))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *SupportCaseFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(supportcase.FieldCreatedAt))
+}
+
+// WhereUpdatedAt applies the entql int64 predicate on the updated_at field.
+func (f *SupportCaseFilter) WhereUpdatedAt(p entql.Int64P) {
+	f.Where(p.Field(supportcase.FieldUpdatedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *SurveyResponseQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the SurveyResponseQuery builder.
+func (_q *SurveyResponseQuery) Filter() *SurveyResponseFilter {
+	return &SurveyResponseFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *SurveyResponseMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the SurveyResponseMutation builder.
+func (m *SurveyResponseMutation) Filter() *SurveyResponseFilter {
+	return &SurveyResponseFilter{config: m.config, predicateAdder: m}
+}
+
+// SurveyResponseFilter provides a generic filtering capability at runtime for SurveyResponseQuery.
+type SurveyResponseFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *SurveyResponseFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[79].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *SurveyResponseFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(surveyresponse.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *SurveyResponseFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(surveyresponse.FieldDeploymentID))
+}
+
+// WhereSurvey applies the entql string predicate on the survey field.
+func (f *SurveyResponseFilter) WhereSurvey(p entql.StringP) {
+	f.Where(p.Field(surveyresponse.FieldSurvey))
+}
+
+// WhereUserID applies the entql int64 predicate on the user_id field.
+func (f *SurveyResponseFilter) WhereUserID(p entql.Int64P) {
+	f.Where(p.Field(surveyresponse.FieldUserID))
+}
+
+// WhereData applies the entql []byte predicate on the data field.
+func (f *SurveyResponseFilter) WhereData(p entql.BytesP) {
+	f.Where(p.Field(surveyresponse.FieldData))
+}
+
+// WhereSubmittedAt applies the entql int64 predicate on the submitted_at field.
+func (f *SurveyResponseFilter) WhereSubmittedAt(p entql.Int64P) {
+	f.Where(p.Field(surveyresponse.FieldSubmittedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
 func (_q *TagQuery) addPredicate(pred func(s *sql.Selector)) {
 	_q.predicates = append(_q.predicates, pred)
 }
@@ -9219,7 +9519,7 @@ type TagFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TagFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[77].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[80].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9274,7 +9574,7 @@ type TeamFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TeamFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[78].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[81].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9354,7 +9654,7 @@ type TeamMemberFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TeamMemberFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[79].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[82].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9419,7 +9719,7 @@ type TeamProjectFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TeamProjectFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[80].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[83].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9479,7 +9779,7 @@ type TicketFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TicketFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[81].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[84].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9574,7 +9874,7 @@ type TicketLinkFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TicketLinkFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[82].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[85].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9634,7 +9934,7 @@ type TicketingInstanceFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TicketingInstanceFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[83].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[86].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9769,7 +10069,7 @@ type TokenFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TokenFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[84].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[87].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9884,7 +10184,7 @@ type TokenRequestFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TokenRequestFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[85].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[88].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9954,7 +10254,7 @@ type TriageChangeFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TriageChangeFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[86].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[89].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10064,7 +10364,7 @@ type TriageChangeFindingFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TriageChangeFindingFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[87].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[90].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10144,7 +10444,7 @@ type UserFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *UserFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[88].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[91].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10219,7 +10519,7 @@ type WebhookEventFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WebhookEventFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[89].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[92].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10309,7 +10609,7 @@ type WebhookReceiptFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WebhookReceiptFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[90].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[93].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10369,7 +10669,7 @@ type WorkflowFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[91].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[94].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10439,7 +10739,7 @@ type WorkflowArtifactFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowArtifactFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[92].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[95].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10514,7 +10814,7 @@ type WorkflowAttemptFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowAttemptFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[93].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[96].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10644,7 +10944,7 @@ type WorkflowFindingFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowFindingFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[94].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[97].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10734,7 +11034,7 @@ type WorkflowForkFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowForkFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[95].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[98].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10819,7 +11119,7 @@ type WorkflowRunFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowRunFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[96].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[99].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -11014,7 +11314,7 @@ type WorkflowTaskFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowTaskFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[97].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[100].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -11139,7 +11439,7 @@ type WorkflowVersionFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowVersionFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[98].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[101].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})

@@ -28,6 +28,7 @@ import (
 	"github.com/palisade/palisade/ent/automationrun"
 	"github.com/palisade/palisade/ent/branchchange"
 	"github.com/palisade/palisade/ent/chatinstallation"
+	"github.com/palisade/palisade/ent/cloudposturecredential"
 	"github.com/palisade/palisade/ent/column"
 	"github.com/palisade/palisade/ent/consolelink"
 	"github.com/palisade/palisade/ent/delivery"
@@ -89,6 +90,8 @@ import (
 	"github.com/palisade/palisade/ent/session"
 	"github.com/palisade/palisade/ent/setting"
 	"github.com/palisade/palisade/ent/signingkey"
+	"github.com/palisade/palisade/ent/supportcase"
+	"github.com/palisade/palisade/ent/surveyresponse"
 	"github.com/palisade/palisade/ent/tag"
 	"github.com/palisade/palisade/ent/team"
 	"github.com/palisade/palisade/ent/teammember"
@@ -122,105 +125,108 @@ const (
 	OpUpdateOne = ent.OpUpdateOne
 
 	// Node types.
-	TypeAdvisory             = "Advisory"
-	TypeAdvisoryPackage      = "AdvisoryPackage"
-	TypeAgenticIssue         = "AgenticIssue"
-	TypeAgenticIssueCoverage = "AgenticIssueCoverage"
-	TypeAgenticIssueEvent    = "AgenticIssueEvent"
-	TypeAgenticIssueLabel    = "AgenticIssueLabel"
-	TypeAiAnalysis           = "AiAnalysis"
-	TypeAiFeedback           = "AiFeedback"
-	TypeAiFix                = "AiFix"
-	TypeAiMemory             = "AiMemory"
-	TypeAiMemoryUse          = "AiMemoryUse"
-	TypeAiTaskGroup          = "AiTaskGroup"
-	TypeAuditEntry           = "AuditEntry"
-	TypeAuditHead            = "AuditHead"
-	TypeAutomation           = "Automation"
-	TypeAutomationRun        = "AutomationRun"
-	TypeBranchChange         = "BranchChange"
-	TypeChatInstallation     = "ChatInstallation"
-	TypeConsoleLink          = "ConsoleLink"
-	TypeDelivery             = "Delivery"
-	TypeDeliveryAttempt      = "DeliveryAttempt"
-	TypeDependency           = "Dependency"
-	TypeDependencyPackage    = "DependencyPackage"
-	TypeDeployment           = "Deployment"
-	TypeDetectionException   = "DetectionException"
-	TypeDetectionPolicy      = "DetectionPolicy"
-	TypeDigestPart           = "DigestPart"
-	TypeExceptionRequest     = "ExceptionRequest"
-	TypeExploit              = "Exploit"
-	TypeExport               = "Export"
-	TypeExportChunk          = "ExportChunk"
-	TypeFinding              = "Finding"
-	TypeFindingEvent         = "FindingEvent"
-	TypeFindingMatch         = "FindingMatch"
-	TypeFreshness            = "Freshness"
-	TypeHeldClose            = "HeldClose"
-	TypeIdentityChange       = "IdentityChange"
-	TypeInstallCheck         = "InstallCheck"
-	TypeInstallScan          = "InstallScan"
-	TypeInvitation           = "Invitation"
-	TypeMembership           = "Membership"
-	TypeNotification         = "Notification"
-	TypeNotificationEvent    = "NotificationEvent"
-	TypeNotificationRule     = "NotificationRule"
-	TypeNotificationSeen     = "NotificationSeen"
-	TypeNotificationWebhook  = "NotificationWebhook"
-	TypeOnboardingTask       = "OnboardingTask"
-	TypePackageManagerConfig = "PackageManagerConfig"
-	TypePageBoundary         = "PageBoundary"
-	TypePathIgnore           = "PathIgnore"
-	TypePendingImport        = "PendingImport"
-	TypePolicyAct            = "PolicyAct"
-	TypePolicyRun            = "PolicyRun"
-	TypeProductFeedback      = "ProductFeedback"
-	TypeProject              = "Project"
-	TypeProjectTag           = "ProjectTag"
-	TypePullRequestFeedback  = "PullRequestFeedback"
-	TypeRemediationPolicy    = "RemediationPolicy"
-	TypeReportFormat         = "ReportFormat"
-	TypeReviewCommentContent = "ReviewCommentContent"
-	TypeRule                 = "Rule"
-	TypeRuleAlias            = "RuleAlias"
-	TypeRuleDocument         = "RuleDocument"
-	TypeRuleVersion          = "RuleVersion"
-	TypeRuleboard            = "Ruleboard"
-	TypeRuleboardProject     = "RuleboardProject"
-	TypeRuleboardRule        = "RuleboardRule"
-	TypeSavedView            = "SavedView"
-	TypeScan                 = "Scan"
-	TypeScanAnswer           = "ScanAnswer"
-	TypeScanCoverage         = "ScanCoverage"
-	TypeScanPayload          = "ScanPayload"
-	TypeScmApp               = "ScmApp"
-	TypeScmConfig            = "ScmConfig"
-	TypeSession              = "Session"
-	TypeSetting              = "Setting"
-	TypeSigningKey           = "SigningKey"
-	TypeTag                  = "Tag"
-	TypeTeam                 = "Team"
-	TypeTeamMember           = "TeamMember"
-	TypeTeamProject          = "TeamProject"
-	TypeTicket               = "Ticket"
-	TypeTicketLink           = "TicketLink"
-	TypeTicketingInstance    = "TicketingInstance"
-	TypeToken                = "Token"
-	TypeTokenRequest         = "TokenRequest"
-	TypeTriageChange         = "TriageChange"
-	TypeTriageChangeFinding  = "TriageChangeFinding"
-	TypeUser                 = "User"
-	TypeWebhookEvent         = "WebhookEvent"
-	TypeWebhookReceipt       = "WebhookReceipt"
-	TypeWorkflow             = "Workflow"
-	TypeWorkflowArtifact     = "WorkflowArtifact"
-	TypeWorkflowAttempt      = "WorkflowAttempt"
-	TypeWorkflowFinding      = "WorkflowFinding"
-	TypeWorkflowFork         = "WorkflowFork"
-	TypeWorkflowRun          = "WorkflowRun"
-	TypeWorkflowTask         = "WorkflowTask"
-	TypeWorkflowVersion      = "WorkflowVersion"
+	TypeAdvisory               = "Advisory"
+	TypeAdvisoryPackage        = "AdvisoryPackage"
+	TypeAgenticIssue           = "AgenticIssue"
+	TypeAgenticIssueCoverage   = "AgenticIssueCoverage"
+	TypeAgenticIssueEvent      = "AgenticIssueEvent"
+	TypeAgenticIssueLabel      = "AgenticIssueLabel"
+	TypeAiAnalysis             = "AiAnalysis"
+	TypeAiFeedback             = "AiFeedback"
+	TypeAiFix                  = "AiFix"
+	TypeAiMemory               = "AiMemory"
+	TypeAiMemoryUse            = "AiMemoryUse"
+	TypeAiTaskGroup            = "AiTaskGroup"
+	TypeAuditEntry             = "AuditEntry"
+	TypeAuditHead              = "AuditHead"
+	TypeAutomation             = "Automation"
+	TypeAutomationRun          = "AutomationRun"
+	TypeBranchChange           = "BranchChange"
+	TypeChatInstallation       = "ChatInstallation"
+	TypeCloudPostureCredential = "CloudPostureCredential"
+	TypeConsoleLink            = "ConsoleLink"
+	TypeDelivery               = "Delivery"
+	TypeDeliveryAttempt        = "DeliveryAttempt"
+	TypeDependency             = "Dependency"
+	TypeDependencyPackage      = "DependencyPackage"
+	TypeDeployment             = "Deployment"
+	TypeDetectionException     = "DetectionException"
+	TypeDetectionPolicy        = "DetectionPolicy"
+	TypeDigestPart             = "DigestPart"
+	TypeExceptionRequest       = "ExceptionRequest"
+	TypeExploit                = "Exploit"
+	TypeExport                 = "Export"
+	TypeExportChunk            = "ExportChunk"
+	TypeFinding                = "Finding"
+	TypeFindingEvent           = "FindingEvent"
+	TypeFindingMatch           = "FindingMatch"
+	TypeFreshness              = "Freshness"
+	TypeHeldClose              = "HeldClose"
+	TypeIdentityChange         = "IdentityChange"
+	TypeInstallCheck           = "InstallCheck"
+	TypeInstallScan            = "InstallScan"
+	TypeInvitation             = "Invitation"
+	TypeMembership             = "Membership"
+	TypeNotification           = "Notification"
+	TypeNotificationEvent      = "NotificationEvent"
+	TypeNotificationRule       = "NotificationRule"
+	TypeNotificationSeen       = "NotificationSeen"
+	TypeNotificationWebhook    = "NotificationWebhook"
+	TypeOnboardingTask         = "OnboardingTask"
+	TypePackageManagerConfig   = "PackageManagerConfig"
+	TypePageBoundary           = "PageBoundary"
+	TypePathIgnore             = "PathIgnore"
+	TypePendingImport          = "PendingImport"
+	TypePolicyAct              = "PolicyAct"
+	TypePolicyRun              = "PolicyRun"
+	TypeProductFeedback        = "ProductFeedback"
+	TypeProject                = "Project"
+	TypeProjectTag             = "ProjectTag"
+	TypePullRequestFeedback    = "PullRequestFeedback"
+	TypeRemediationPolicy      = "RemediationPolicy"
+	TypeReportFormat           = "ReportFormat"
+	TypeReviewCommentContent   = "ReviewCommentContent"
+	TypeRule                   = "Rule"
+	TypeRuleAlias              = "RuleAlias"
+	TypeRuleDocument           = "RuleDocument"
+	TypeRuleVersion            = "RuleVersion"
+	TypeRuleboard              = "Ruleboard"
+	TypeRuleboardProject       = "RuleboardProject"
+	TypeRuleboardRule          = "RuleboardRule"
+	TypeSavedView              = "SavedView"
+	TypeScan                   = "Scan"
+	TypeScanAnswer             = "ScanAnswer"
+	TypeScanCoverage           = "ScanCoverage"
+	TypeScanPayload            = "ScanPayload"
+	TypeScmApp                 = "ScmApp"
+	TypeScmConfig              = "ScmConfig"
+	TypeSession                = "Session"
+	TypeSetting                = "Setting"
+	TypeSigningKey             = "SigningKey"
+	TypeSupportCase            = "SupportCase"
+	TypeSurveyResponse         = "SurveyResponse"
+	TypeTag                    = "Tag"
+	TypeTeam                   = "Team"
+	TypeTeamMember             = "TeamMember"
+	TypeTeamProject            = "TeamProject"
+	TypeTicket                 = "Ticket"
+	TypeTicketLink             = "TicketLink"
+	TypeTicketingInstance      = "TicketingInstance"
+	TypeToken                  = "Token"
+	TypeTokenRequest           = "TokenRequest"
+	TypeTriageChange           = "TriageChange"
+	TypeTriageChangeFinding    = "TriageChangeFinding"
+	TypeUser                   = "User"
+	TypeWebhookEvent           = "WebhookEvent"
+	TypeWebhookReceipt         = "WebhookReceipt"
+	TypeWorkflow               = "Workflow"
+	TypeWorkflowArtifact       = "WorkflowArtifact"
+	TypeWorkflowAttempt        = "WorkflowAttempt"
+	TypeWorkflowFinding        = "WorkflowFinding"
+	TypeWorkflowFork           = "WorkflowFork"
+	TypeWorkflowRun            = "WorkflowRun"
+	TypeWorkflowTask           = "WorkflowTask"
+	TypeWorkflowVersion        = "WorkflowVersion"
 )
 
 // AdvisoryMutation represents an operation that mutates the Advisory nodes in the graph.
@@ -17073,6 +17079,666 @@ func (m *ChatInstallationMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *ChatInstallationMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown ChatInstallation edge %s", name)
+}
+
+// CloudPostureCredentialMutation represents an operation that mutates the CloudPostureCredential nodes in the graph.
+type CloudPostureCredentialMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	client_id        *string
+	client_secret    *[]byte
+	api_url          *string
+	token_url        *string
+	audience         *string
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*CloudPostureCredential, error)
+	predicates       []predicate.CloudPostureCredential
+}
+
+var _ ent.Mutation = (*CloudPostureCredentialMutation)(nil)
+
+// cloudposturecredentialOption allows management of the mutation configuration using functional options.
+type cloudposturecredentialOption func(*CloudPostureCredentialMutation)
+
+// newCloudPostureCredentialMutation creates new mutation for the CloudPostureCredential entity.
+func newCloudPostureCredentialMutation(c config, op Op, opts ...cloudposturecredentialOption) *CloudPostureCredentialMutation {
+	m := &CloudPostureCredentialMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeCloudPostureCredential,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withCloudPostureCredentialID sets the ID field of the mutation.
+func withCloudPostureCredentialID(id int64) cloudposturecredentialOption {
+	return func(m *CloudPostureCredentialMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *CloudPostureCredential
+		)
+		m.oldValue = func(ctx context.Context) (*CloudPostureCredential, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().CloudPostureCredential.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withCloudPostureCredential sets the old CloudPostureCredential of the mutation.
+func withCloudPostureCredential(node *CloudPostureCredential) cloudposturecredentialOption {
+	return func(m *CloudPostureCredentialMutation) {
+		m.oldValue = func(context.Context) (*CloudPostureCredential, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m CloudPostureCredentialMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m CloudPostureCredentialMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of CloudPostureCredential entities.
+func (m *CloudPostureCredentialMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *CloudPostureCredentialMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *CloudPostureCredentialMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().CloudPostureCredential.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *CloudPostureCredentialMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *CloudPostureCredentialMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the CloudPostureCredential entity.
+// If the CloudPostureCredential object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *CloudPostureCredentialMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *CloudPostureCredentialMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *CloudPostureCredentialMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *CloudPostureCredentialMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetClientID sets the "client_id" field.
+func (m *CloudPostureCredentialMutation) SetClientID(s string) {
+	m.client_id = &s
+}
+
+// ClientID returns the value of the "client_id" field in the mutation.
+func (m *CloudPostureCredentialMutation) ClientID() (r string, exists bool) {
+	v := m.client_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldClientID returns the old "client_id" field's value of the CloudPostureCredential entity.
+// If the CloudPostureCredential object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *CloudPostureCredentialMutation) OldClientID(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldClientID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldClientID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldClientID: %w", err)
+	}
+	return oldValue.ClientID, nil
+}
+
+// ResetClientID resets all changes to the "client_id" field.
+func (m *CloudPostureCredentialMutation) ResetClientID() {
+	m.client_id = nil
+}
+
+// SetClientSecret sets the "client_secret" field.
+func (m *CloudPostureCredentialMutation) SetClientSecret(b []byte) {
+	m.client_secret = &b
+}
+
+// ClientSecret returns the value of the "client_secret" field in the mutation.
+func (m *CloudPostureCredentialMutation) ClientSecret() (r []byte, exists bool) {
+	v := m.client_secret
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldClientSecret returns the old "client_secret" field's value of the CloudPostureCredential entity.
+// If the CloudPostureCredential object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *CloudPostureCredentialMutation) OldClientSecret(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldClientSecret is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldClientSecret requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldClientSecret: %w", err)
+	}
+	return oldValue.ClientSecret, nil
+}
+
+// ClearClientSecret clears the value of the "client_secret" field.
+func (m *CloudPostureCredentialMutation) ClearClientSecret() {
+	m.client_secret = nil
+	m.clearedFields[cloudposturecredential.FieldClientSecret] = struct{}{}
+}
+
+// ClientSecretCleared returns if the "client_secret" field was cleared in this mutation.
+func (m *CloudPostureCredentialMutation) ClientSecretCleared() bool {
+	_, ok := m.clearedFields[cloudposturecredential.FieldClientSecret]
+	return ok
+}
+
+// ResetClientSecret resets all changes to the "client_secret" field.
+func (m *CloudPostureCredentialMutation) ResetClientSecret() {
+	m.client_secret = nil
+	delete(m.clearedFields, cloudposturecredential.FieldClientSecret)
+}
+
+// SetAPIURL sets the "api_url" field.
+func (m *CloudPostureCredentialMutation) SetAPIURL(s string) {
+	m.api_url = &s
+}
+
+// APIURL returns the value of the "api_url" field in the mutation.
+func (m *CloudPostureCredentialMutation) APIURL() (r string, exists bool) {
+	v := m.api_url
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAPIURL returns the old "api_url" field's value of the CloudPostureCredential entity.
+// If the CloudPostureCredential object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *CloudPostureCredentialMutation) OldAPIURL(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAPIURL is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAPIURL requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAPIURL: %w", err)
+	}
+	return oldValue.APIURL, nil
+}
+
+// ResetAPIURL resets all changes to the "api_url" field.
+func (m *CloudPostureCredentialMutation) ResetAPIURL() {
+	m.api_url = nil
+}
+
+// SetTokenURL sets the "token_url" field.
+func (m *CloudPostureCredentialMutation) SetTokenURL(s string) {
+	m.token_url = &s
+}
+
+// TokenURL returns the value of the "token_url" field in the mutation.
+func (m *CloudPostureCredentialMutation) TokenURL() (r string, exists bool) {
+	v := m.token_url
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTokenURL returns the old "token_url" field's value of the CloudPostureCredential entity.
+// If the CloudPostureCredential object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *CloudPostureCredentialMutation) OldTokenURL(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTokenURL is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTokenURL requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTokenURL: %w", err)
+	}
+	return oldValue.TokenURL, nil
+}
+
+// ResetTokenURL resets all changes to the "token_url" field.
+func (m *CloudPostureCredentialMutation) ResetTokenURL() {
+	m.token_url = nil
+}
+
+// SetAudience sets the "audience" field.
+func (m *CloudPostureCredentialMutation) SetAudience(s string) {
+	m.audience = &s
+}
+
+// Audience returns the value of the "audience" field in the mutation.
+func (m *CloudPostureCredentialMutation) Audience() (r string, exists bool) {
+	v := m.audience
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAudience returns the old "audience" field's value of the CloudPostureCredential entity.
+// If the CloudPostureCredential object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *CloudPostureCredentialMutation) OldAudience(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAudience is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAudience requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAudience: %w", err)
+	}
+	return oldValue.Audience, nil
+}
+
+// ResetAudience resets all changes to the "audience" field.
+func (m *CloudPostureCredentialMutation) ResetAudience() {
+	m.audience = nil
+}
+
+// Where appends a list predicates to the CloudPostureCredentialMutation builder.
+func (m *CloudPostureCredentialMutation) Where(ps ...predicate.CloudPostureCredential) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the CloudPostureCredentialMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *CloudPostureCredentialMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.CloudPostureCredential, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *CloudPostureCredentialMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *CloudPostureCredentialMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (CloudPostureCredential).
+func (m *CloudPostureCredentialMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *CloudPostureCredentialMutation) Fields() []string {
+	fields := make([]string, 0, 6)
+	if m.deployment_id != nil {
+		fields = append(fields, cloudposturecredential.FieldDeploymentID)
+	}
+	if m.client_id != nil {
+		fields = append(fields, cloudposturecredential.FieldClientID)
+	}
+	if m.client_secret != nil {
+		fields = append(fields, cloudposturecredential.FieldClientSecret)
+	}
+	if m.api_url != nil {
+		fields = append(fields, cloudposturecredential.FieldAPIURL)
+	}
+	if m.token_url != nil {
+		fields = append(fields, cloudposturecredential.FieldTokenURL)
+	}
+	if m.audience != nil {
+		fields = append(fields, cloudposturecredential.FieldAudience)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *CloudPostureCredentialMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case cloudposturecredential.FieldDeploymentID:
+		return m.DeploymentID()
+	case cloudposturecredential.FieldClientID:
+		return m.ClientID()
+	case cloudposturecredential.FieldClientSecret:
+		return m.ClientSecret()
+	case cloudposturecredential.FieldAPIURL:
+		return m.APIURL()
+	case cloudposturecredential.FieldTokenURL:
+		return m.TokenURL()
+	case cloudposturecredential.FieldAudience:
+		return m.Audience()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *CloudPostureCredentialMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case cloudposturecredential.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case cloudposturecredential.FieldClientID:
+		return m.OldClientID(ctx)
+	case cloudposturecredential.FieldClientSecret:
+		return m.OldClientSecret(ctx)
+	case cloudposturecredential.FieldAPIURL:
+		return m.OldAPIURL(ctx)
+	case cloudposturecredential.FieldTokenURL:
+		return m.OldTokenURL(ctx)
+	case cloudposturecredential.FieldAudience:
+		return m.OldAudience(ctx)
+	}
+	return nil, fmt.Errorf("unknown CloudPostureCredential field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *CloudPostureCredentialMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case cloudposturecredential.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case cloudposturecredential.FieldClientID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetClientID(v)
+		return nil
+	case cloudposturecredential.FieldClientSecret:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetClientSecret(v)
+		return nil
+	case cloudposturecredential.FieldAPIURL:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAPIURL(v)
+		return nil
+	case cloudposturecredential.FieldTokenURL:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTokenURL(v)
+		return nil
+	case cloudposturecredential.FieldAudience:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAudience(v)
+		return nil
+	}
+	return fmt.Errorf("unknown CloudPostureCredential field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *CloudPostureCredentialMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, cloudposturecredential.FieldDeploymentID)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *CloudPostureCredentialMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case cloudposturecredential.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *CloudPostureCredentialMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case cloudposturecredential.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	}
+	return fmt.Errorf("unknown CloudPostureCredential numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *CloudPostureCredentialMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(cloudposturecredential.FieldClientSecret) {
+		fields = append(fields, cloudposturecredential.FieldClientSecret)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *CloudPostureCredentialMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *CloudPostureCredentialMutation) ClearField(name string) error {
+	switch name {
+	case cloudposturecredential.FieldClientSecret:
+		m.ClearClientSecret()
+		return nil
+	}
+	return fmt.Errorf("unknown CloudPostureCredential nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *CloudPostureCredentialMutation) ResetField(name string) error {
+	switch name {
+	case cloudposturecredential.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case cloudposturecredential.FieldClientID:
+		m.ResetClientID()
+		return nil
+	case cloudposturecredential.FieldClientSecret:
+		m.ResetClientSecret()
+		return nil
+	case cloudposturecredential.FieldAPIURL:
+		m.ResetAPIURL()
+		return nil
+	case cloudposturecredential.FieldTokenURL:
+		m.ResetTokenURL()
+		return nil
+	case cloudposturecredential.FieldAudience:
+		m.ResetAudience()
+		return nil
+	}
+	return fmt.Errorf("unknown CloudPostureCredential field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *CloudPostureCredentialMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *CloudPostureCredentialMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *CloudPostureCredentialMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *CloudPostureCredentialMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *CloudPostureCredentialMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *CloudPostureCredentialMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *CloudPostureCredentialMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown CloudPostureCredential unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *CloudPostureCredentialMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown CloudPostureCredential edge %s", name)
 }
 
 // ConsoleLinkMutation represents an operation that mutates the ConsoleLink nodes in the graph.
@@ -76659,6 +77325,1750 @@ func (m *SigningKeyMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *SigningKeyMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown SigningKey edge %s", name)
+}
+
+// SupportCaseMutation represents an operation that mutates the SupportCase nodes in the graph.
+type SupportCaseMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	number           *int64
+	addnumber        *int64
+	user_id          *int64
+	adduser_id       *int64
+	kind             *string
+	priority         *string
+	subject          *string
+	description      *string
+	email            *string
+	status           *string
+	owner            *string
+	created_at       *int64
+	addcreated_at    *int64
+	updated_at       *int64
+	addupdated_at    *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*SupportCase, error)
+	predicates       []predicate.SupportCase
+}
+
+var _ ent.Mutation = (*SupportCaseMutation)(nil)
+
+// supportcaseOption allows management of the mutation configuration using functional options.
+type supportcaseOption func(*SupportCaseMutation)
+
+// newSupportCaseMutation creates new mutation for the SupportCase entity.
+func newSupportCaseMutation(c config, op Op, opts ...supportcaseOption) *SupportCaseMutation {
+	m := &SupportCaseMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeSupportCase,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withSupportCaseID sets the ID field of the mutation.
+func withSupportCaseID(id int64) supportcaseOption {
+	return func(m *SupportCaseMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *SupportCase
+		)
+		m.oldValue = func(ctx context.Context) (*SupportCase, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().SupportCase.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withSupportCase sets the old SupportCase of the mutation.
+func withSupportCase(node *SupportCase) supportcaseOption {
+	return func(m *SupportCaseMutation) {
+		m.oldValue = func(context.Context) (*SupportCase, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m SupportCaseMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m SupportCaseMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of SupportCase entities.
+func (m *SupportCaseMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *SupportCaseMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *SupportCaseMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().SupportCase.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *SupportCaseMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *SupportCaseMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the SupportCase entity.
+// If the SupportCase object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SupportCaseMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *SupportCaseMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *SupportCaseMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *SupportCaseMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetNumber sets the "number" field.
+func (m *SupportCaseMutation) SetNumber(i int64) {
+	m.number = &i
+	m.addnumber = nil
+}
+
+// Number returns the value of the "number" field in the mutation.
+func (m *SupportCaseMutation) Number() (r int64, exists bool) {
+	v := m.number
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNumber returns the old "number" field's value of the SupportCase entity.
+// If the SupportCase object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SupportCaseMutation) OldNumber(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNumber is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNumber requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNumber: %w", err)
+	}
+	return oldValue.Number, nil
+}
+
+// AddNumber adds i to the "number" field.
+func (m *SupportCaseMutation) AddNumber(i int64) {
+	if m.addnumber != nil {
+		*m.addnumber += i
+	} else {
+		m.addnumber = &i
+	}
+}
+
+// AddedNumber returns the value that was added to the "number" field in this mutation.
+func (m *SupportCaseMutation) AddedNumber() (r int64, exists bool) {
+	v := m.addnumber
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetNumber resets all changes to the "number" field.
+func (m *SupportCaseMutation) ResetNumber() {
+	m.number = nil
+	m.addnumber = nil
+}
+
+// SetUserID sets the "user_id" field.
+func (m *SupportCaseMutation) SetUserID(i int64) {
+	m.user_id = &i
+	m.adduser_id = nil
+}
+
+// UserID returns the value of the "user_id" field in the mutation.
+func (m *SupportCaseMutation) UserID() (r int64, exists bool) {
+	v := m.user_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUserID returns the old "user_id" field's value of the SupportCase entity.
+// If the SupportCase object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SupportCaseMutation) OldUserID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUserID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUserID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUserID: %w", err)
+	}
+	return oldValue.UserID, nil
+}
+
+// AddUserID adds i to the "user_id" field.
+func (m *SupportCaseMutation) AddUserID(i int64) {
+	if m.adduser_id != nil {
+		*m.adduser_id += i
+	} else {
+		m.adduser_id = &i
+	}
+}
+
+// AddedUserID returns the value that was added to the "user_id" field in this mutation.
+func (m *SupportCaseMutation) AddedUserID() (r int64, exists bool) {
+	v := m.adduser_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUserID resets all changes to the "user_id" field.
+func (m *SupportCaseMutation) ResetUserID() {
+	m.user_id = nil
+	m.adduser_id = nil
+}
+
+// SetKind sets the "kind" field.
+func (m *SupportCaseMutation) SetKind(s string) {
+	m.kind = &s
+}
+
+// Kind returns the value of the "kind" field in the mutation.
+func (m *SupportCaseMutation) Kind() (r string, exists bool) {
+	v := m.kind
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldKind returns the old "kind" field's value of the SupportCase entity.
+// If the SupportCase object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SupportCaseMutation) OldKind(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldKind is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldKind requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldKind: %w", err)
+	}
+	return oldValue.Kind, nil
+}
+
+// ResetKind resets all changes to the "kind" field.
+func (m *SupportCaseMutation) ResetKind() {
+	m.kind = nil
+}
+
+// SetPriority sets the "priority" field.
+func (m *SupportCaseMutation) SetPriority(s string) {
+	m.priority = &s
+}
+
+// Priority returns the value of the "priority" field in the mutation.
+func (m *SupportCaseMutation) Priority() (r string, exists bool) {
+	v := m.priority
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPriority returns the old "priority" field's value of the SupportCase entity.
+// If the SupportCase object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SupportCaseMutation) OldPriority(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPriority is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPriority requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPriority: %w", err)
+	}
+	return oldValue.Priority, nil
+}
+
+// ResetPriority resets all changes to the "priority" field.
+func (m *SupportCaseMutation) ResetPriority() {
+	m.priority = nil
+}
+
+// SetSubject sets the "subject" field.
+func (m *SupportCaseMutation) SetSubject(s string) {
+	m.subject = &s
+}
+
+// Subject returns the value of the "subject" field in the mutation.
+func (m *SupportCaseMutation) Subject() (r string, exists bool) {
+	v := m.subject
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSubject returns the old "subject" field's value of the SupportCase entity.
+// If the SupportCase object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SupportCaseMutation) OldSubject(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSubject is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSubject requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSubject: %w", err)
+	}
+	return oldValue.Subject, nil
+}
+
+// ResetSubject resets all changes to the "subject" field.
+func (m *SupportCaseMutation) ResetSubject() {
+	m.subject = nil
+}
+
+// SetDescription sets the "description" field.
+func (m *SupportCaseMutation) SetDescription(s string) {
+	m.description = &s
+}
+
+// Description returns the value of the "description" field in the mutation.
+func (m *SupportCaseMutation) Description() (r string, exists bool) {
+	v := m.description
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDescription returns the old "description" field's value of the SupportCase entity.
+// If the SupportCase object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SupportCaseMutation) OldDescription(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDescription is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDescription requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDescription: %w", err)
+	}
+	return oldValue.Description, nil
+}
+
+// ResetDescription resets all changes to the "description" field.
+func (m *SupportCaseMutation) ResetDescription() {
+	m.description = nil
+}
+
+// SetEmail sets the "email" field.
+func (m *SupportCaseMutation) SetEmail(s string) {
+	m.email = &s
+}
+
+// Email returns the value of the "email" field in the mutation.
+func (m *SupportCaseMutation) Email() (r string, exists bool) {
+	v := m.email
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEmail returns the old "email" field's value of the SupportCase entity.
+// If the SupportCase object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SupportCaseMutation) OldEmail(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEmail is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEmail requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEmail: %w", err)
+	}
+	return oldValue.Email, nil
+}
+
+// ResetEmail resets all changes to the "email" field.
+func (m *SupportCaseMutation) ResetEmail() {
+	m.email = nil
+}
+
+// SetStatus sets the "status" field.
+func (m *SupportCaseMutation) SetStatus(s string) {
+	m.status = &s
+}
+
+// Status returns the value of the "status" field in the mutation.
+func (m *SupportCaseMutation) Status() (r string, exists bool) {
+	v := m.status
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStatus returns the old "status" field's value of the SupportCase entity.
+// If the SupportCase object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SupportCaseMutation) OldStatus(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStatus is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStatus requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStatus: %w", err)
+	}
+	return oldValue.Status, nil
+}
+
+// ResetStatus resets all changes to the "status" field.
+func (m *SupportCaseMutation) ResetStatus() {
+	m.status = nil
+}
+
+// SetOwner sets the "owner" field.
+func (m *SupportCaseMutation) SetOwner(s string) {
+	m.owner = &s
+}
+
+// Owner returns the value of the "owner" field in the mutation.
+func (m *SupportCaseMutation) Owner() (r string, exists bool) {
+	v := m.owner
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldOwner returns the old "owner" field's value of the SupportCase entity.
+// If the SupportCase object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SupportCaseMutation) OldOwner(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldOwner is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldOwner requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldOwner: %w", err)
+	}
+	return oldValue.Owner, nil
+}
+
+// ResetOwner resets all changes to the "owner" field.
+func (m *SupportCaseMutation) ResetOwner() {
+	m.owner = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *SupportCaseMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *SupportCaseMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the SupportCase entity.
+// If the SupportCase object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SupportCaseMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *SupportCaseMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *SupportCaseMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *SupportCaseMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *SupportCaseMutation) SetUpdatedAt(i int64) {
+	m.updated_at = &i
+	m.addupdated_at = nil
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *SupportCaseMutation) UpdatedAt() (r int64, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the SupportCase entity.
+// If the SupportCase object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SupportCaseMutation) OldUpdatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// AddUpdatedAt adds i to the "updated_at" field.
+func (m *SupportCaseMutation) AddUpdatedAt(i int64) {
+	if m.addupdated_at != nil {
+		*m.addupdated_at += i
+	} else {
+		m.addupdated_at = &i
+	}
+}
+
+// AddedUpdatedAt returns the value that was added to the "updated_at" field in this mutation.
+func (m *SupportCaseMutation) AddedUpdatedAt() (r int64, exists bool) {
+	v := m.addupdated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *SupportCaseMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+	m.addupdated_at = nil
+}
+
+// Where appends a list predicates to the SupportCaseMutation builder.
+func (m *SupportCaseMutation) Where(ps ...predicate.SupportCase) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the SupportCaseMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *SupportCaseMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.SupportCase, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *SupportCaseMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *SupportCaseMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (SupportCase).
+func (m *SupportCaseMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *SupportCaseMutation) Fields() []string {
+	fields := make([]string, 0, 12)
+	if m.deployment_id != nil {
+		fields = append(fields, supportcase.FieldDeploymentID)
+	}
+	if m.number != nil {
+		fields = append(fields, supportcase.FieldNumber)
+	}
+	if m.user_id != nil {
+		fields = append(fields, supportcase.FieldUserID)
+	}
+	if m.kind != nil {
+		fields = append(fields, supportcase.FieldKind)
+	}
+	if m.priority != nil {
+		fields = append(fields, supportcase.FieldPriority)
+	}
+	if m.subject != nil {
+		fields = append(fields, supportcase.FieldSubject)
+	}
+	if m.description != nil {
+		fields = append(fields, supportcase.FieldDescription)
+	}
+	if m.email != nil {
+		fields = append(fields, supportcase.FieldEmail)
+	}
+	if m.status != nil {
+		fields = append(fields, supportcase.FieldStatus)
+	}
+	if m.owner != nil {
+		fields = append(fields, supportcase.FieldOwner)
+	}
+	if m.created_at != nil {
+		fields = append(fields, supportcase.FieldCreatedAt)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, supportcase.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *SupportCaseMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case supportcase.FieldDeploymentID:
+		return m.DeploymentID()
+	case supportcase.FieldNumber:
+		return m.Number()
+	case supportcase.FieldUserID:
+		return m.UserID()
+	case supportcase.FieldKind:
+		return m.Kind()
+	case supportcase.FieldPriority:
+		return m.Priority()
+	case supportcase.FieldSubject:
+		return m.Subject()
+	case supportcase.FieldDescription:
+		return m.Description()
+	case supportcase.FieldEmail:
+		return m.Email()
+	case supportcase.FieldStatus:
+		return m.Status()
+	case supportcase.FieldOwner:
+		return m.Owner()
+	case supportcase.FieldCreatedAt:
+		return m.CreatedAt()
+	case supportcase.FieldUpdatedAt:
+		return m.UpdatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *SupportCaseMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case supportcase.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case supportcase.FieldNumber:
+		return m.OldNumber(ctx)
+	case supportcase.FieldUserID:
+		return m.OldUserID(ctx)
+	case supportcase.FieldKind:
+		return m.OldKind(ctx)
+	case supportcase.FieldPriority:
+		return m.OldPriority(ctx)
+	case supportcase.FieldSubject:
+		return m.OldSubject(ctx)
+	case supportcase.FieldDescription:
+		return m.OldDescription(ctx)
+	case supportcase.FieldEmail:
+		return m.OldEmail(ctx)
+	case supportcase.FieldStatus:
+		return m.OldStatus(ctx)
+	case supportcase.FieldOwner:
+		return m.OldOwner(ctx)
+	case supportcase.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case supportcase.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown SupportCase field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *SupportCaseMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case supportcase.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case supportcase.FieldNumber:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNumber(v)
+		return nil
+	case supportcase.FieldUserID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUserID(v)
+		return nil
+	case supportcase.FieldKind:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetKind(v)
+		return nil
+	case supportcase.FieldPriority:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPriority(v)
+		return nil
+	case supportcase.FieldSubject:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSubject(v)
+		return nil
+	case supportcase.FieldDescription:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDescription(v)
+		return nil
+	case supportcase.FieldEmail:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEmail(v)
+		return nil
+	case supportcase.FieldStatus:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStatus(v)
+		return nil
+	case supportcase.FieldOwner:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetOwner(v)
+		return nil
+	case supportcase.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case supportcase.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown SupportCase field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *SupportCaseMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, supportcase.FieldDeploymentID)
+	}
+	if m.addnumber != nil {
+		fields = append(fields, supportcase.FieldNumber)
+	}
+	if m.adduser_id != nil {
+		fields = append(fields, supportcase.FieldUserID)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, supportcase.FieldCreatedAt)
+	}
+	if m.addupdated_at != nil {
+		fields = append(fields, supportcase.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *SupportCaseMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case supportcase.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case supportcase.FieldNumber:
+		return m.AddedNumber()
+	case supportcase.FieldUserID:
+		return m.AddedUserID()
+	case supportcase.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	case supportcase.FieldUpdatedAt:
+		return m.AddedUpdatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *SupportCaseMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case supportcase.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case supportcase.FieldNumber:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddNumber(v)
+		return nil
+	case supportcase.FieldUserID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUserID(v)
+		return nil
+	case supportcase.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	case supportcase.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown SupportCase numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *SupportCaseMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *SupportCaseMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *SupportCaseMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown SupportCase nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *SupportCaseMutation) ResetField(name string) error {
+	switch name {
+	case supportcase.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case supportcase.FieldNumber:
+		m.ResetNumber()
+		return nil
+	case supportcase.FieldUserID:
+		m.ResetUserID()
+		return nil
+	case supportcase.FieldKind:
+		m.ResetKind()
+		return nil
+	case supportcase.FieldPriority:
+		m.ResetPriority()
+		return nil
+	case supportcase.FieldSubject:
+		m.ResetSubject()
+		return nil
+	case supportcase.FieldDescription:
+		m.ResetDescription()
+		return nil
+	case supportcase.FieldEmail:
+		m.ResetEmail()
+		return nil
+	case supportcase.FieldStatus:
+		m.ResetStatus()
+		return nil
+	case supportcase.FieldOwner:
+		m.ResetOwner()
+		return nil
+	case supportcase.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case supportcase.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown SupportCase field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *SupportCaseMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *SupportCaseMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *SupportCaseMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *SupportCaseMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *SupportCaseMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *SupportCaseMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *SupportCaseMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown SupportCase unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *SupportCaseMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown SupportCase edge %s", name)
+}
+
+// SurveyResponseMutation represents an operation that mutates the SurveyResponse nodes in the graph.
+type SurveyResponseMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	survey           *string
+	user_id          *int64
+	adduser_id       *int64
+	data             *[]byte
+	submitted_at     *int64
+	addsubmitted_at  *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*SurveyResponse, error)
+	predicates       []predicate.SurveyResponse
+}
+
+var _ ent.Mutation = (*SurveyResponseMutation)(nil)
+
+// surveyresponseOption allows management of the mutation configuration using functional options.
+type surveyresponseOption func(*SurveyResponseMutation)
+
+// newSurveyResponseMutation creates new mutation for the SurveyResponse entity.
+func newSurveyResponseMutation(c config, op Op, opts ...surveyresponseOption) *SurveyResponseMutation {
+	m := &SurveyResponseMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeSurveyResponse,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withSurveyResponseID sets the ID field of the mutation.
+func withSurveyResponseID(id int64) surveyresponseOption {
+	return func(m *SurveyResponseMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *SurveyResponse
+		)
+		m.oldValue = func(ctx context.Context) (*SurveyResponse, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().SurveyResponse.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withSurveyResponse sets the old SurveyResponse of the mutation.
+func withSurveyResponse(node *SurveyResponse) surveyresponseOption {
+	return func(m *SurveyResponseMutation) {
+		m.oldValue = func(context.Context) (*SurveyResponse, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m SurveyResponseMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m SurveyResponseMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of SurveyResponse entities.
+func (m *SurveyResponseMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *SurveyResponseMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *SurveyResponseMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().SurveyResponse.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *SurveyResponseMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *SurveyResponseMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the SurveyResponse entity.
+// If the SurveyResponse object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SurveyResponseMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *SurveyResponseMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *SurveyResponseMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *SurveyResponseMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetSurvey sets the "survey" field.
+func (m *SurveyResponseMutation) SetSurvey(s string) {
+	m.survey = &s
+}
+
+// Survey returns the value of the "survey" field in the mutation.
+func (m *SurveyResponseMutation) Survey() (r string, exists bool) {
+	v := m.survey
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSurvey returns the old "survey" field's value of the SurveyResponse entity.
+// If the SurveyResponse object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SurveyResponseMutation) OldSurvey(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSurvey is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSurvey requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSurvey: %w", err)
+	}
+	return oldValue.Survey, nil
+}
+
+// ResetSurvey resets all changes to the "survey" field.
+func (m *SurveyResponseMutation) ResetSurvey() {
+	m.survey = nil
+}
+
+// SetUserID sets the "user_id" field.
+func (m *SurveyResponseMutation) SetUserID(i int64) {
+	m.user_id = &i
+	m.adduser_id = nil
+}
+
+// UserID returns the value of the "user_id" field in the mutation.
+func (m *SurveyResponseMutation) UserID() (r int64, exists bool) {
+	v := m.user_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUserID returns the old "user_id" field's value of the SurveyResponse entity.
+// If the SurveyResponse object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SurveyResponseMutation) OldUserID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUserID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUserID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUserID: %w", err)
+	}
+	return oldValue.UserID, nil
+}
+
+// AddUserID adds i to the "user_id" field.
+func (m *SurveyResponseMutation) AddUserID(i int64) {
+	if m.adduser_id != nil {
+		*m.adduser_id += i
+	} else {
+		m.adduser_id = &i
+	}
+}
+
+// AddedUserID returns the value that was added to the "user_id" field in this mutation.
+func (m *SurveyResponseMutation) AddedUserID() (r int64, exists bool) {
+	v := m.adduser_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUserID resets all changes to the "user_id" field.
+func (m *SurveyResponseMutation) ResetUserID() {
+	m.user_id = nil
+	m.adduser_id = nil
+}
+
+// SetData sets the "data" field.
+func (m *SurveyResponseMutation) SetData(b []byte) {
+	m.data = &b
+}
+
+// Data returns the value of the "data" field in the mutation.
+func (m *SurveyResponseMutation) Data() (r []byte, exists bool) {
+	v := m.data
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldData returns the old "data" field's value of the SurveyResponse entity.
+// If the SurveyResponse object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SurveyResponseMutation) OldData(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldData is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldData requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldData: %w", err)
+	}
+	return oldValue.Data, nil
+}
+
+// ResetData resets all changes to the "data" field.
+func (m *SurveyResponseMutation) ResetData() {
+	m.data = nil
+}
+
+// SetSubmittedAt sets the "submitted_at" field.
+func (m *SurveyResponseMutation) SetSubmittedAt(i int64) {
+	m.submitted_at = &i
+	m.addsubmitted_at = nil
+}
+
+// SubmittedAt returns the value of the "submitted_at" field in the mutation.
+func (m *SurveyResponseMutation) SubmittedAt() (r int64, exists bool) {
+	v := m.submitted_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSubmittedAt returns the old "submitted_at" field's value of the SurveyResponse entity.
+// If the SurveyResponse object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SurveyResponseMutation) OldSubmittedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSubmittedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSubmittedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSubmittedAt: %w", err)
+	}
+	return oldValue.SubmittedAt, nil
+}
+
+// AddSubmittedAt adds i to the "submitted_at" field.
+func (m *SurveyResponseMutation) AddSubmittedAt(i int64) {
+	if m.addsubmitted_at != nil {
+		*m.addsubmitted_at += i
+	} else {
+		m.addsubmitted_at = &i
+	}
+}
+
+// AddedSubmittedAt returns the value that was added to the "submitted_at" field in this mutation.
+func (m *SurveyResponseMutation) AddedSubmittedAt() (r int64, exists bool) {
+	v := m.addsubmitted_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetSubmittedAt resets all changes to the "submitted_at" field.
+func (m *SurveyResponseMutation) ResetSubmittedAt() {
+	m.submitted_at = nil
+	m.addsubmitted_at = nil
+}
+
+// Where appends a list predicates to the SurveyResponseMutation builder.
+func (m *SurveyResponseMutation) Where(ps ...predicate.SurveyResponse) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the SurveyResponseMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *SurveyResponseMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.SurveyResponse, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *SurveyResponseMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *SurveyResponseMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (SurveyResponse).
+func (m *SurveyResponseMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *SurveyResponseMutation) Fields() []string {
+	fields := make([]string, 0, 5)
+	if m.deployment_id != nil {
+		fields = append(fields, surveyresponse.FieldDeploymentID)
+	}
+	if m.survey != nil {
+		fields = append(fields, surveyresponse.FieldSurvey)
+	}
+	if m.user_id != nil {
+		fields = append(fields, surveyresponse.FieldUserID)
+	}
+	if m.data != nil {
+		fields = append(fields, surveyresponse.FieldData)
+	}
+	if m.submitted_at != nil {
+		fields = append(fields, surveyresponse.FieldSubmittedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *SurveyResponseMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case surveyresponse.FieldDeploymentID:
+		return m.DeploymentID()
+	case surveyresponse.FieldSurvey:
+		return m.Survey()
+	case surveyresponse.FieldUserID:
+		return m.UserID()
+	case surveyresponse.FieldData:
+		return m.Data()
+	case surveyresponse.FieldSubmittedAt:
+		return m.SubmittedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *SurveyResponseMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case surveyresponse.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case surveyresponse.FieldSurvey:
+		return m.OldSurvey(ctx)
+	case surveyresponse.FieldUserID:
+		return m.OldUserID(ctx)
+	case surveyresponse.FieldData:
+		return m.OldData(ctx)
+	case surveyresponse.FieldSubmittedAt:
+		return m.OldSubmittedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown SurveyResponse field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *SurveyResponseMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case surveyresponse.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case surveyresponse.FieldSurvey:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSurvey(v)
+		return nil
+	case surveyresponse.FieldUserID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUserID(v)
+		return nil
+	case surveyresponse.FieldData:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetData(v)
+		return nil
+	case surveyresponse.FieldSubmittedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSubmittedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown SurveyResponse field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *SurveyResponseMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, surveyresponse.FieldDeploymentID)
+	}
+	if m.adduser_id != nil {
+		fields = append(fields, surveyresponse.FieldUserID)
+	}
+	if m.addsubmitted_at != nil {
+		fields = append(fields, surveyresponse.FieldSubmittedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *SurveyResponseMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case surveyresponse.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case surveyresponse.FieldUserID:
+		return m.AddedUserID()
+	case surveyresponse.FieldSubmittedAt:
+		return m.AddedSubmittedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *SurveyResponseMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case surveyresponse.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case surveyresponse.FieldUserID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUserID(v)
+		return nil
+	case surveyresponse.FieldSubmittedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSubmittedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown SurveyResponse numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *SurveyResponseMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *SurveyResponseMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *SurveyResponseMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown SurveyResponse nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *SurveyResponseMutation) ResetField(name string) error {
+	switch name {
+	case surveyresponse.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case surveyresponse.FieldSurvey:
+		m.ResetSurvey()
+		return nil
+	case surveyresponse.FieldUserID:
+		m.ResetUserID()
+		return nil
+	case surveyresponse.FieldData:
+		m.ResetData()
+		return nil
+	case surveyresponse.FieldSubmittedAt:
+		m.ResetSubmittedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown SurveyResponse field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *SurveyResponseMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *SurveyResponseMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *SurveyResponseMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *SurveyResponseMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *SurveyResponseMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *SurveyResponseMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *SurveyResponseMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown SurveyResponse unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *SurveyResponseMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown SurveyResponse edge %s", name)
 }
 
 // TagMutation represents an operation that mutates the Tag nodes in the graph.

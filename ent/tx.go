@@ -50,6 +50,8 @@ type Tx struct {
 	BranchChange *BranchChangeClient
 	// ChatInstallation is the client for interacting with the ChatInstallation builders.
 	ChatInstallation *ChatInstallationClient
+	// CloudPostureCredential is the client for interacting with the CloudPostureCredential builders.
+	CloudPostureCredential *CloudPostureCredentialClient
 	// ConsoleLink is the client for interacting with the ConsoleLink builders.
 	ConsoleLink *ConsoleLinkClient
 	// Delivery is the client for interacting with the Delivery builders.
@@ -168,6 +170,10 @@ type Tx struct {
 	Setting *SettingClient
 	// SigningKey is the client for interacting with the SigningKey builders.
 	SigningKey *SigningKeyClient
+	// SupportCase is the client for interacting with the SupportCase builders.
+	SupportCase *SupportCaseClient
+	// SurveyResponse is the client for interacting with the SurveyResponse builders.
+	SurveyResponse *SurveyResponseClient
 	// Tag is the client for interacting with the Tag builders.
 	Tag *TagClient
 	// Team is the client for interacting with the Team builders.
@@ -361,6 +367,7 @@ func (tx *Tx) init() {
 	tx.AutomationRun = NewAutomationRunClient(tx.config)
 	tx.BranchChange = NewBranchChangeClient(tx.config)
 	tx.ChatInstallation = NewChatInstallationClient(tx.config)
+	tx.CloudPostureCredential = NewCloudPostureCredentialClient(tx.config)
 	tx.ConsoleLink = NewConsoleLinkClient(tx.config)
 	tx.Delivery = NewDeliveryClient(tx.config)
 	tx.DeliveryAttempt = NewDeliveryAttemptClient(tx.config)
@@ -420,6 +427,8 @@ func (tx *Tx) init() {
 	tx.Session = NewSessionClient(tx.config)
 	tx.Setting = NewSettingClient(tx.config)
 	tx.SigningKey = NewSigningKeyClient(tx.config)
+	tx.SupportCase = NewSupportCaseClient(tx.config)
+	tx.SurveyResponse = NewSurveyResponseClient(tx.config)
 	tx.Tag = NewTagClient(tx.config)
 	tx.Team = NewTeamClient(tx.config)
 	tx.TeamMember = NewTeamMemberClient(tx.config)

@@ -50,7 +50,7 @@ var words = map[string]string{
 	"rule_versions.document":    `{"id":"r","languages":["python"],"message":"m","severity":"ERROR","pattern":"f()"}`,
 	"rule_documents.visibility": "org_private", "rules.category": "security", "rules.confidence": "high",
 	"rules.tool": "test", "saved_views.scope": "deployment", "scan_coverages.ref": "refs/heads/main", "scans.ref": "refs/heads/main", "scans.results_state": "stored",
-	"scans.status": "SCAN_STATUS_COMPLETED", "scm_apps.state": "complete", "scm_configs.type": "SCM_TYPE_GITHUB",
+	"scans.status": "SCAN_STATUS_COMPLETED", "support_cases.status": "open", "survey_responses.data": "{}", "scm_apps.state": "complete", "scm_configs.type": "SCM_TYPE_GITHUB",
 	"team_members.role": "TEAM_ROLE_MEMBER", "ticketing_instances.kind": "jira", "ticketing_instances.base_url": "https://tickets.acme.test",
 	"ticketing_instances.close_at": "", "ticketing_instances.closed_state": "", "tokens.role": "ORG_ROLE_MEMBER", "workflow_attempts.status": "succeeded",
 	"workflow_runs.status": "completed", "workflow_runs.trigger_source": "manual", "workflow_runs.event_source": "api",
@@ -107,7 +107,7 @@ func (f *filling) insert(table *migrate.Table) string {
 	switch table.Name {
 	case "automations", "workflows", "ruleboards":
 		rows = min(rows, 100) // the limit of a deployment is 200
-	case "ticketing_instances":
+	case "ticketing_instances", "cloud_posture_credentials":
 		rows = min(rows, 10) // the limit is 20
 	case "chat_installations":
 		rows = 1 // the only one

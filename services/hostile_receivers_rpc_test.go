@@ -31,6 +31,7 @@ var outboundRPCs = map[string]outboundRPC{
 	"GitHub":           {testHost("SCM_TYPE_GITHUB_ENTERPRISE"), []int{200}},
 	"GitLab":           {testHost("SCM_TYPE_GITLAB_SELFMANAGED"), []int{200}},
 	"app registration": {registration, []int{400, 503}},
+	"cloud posture":    {validatePosture, []int{200}},
 }
 
 func testRule(channel, config string) func(*testing.T, *apitest.Server, string, string) (string, string, string) {
@@ -68,6 +69,11 @@ func registration(t *testing.T, s *apitest.Server, chief, url string) (method, p
 	var request struct{ RequestID string }
 	read(t, s.Body(t, chief, http.MethodPost, "/api/scm/app_request", asked, http.StatusOK), &request)
 	return http.MethodPut, "/api/scm/app_request_complete", fmt.Sprintf(`{"requestId":%q,"code":"c0de"}`, request.RequestID)
+}
+
+func validatePosture(_ *testing.T, s *apitest.Server, _, url string) (method, path, body string) {
+	return http.MethodPost, fmt.Sprintf("/api/notifications/deployments/%d/cloud-posture/validate", s.DeploymentID),
+		fmt.Sprintf(`{"clientId":"c","clientSecret":"s","tokenUrl":%q,"apiUrl":%q}`, url, url)
 }
 
 func read(t *testing.T, text string, into any) {

@@ -3,6 +3,7 @@ package services_test
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -20,6 +21,7 @@ import (
 	"github.com/palisade/palisade/services/internal/mailserver"
 	"github.com/palisade/palisade/services/internal/testrun"
 	"github.com/palisade/palisade/services/notifications/channel"
+	"github.com/palisade/palisade/services/platform/posture"
 	"github.com/palisade/palisade/services/scm/clone"
 	"github.com/palisade/palisade/services/scm/host"
 	"github.com/palisade/palisade/services/workflows/step"
@@ -56,6 +58,7 @@ var outboundCalls = map[string]outbound{
 	"workflow http step": {call: httpStep},
 	"model":              {call: ask, calls: 3},
 	"OIDC issuer":        {call: issuerKeys},
+	"cloud posture":      {call: postureToken, calls: 2}, // two ways to authenticate
 }
 
 func send(kind string, config map[string]string, url string) func(context.Context, *egress.Guard, *egresstest.Receiver) error {
@@ -118,6 +121,14 @@ func httpStep(ctx context.Context, guard *egress.Guard, r *egresstest.Receiver) 
 
 func ask(ctx context.Context, guard *egress.Guard, r *egresstest.Receiver) error {
 	_, err := llm.New(llm.Config{URL: r.URL, Model: "m", Timeout: 3 * outboundBudget}, guard).Ask(ctx, llm.Question{Prompt: "?"})
+	return err
+}
+
+func postureToken(ctx context.Context, guard *egress.Guard, r *egresstest.Receiver) error {
+	problem, err := posture.Check(ctx, guard, posture.Client{ID: "c", Secret: "s", TokenURL: r.URL, APIURL: r.URL})
+	if problem != "" {
+		err = errors.New(problem)
+	}
 	return err
 }
 

@@ -36,6 +36,7 @@ var sharedPackages = map[string]bool{
 	"findings/verdict":          true,
 	"findings/vocabulary":       false,
 	"notifications/automations": true,
+	"notifications/channel":     false,
 	"notifications/outbox":      true,
 	"notifications/payload":     false,
 	"policies/pathignore":       true,

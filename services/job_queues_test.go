@@ -26,6 +26,8 @@ var sharedQueues = map[string]struct{ kind, args string }{
 	"pull_requests": {"write_pull_request_feedback", `{"deployment_id": %d, "project_id": 9, "number": 9#}`},
 	"sboms":         {"write_sbom", `{"deployment_id": %d, "export_id": 9#}`},
 	"refs":          {"tidy_refs", `{"deployment_id": %d, "number": #}`},
+	"pattern_fix":   {"pattern_fix", `{"deployment_id": %d, "pattern": "f(#", "language": "python"}`},
+	"support":       {"forward_support_case", `{"deployment_id": %d, "case_id": 9#, "receiver": "email"}`},
 	"tickets":       {"sync_tickets", `{"deployment_id": %d, "instance_id": 9#}`},
 	"scans":         {"store_scan_results", `{"deployment_id": %d, "scan_id": 9#}`},
 }

@@ -23,6 +23,7 @@ var refusedOnly = map[string]bool{
 	"ChatAppService/InstallChatAppApp":                          true,
 	"ChatAppService/ListChatAppChannels":                        true,
 	"ChatAppService/ReceiveChatAppInteraction":                  true,
+	"AiTasksService/CreatePatternFixTask":                       true,
 	"IncomingWebhooksService/ReceiveWebhook":                    true,
 	"ProjectsV2Service/GetBranch":                               true, // costs the same with a branch
 	"RepositoryChangesService/RefreshProjectsAsync":             true,

@@ -21,11 +21,11 @@ var isRead = regexp.MustCompile(`(?i)^\s*(SELECT|WITH\b.*\bSELECT)\b`)
 // isList matches RPCs with paged responses.
 var isList = regexp.MustCompile(`/(List|Search)[A-Z]`)
 
-// short are lists that stay short here: the deployments of one user, what the server itself knows, the content of one
-// row, and removed findings and findings of dependencies, which this test does not have.
+// short are lists that stay short here: lists with a low limit, the deployments of one user, what the server itself
+// knows, the content of one row, and removed findings and findings of dependencies, which this test does not have.
 var short = []string{
 	"ListAvailableFeatureRollouts", "ListFindingsForAdvisory", "ListDeploymentSsoProviders", "ListDeployments", "ListDeploymentsV1", "ListScmWebhookSubscription",
-	"ListRemovedFindings", "ListSessions", "ListSuggestedMemories", "ListUserJoinableOrgs", "ListUserOrgs",
+	"ListCloudPostureCredentials", "ListRemovedFindings", "ListSessions", "ListSuggestedMemories", "ListUserJoinableOrgs", "ListUserOrgs",
 }
 
 // uneven are RPCs that stay within their budget but vary: reports and issues cache what they have read, an upload

@@ -225,6 +225,18 @@ func (f ChatInstallationFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.V
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ChatInstallationMutation", m)
 }
 
+// The CloudPostureCredentialFunc type is an adapter to allow the use of ordinary
+// function as CloudPostureCredential mutator.
+type CloudPostureCredentialFunc func(context.Context, *ent.CloudPostureCredentialMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f CloudPostureCredentialFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.CloudPostureCredentialMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.CloudPostureCredentialMutation", m)
+}
+
 // The ConsoleLinkFunc type is an adapter to allow the use of ordinary
 // function as ConsoleLink mutator.
 type ConsoleLinkFunc func(context.Context, *ent.ConsoleLinkMutation) (ent.Value, error)
@@ -931,6 +943,30 @@ func (f SigningKeyFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, 
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.SigningKeyMutation", m)
+}
+
+// The SupportCaseFunc type is an adapter to allow the use of ordinary
+// function as SupportCase mutator.
+type SupportCaseFunc func(context.Context, *ent.SupportCaseMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f SupportCaseFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.SupportCaseMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.SupportCaseMutation", m)
+}
+
+// The SurveyResponseFunc type is an adapter to allow the use of ordinary
+// function as SurveyResponse mutator.
+type SurveyResponseFunc func(context.Context, *ent.SurveyResponseMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f SurveyResponseFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.SurveyResponseMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.SurveyResponseMutation", m)
 }
 
 // The TagFunc type is an adapter to allow the use of ordinary

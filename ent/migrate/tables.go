@@ -24,6 +24,7 @@ var Tables = []*Table{
 	AutomationRunsTable,
 	BranchChangesTable,
 	ChatInstallationsTable,
+	CloudPostureCredentialsTable,
 	ConsoleLinksTable,
 	DeliveriesTable,
 	DeliveryAttemptsTable,
@@ -83,6 +84,8 @@ var Tables = []*Table{
 	SessionsTable,
 	SettingsTable,
 	SigningKeysTable,
+	SupportCasesTable,
+	SurveyResponsesTable,
 	TagsTable,
 	TeamsTable,
 	TeamMembersTable,
@@ -451,6 +454,21 @@ var (
 		[]string{"id"},
 		Index{Name: "chat_installations_of_deployment", Unique: true, Columns: []string{"deployment_id"}},
 		Index{Name: "chat_installations_of_team", Unique: false, Columns: []string{"team_id"}},
+	)
+
+	// CloudPostureCredentialsTable describes the table "cloud_posture_credentials".
+	CloudPostureCredentialsTable = newTable("cloud_posture_credentials",
+		[]*Column{
+			{Name: "id", Type: field.TypeInt64, Increment: true},
+			{Name: "deployment_id", Type: field.TypeInt64},
+			{Name: "client_id", Type: field.TypeString},
+			{Name: "client_secret", Type: field.TypeBytes, Nullable: true},
+			{Name: "api_url", Type: field.TypeString},
+			{Name: "token_url", Type: field.TypeString},
+			{Name: "audience", Type: field.TypeString},
+		},
+		[]string{"id"},
+		Index{Name: "cloud_posture_credentials_of_deployment", Unique: false, Columns: []string{"deployment_id", "id"}},
 	)
 
 	// ConsoleLinksTable describes the table "console_links".
@@ -1688,6 +1706,43 @@ var (
 		},
 		[]string{"id"},
 		Index{Name: "signing_keys_by_kid", Unique: true, Columns: []string{"kid"}},
+	)
+
+	// SupportCasesTable describes the table "support_cases".
+	SupportCasesTable = newTable("support_cases",
+		[]*Column{
+			{Name: "id", Type: field.TypeInt64, Increment: true},
+			{Name: "deployment_id", Type: field.TypeInt64},
+			{Name: "number", Type: field.TypeInt64},
+			{Name: "user_id", Type: field.TypeInt64},
+			{Name: "kind", Type: field.TypeString},
+			{Name: "priority", Type: field.TypeString},
+			{Name: "subject", Type: field.TypeString},
+			{Name: "description", Type: field.TypeString},
+			{Name: "email", Type: field.TypeString},
+			{Name: "status", Type: field.TypeString},
+			{Name: "owner", Type: field.TypeString},
+			{Name: "created_at", Type: field.TypeInt64},
+			{Name: "updated_at", Type: field.TypeInt64},
+		},
+		[]string{"id"},
+		Index{Name: "support_cases_by_number", Unique: true, Columns: []string{"deployment_id", "number"}},
+		Index{Name: "support_cases_of_user", Unique: false, Columns: []string{"deployment_id", "user_id", "number"}},
+	)
+
+	// SurveyResponsesTable describes the table "survey_responses".
+	SurveyResponsesTable = newTable("survey_responses",
+		[]*Column{
+			{Name: "id", Type: field.TypeInt64, Increment: true},
+			{Name: "deployment_id", Type: field.TypeInt64},
+			{Name: "survey", Type: field.TypeString},
+			{Name: "user_id", Type: field.TypeInt64},
+			{Name: "data", Type: field.TypeBytes},
+			{Name: "submitted_at", Type: field.TypeInt64},
+		},
+		[]string{"id"},
+		Index{Name: "survey_responses_of_user", Unique: true, Columns: []string{"deployment_id", "user_id", "survey"}},
+		Index{Name: "survey_responses_by_time", Unique: false, Columns: []string{"deployment_id", "survey", "submitted_at", "id"}},
 	)
 
 	// TagsTable describes the table "tags".

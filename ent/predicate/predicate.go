@@ -60,6 +60,9 @@ type BranchChange func(*sql.Selector)
 // ChatInstallation is the predicate function for chatinstallation builders.
 type ChatInstallation func(*sql.Selector)
 
+// CloudPostureCredential is the predicate function for cloudposturecredential builders.
+type CloudPostureCredential func(*sql.Selector)
+
 // ConsoleLink is the predicate function for consolelink builders.
 type ConsoleLink func(*sql.Selector)
 
@@ -236,6 +239,12 @@ type Setting func(*sql.Selector)
 
 // SigningKey is the predicate function for signingkey builders.
 type SigningKey func(*sql.Selector)
+
+// SupportCase is the predicate function for supportcase builders.
+type SupportCase func(*sql.Selector)
+
+// SurveyResponse is the predicate function for surveyresponse builders.
+type SurveyResponse func(*sql.Selector)
 
 // Tag is the predicate function for tag builders.
 type Tag func(*sql.Selector)

@@ -543,6 +543,30 @@ func (f ChatInstallationMutationRuleFunc) EvalMutation(ctx context.Context, m en
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.ChatInstallationMutation", m)
 }
 
+// The CloudPostureCredentialQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type CloudPostureCredentialQueryRuleFunc func(context.Context, *ent.CloudPostureCredentialQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f CloudPostureCredentialQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.CloudPostureCredentialQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.CloudPostureCredentialQuery", q)
+}
+
+// The CloudPostureCredentialMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type CloudPostureCredentialMutationRuleFunc func(context.Context, *ent.CloudPostureCredentialMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f CloudPostureCredentialMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.CloudPostureCredentialMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.CloudPostureCredentialMutation", m)
+}
+
 // The ConsoleLinkQueryRuleFunc type is an adapter to allow the use of ordinary
 // functions as a query rule.
 type ConsoleLinkQueryRuleFunc func(context.Context, *ent.ConsoleLinkQuery) error
@@ -1959,6 +1983,54 @@ func (f SigningKeyMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Muta
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.SigningKeyMutation", m)
 }
 
+// The SupportCaseQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type SupportCaseQueryRuleFunc func(context.Context, *ent.SupportCaseQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f SupportCaseQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.SupportCaseQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.SupportCaseQuery", q)
+}
+
+// The SupportCaseMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type SupportCaseMutationRuleFunc func(context.Context, *ent.SupportCaseMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f SupportCaseMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.SupportCaseMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.SupportCaseMutation", m)
+}
+
+// The SurveyResponseQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type SurveyResponseQueryRuleFunc func(context.Context, *ent.SurveyResponseQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f SurveyResponseQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.SurveyResponseQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.SurveyResponseQuery", q)
+}
+
+// The SurveyResponseMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type SurveyResponseMutationRuleFunc func(context.Context, *ent.SurveyResponseMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f SurveyResponseMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.SurveyResponseMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.SurveyResponseMutation", m)
+}
+
 // The TagQueryRuleFunc type is an adapter to allow the use of ordinary
 // functions as a query rule.
 type TagQueryRuleFunc func(context.Context, *ent.TagQuery) error
@@ -2558,6 +2630,8 @@ func queryFilter(q ent.Query) (Filter, error) {
 		return q.Filter(), nil
 	case *ent.ChatInstallationQuery:
 		return q.Filter(), nil
+	case *ent.CloudPostureCredentialQuery:
+		return q.Filter(), nil
 	case *ent.ConsoleLinkQuery:
 		return q.Filter(), nil
 	case *ent.DeliveryQuery:
@@ -2676,6 +2750,10 @@ func queryFilter(q ent.Query) (Filter, error) {
 		return q.Filter(), nil
 	case *ent.SigningKeyQuery:
 		return q.Filter(), nil
+	case *ent.SupportCaseQuery:
+		return q.Filter(), nil
+	case *ent.SurveyResponseQuery:
+		return q.Filter(), nil
 	case *ent.TagQuery:
 		return q.Filter(), nil
 	case *ent.TeamQuery:
@@ -2762,6 +2840,8 @@ func mutationFilter(m ent.Mutation) (Filter, error) {
 	case *ent.BranchChangeMutation:
 		return m.Filter(), nil
 	case *ent.ChatInstallationMutation:
+		return m.Filter(), nil
+	case *ent.CloudPostureCredentialMutation:
 		return m.Filter(), nil
 	case *ent.ConsoleLinkMutation:
 		return m.Filter(), nil
@@ -2880,6 +2960,10 @@ func mutationFilter(m ent.Mutation) (Filter, error) {
 	case *ent.SettingMutation:
 		return m.Filter(), nil
 	case *ent.SigningKeyMutation:
+		return m.Filter(), nil
+	case *ent.SupportCaseMutation:
+		return m.Filter(), nil
+	case *ent.SurveyResponseMutation:
 		return m.Filter(), nil
 	case *ent.TagMutation:
 		return m.Filter(), nil

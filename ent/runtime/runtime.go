@@ -24,6 +24,7 @@ import (
 	"github.com/palisade/palisade/ent/automationrun"
 	"github.com/palisade/palisade/ent/branchchange"
 	"github.com/palisade/palisade/ent/chatinstallation"
+	"github.com/palisade/palisade/ent/cloudposturecredential"
 	"github.com/palisade/palisade/ent/consolelink"
 	"github.com/palisade/palisade/ent/delivery"
 	"github.com/palisade/palisade/ent/deliveryattempt"
@@ -84,6 +85,8 @@ import (
 	"github.com/palisade/palisade/ent/session"
 	"github.com/palisade/palisade/ent/setting"
 	"github.com/palisade/palisade/ent/signingkey"
+	"github.com/palisade/palisade/ent/supportcase"
+	"github.com/palisade/palisade/ent/surveyresponse"
 	"github.com/palisade/palisade/ent/tag"
 	"github.com/palisade/palisade/ent/team"
 	"github.com/palisade/palisade/ent/teammember"
@@ -225,6 +228,11 @@ func init() {
 	chatinstallation.DefaultEnterpriseName = ""
 	chatinstallation.DefaultEnterpriseURL = ""
 	chatinstallation.DefaultArchived = false
+
+	cloudposturecredential.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	cloudposturecredential.Hooks[0] = enforcePolicy(cloudposturecredential.Policy)
+	cloudposturecredential.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	cloudposturecredential.DefaultAudience = ""
 
 	consolelink.Policy = privacy.Policies{schema.ConsoleLink{}.Policy()}
 	consolelink.Hooks[0] = enforcePolicy(consolelink.Policy)
@@ -586,6 +594,15 @@ func init() {
 
 	signingkey.Policy = privacy.Policies{schema.SigningKey{}.Policy()}
 	signingkey.Hooks[0] = enforcePolicy(signingkey.Policy)
+
+	supportcase.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	supportcase.Hooks[0] = enforcePolicy(supportcase.Policy)
+	supportcase.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	supportcase.DefaultOwner = ""
+
+	surveyresponse.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	surveyresponse.Hooks[0] = enforcePolicy(surveyresponse.Policy)
+	surveyresponse.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	tag.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.Tag{}.Policy()}
 	tag.Hooks[0] = enforcePolicy(tag.Policy)

@@ -44,9 +44,10 @@ func (a *Assistant) Background(log *slog.Logger) jobs.Work {
 			jobs.AddWorker(to, &analysisWorker{Assistant: a, log: log})
 			jobs.AddWorker(to, &fixWorker{Assistant: a, log: log})
 			jobs.AddWorker(to, &sweepWorker{Assistant: a})
+			jobs.AddWorker(to, &patternWorker{Assistant: a, log: log})
 		},
 		Periodic: []*river.PeriodicJob{jobs.Every(sweepInterval, sweepArgs{})},
-		Queues:   []jobs.Queue{{Name: queue, Workers: workers}, {Name: upkeepQueue, Workers: 1}},
+		Queues:   []jobs.Queue{{Name: queue, Workers: workers}, {Name: upkeepQueue, Workers: 1}, {Name: patternQueue, Workers: patternWorkers}},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	aiv1 "github.com/palisade/palisade/gen/palisade/ai/v1"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/server"
+	"github.com/palisade/palisade/services/internal/tasktoken"
 	"github.com/palisade/palisade/services/scm/connect"
 )
 
@@ -16,7 +17,7 @@ func Register(d *server.Deps) server.Parts {
 		Background: []jobs.Work{MemoriesBackground(d.Store), assistant.Background(d.Log)},
 		Services: func(context.Context) ([]server.Service, error) {
 			return []server.Service{
-				server.Group[aiv1.AiTasksServiceServer](aiv1.RegisterAiTasksServiceServer, NewTasks(assistant, d.Jobs),
+				server.Group[aiv1.AiTasksServiceServer](aiv1.RegisterAiTasksServiceServer, NewTasks(assistant, d.Jobs, tasktoken.New(d.Store, d.Keyring, d.Config.BaseURL()), d.Config.PatternFixDaily),
 					aiv1.RegisterAiTasksServiceHandlerClient, aiv1.NewAiTasksServiceClient),
 				server.Group[aiv1.AiFixJobsServiceServer](aiv1.RegisterAiFixJobsServiceServer, NewFixJobs(assistant, d.Jobs),
 					aiv1.RegisterAiFixJobsServiceHandlerClient, aiv1.NewAiFixJobsServiceClient),

@@ -18,17 +18,22 @@ import (
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/llm"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/tasktoken"
 )
 
 // Tasks is the service group "AI tasks".
 type Tasks struct {
 	aiv1.UnimplementedAiTasksServiceServer
 	*Assistant
-	jobs *jobs.Jobs
+	jobs     *jobs.Jobs
+	patterns patternFixes
 }
 
-// NewTasks serves AI tasks; queue holds their jobs.
-func NewTasks(a *Assistant, queue *jobs.Jobs) *Tasks { return &Tasks{Assistant: a, jobs: queue} }
+// NewTasks serves AI tasks; queue holds their jobs. dailyPatterns patterns are corrected in 24 hours for callers
+// without a credential, who get their results by tokens.
+func NewTasks(a *Assistant, queue *jobs.Jobs, tokens *tasktoken.Tokens, dailyPatterns int) *Tasks {
+	return &Tasks{Assistant: a, jobs: queue, patterns: newPatternFixes(dailyPatterns, tokens)}
+}
 
 const (
 	// insertBatch is the number of analyses per insert: SQLite allows 32,766 variables.

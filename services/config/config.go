@@ -60,10 +60,13 @@ type Config struct {
 	SMTP        string `name:"smtp" secret:"url" doc:"URL of the mail server: smtp://user:password@host:587 (STARTTLS) or smtps://user:password@host:465; empty means that Palisade sends no e-mail"`
 	SMTPFrom    string `name:"smtp-from" doc:"sender address of e-mail"`
 
-	SlackClientID      string `name:"slack-client-id" doc:"client id of your Slack app, which deployments install in their workspaces; empty means no Slack app (incoming webhooks work without one). See docs/chat.md"`
-	SlackClientSecret  string `name:"slack-client-secret" secret:"true" doc:"client secret of that app. Prefer the environment variable: other users of the machine can read flags"`
-	SlackSigningSecret string `name:"slack-signing-secret" secret:"true" doc:"signing secret of that app, by which Palisade knows the requests of Slack. Prefer the environment variable"`
-	SlackURL           string `name:"slack-url" default:"https://slack.com" doc:"where Slack is: https://slack-gov.com for GovSlack"`
+	SupportEmail         string `name:"support-email" doc:"addresses that get each new support case by e-mail, separated by commas; needs smtp. See docs/support.md"`
+	SupportWebhook       string `name:"support-webhook" secret:"true" doc:"https:// URL that each new support case is posted to; empty means none. Whoever knows the URL of some receivers can post to them, so it is kept as a secret"`
+	SupportWebhookSecret string `name:"support-webhook-secret" secret:"true" doc:"what these requests are signed with, at least 15 characters; empty means that they are not signed. Prefer the environment variable: other users of the machine can read flags"`
+	SlackClientID        string `name:"slack-client-id" doc:"client id of your Slack app, which deployments install in their workspaces; empty means no Slack app (incoming webhooks work without one). See docs/chat.md"`
+	SlackClientSecret    string `name:"slack-client-secret" secret:"true" doc:"client secret of that app. Prefer the environment variable: other users of the machine can read flags"`
+	SlackSigningSecret   string `name:"slack-signing-secret" secret:"true" doc:"signing secret of that app, by which Palisade knows the requests of Slack. Prefer the environment variable"`
+	SlackURL             string `name:"slack-url" default:"https://slack.com" doc:"where Slack is: https://slack-gov.com for GovSlack"`
 
 	AuditAnchor      string        `name:"audit-anchor" secret:"url" doc:"where anchors of the audit trails are kept outside the database, to detect a trail that was rolled back: file:///path, syslog://host:514 (TCP), syslog+udp://host:514 or an https:// URL; empty means nowhere. See docs/audit.md"`
 	AuditAnchorEvery time.Duration `name:"audit-anchor-every" default:"1h" doc:"time between two anchors"`
@@ -75,6 +78,8 @@ type Config struct {
 	AIInputPrice  float64       `name:"ai-input-price" default:"0" doc:"US dollars per million input tokens, for costs and budgets"`
 	AIOutputPrice float64       `name:"ai-output-price" default:"0" doc:"US dollars per million output tokens"`
 	AIMonthlyRuns int           `name:"ai-monthly-runs" default:"10000" doc:"analyses of findings that one deployment may request per calendar month (UTC)"`
+
+	PatternFixDaily int `name:"pattern-fix-daily" default:"0" doc:"patterns of rules that the language model may correct in 24 hours for callers without a credential (POST /api/ai/pattern_fix), all together; 0 means that nobody can ask for it. See docs/ai.md"`
 
 	EditorEngine  string        `name:"editor-engine" doc:"absolute path of a scan engine with the command line of Semgrep, which runs rules that people try out, in a sandbox (packages bubblewrap and util-linux); empty means that rules are only validated"`
 	EditorTimeout time.Duration `name:"editor-timeout" default:"30s" doc:"timeout of such a run; shorter than request-timeout"`

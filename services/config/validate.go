@@ -36,6 +36,7 @@ func (c Config) Validate() error {
 	c.validateStore(&p)
 	c.validateIdentity(&p)
 	c.validateOutgoing(&p)
+	c.validateSupport(&p)
 	c.validateAuditAnchor(&p)
 	c.validateAI(&p)
 	c.validateEditor(&p)

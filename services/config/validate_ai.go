@@ -31,10 +31,19 @@ func (c Config) validateAI(p *problemList) {
 			p.add(price.key, "got %v, want 0 (not counted) to %d US dollars for a million tokens", price.value, maxPrice)
 		}
 	}
+	switch {
+	case c.PatternFixDaily < 0 || c.PatternFixDaily > maxPatternFixes:
+		p.add("pattern-fix-daily", "got %d, want 0 (none) to %d", c.PatternFixDaily, maxPatternFixes)
+	case c.PatternFixDaily > 0 && (c.AIURL == "" || c.AIModel == ""):
+		p.add("pattern-fix-daily", "got %d without a language model: set ai-url and ai-model, or pattern-fix-daily to 0", c.PatternFixDaily)
+	}
 	if c.AIMonthlyRuns < 0 {
 		p.add("ai-monthly-runs", "got %d, want 0 (none) or more", c.AIMonthlyRuns)
 	}
 }
+
+// maxPatternFixes keeps the jobs of a day, which are counted for each request, few.
+const maxPatternFixes = 10_000
 
 // maxPrice is far above the price of any model, which is per million tokens: a price for one token is below 0.001.
 const maxPrice = 1_000_000

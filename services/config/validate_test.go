@@ -46,6 +46,13 @@ func TestValidateAccepts(t *testing.T) {
 		"anchors, file":    func(c *Config) { c.AuditAnchor = "file:///var/log/palisade/anchors.ndjson" },
 		"anchors, syslog":  func(c *Config) { c.AuditAnchor = "syslog://logs.internal:6514" },
 		"anchors, UDP":     func(c *Config) { c.AuditAnchor = "syslog+udp://logs.internal" },
+		"support cases": func(c *Config) {
+			c.SMTP, c.SMTPFrom, c.SupportEmail = "smtp://mail.internal", "palisade@acme.test", "help@acme.test, Ann <ann@acme.test>"
+			c.SupportWebhook, c.SupportWebhookSecret = "https://hooks.acme.test/cases", "0123456789abcde"
+		},
+		"patterns": func(c *Config) {
+			c.AIURL, c.AIModel, c.EgressAllow, c.PatternFixDaily = "http://127.0.0.1:11434/v1", "small", "127.0.0.1:11434", 100
+		},
 		"anchors, webhook": func(c *Config) { c.AuditAnchor = "https://anchors.example.com/palisade" },
 		"local model": func(c *Config) {
 			c.AIURL, c.AIModel, c.EgressAllow, c.AIInputPrice, c.AIOutputPrice, c.AIMonthlyRuns = "http://127.0.0.1:11434/v1", "small", "127.0.0.1:11434", 0.15, 0.6, 0
@@ -67,28 +74,36 @@ func TestValidateRefuses(t *testing.T) {
 		change func(*Config)
 		want   []string
 	}{
-		"plain HTTP for all":   {func(c *Config) { c.HTTP = "0.0.0.0:8080" }, []string{"http: 0.0.0.0:8080", "tls-cert", "behind-tls-proxy", "127.0.0.1"}},
-		"plain gRPC for all":   {func(c *Config) { c.GRPC = ":9090" }, []string{"grpc: :9090", "behind-tls-proxy"}},
-		"plain HTTP on a name": {func(c *Config) { c.HTTP = "server.internal:80" }, []string{"http: server.internal:80"}},
-		"no port":              {func(c *Config) { c.HTTP = "127.0.0.1" }, []string{`http: got "127.0.0.1"`, "127.0.0.1:8080"}},
-		"port too high":        {func(c *Config) { c.Metrics = "127.0.0.1:70000" }, []string{"metrics"}},
-		"named port":           {func(c *Config) { c.GRPC = "127.0.0.1:grpc" }, []string{"grpc"}},
-		"empty address":        {func(c *Config) { c.HTTP = "" }, []string{"http"}},
-		"one port twice":       {func(c *Config) { c.GRPC = c.HTTP }, []string{"grpc: 127.0.0.1:8080 is taken by http"}},
-		"one port twice, all":  {func(c *Config) { c.Metrics = "0.0.0.0:9090" }, []string{"metrics: 0.0.0.0:9090 is taken by grpc"}},
-		"certificate alone":    {func(c *Config) { c.TLSCert = "c" }, []string{"tls-cert, tls-key", "set both"}},
-		"key alone":            {func(c *Config) { c.TLSKey = "k" }, []string{"tls-cert, tls-key"}},
-		"anchors in no file":   {func(c *Config) { c.AuditAnchor = "file://anchors" }, []string{"audit-anchor: got", "absolute path"}},
-		"anchors with a path":  {func(c *Config) { c.AuditAnchor = "syslog://logs/x" }, []string{"audit-anchor", "host"}},
-		"anchors in the clear": {func(c *Config) { c.AuditAnchor = "http://anchors.example.com" }, []string{"audit-anchor", "https://"}},
-		"anchors inside":       {func(c *Config) { c.AuditAnchor = "https://10.0.0.1/" }, []string{"audit-anchor"}},
-		"anchors by mail":      {func(c *Config) { c.AuditAnchor = "mailto:a@b.test" }, []string{"audit-anchor", `"mailto"`, "file:///"}},
-		"anchors all the time": {func(c *Config) { c.AuditAnchorEvery = 1 }, []string{"audit-anchor-every", "10s"}},
-		"issuer alone":         {func(c *Config) { c.OIDCIssuer = "https://i" }, []string{"oidc-issuer, oidc-audience"}},
-		"audience alone":       {func(c *Config) { c.OIDCAudience = "a" }, []string{"oidc-issuer, oidc-audience"}},
-		"issuer over HTTP":     {func(c *Config) { c.OIDCIssuer, c.OIDCAudience = "http://i.example.com", "a" }, []string{"oidc-issuer", "https"}},
-		"secret alone":         {func(c *Config) { c.OIDCClientSecret = "s" }, []string{"oidc-client-secret, oidc-client-id"}},
-		"client, no issuer":    {func(c *Config) { c.OIDCClientID = "console" }, []string{"oidc-client-id, oidc-issuer"}},
+		"plain HTTP for all":          {func(c *Config) { c.HTTP = "0.0.0.0:8080" }, []string{"http: 0.0.0.0:8080", "tls-cert", "behind-tls-proxy", "127.0.0.1"}},
+		"plain gRPC for all":          {func(c *Config) { c.GRPC = ":9090" }, []string{"grpc: :9090", "behind-tls-proxy"}},
+		"plain HTTP on a name":        {func(c *Config) { c.HTTP = "server.internal:80" }, []string{"http: server.internal:80"}},
+		"no port":                     {func(c *Config) { c.HTTP = "127.0.0.1" }, []string{`http: got "127.0.0.1"`, "127.0.0.1:8080"}},
+		"port too high":               {func(c *Config) { c.Metrics = "127.0.0.1:70000" }, []string{"metrics"}},
+		"named port":                  {func(c *Config) { c.GRPC = "127.0.0.1:grpc" }, []string{"grpc"}},
+		"empty address":               {func(c *Config) { c.HTTP = "" }, []string{"http"}},
+		"one port twice":              {func(c *Config) { c.GRPC = c.HTTP }, []string{"grpc: 127.0.0.1:8080 is taken by http"}},
+		"one port twice, all":         {func(c *Config) { c.Metrics = "0.0.0.0:9090" }, []string{"metrics: 0.0.0.0:9090 is taken by grpc"}},
+		"certificate alone":           {func(c *Config) { c.TLSCert = "c" }, []string{"tls-cert, tls-key", "set both"}},
+		"key alone":                   {func(c *Config) { c.TLSKey = "k" }, []string{"tls-cert, tls-key"}},
+		"cases without a mail server": {func(c *Config) { c.SupportEmail = "help@acme.test" }, []string{"support-email", "smtp"}},
+		"cases to nobody":             {func(c *Config) { c.SMTP, c.SMTPFrom, c.SupportEmail = "smtp://mail.internal", "p@acme.test", "help" }, []string{"support-email: got"}},
+		"cases in the clear":          {func(c *Config) { c.SupportWebhook = "http://hooks.acme.test" }, []string{"support-webhook", "https://"}},
+		"a short secret of cases": {func(c *Config) { c.SupportWebhook, c.SupportWebhookSecret = "https://hooks.acme.test", "hunter22" },
+			[]string{"support-webhook-secret: has 8 characters"}},
+		"a secret of no webhook": {func(c *Config) { c.SupportWebhookSecret = "0123456789abcde" }, []string{"support-webhook-secret", "without support-webhook"}},
+		"patterns below 0":       {func(c *Config) { c.PatternFixDaily = -1 }, []string{"pattern-fix-daily: got -1"}},
+		"patterns, no model":     {func(c *Config) { c.PatternFixDaily = 5 }, []string{"pattern-fix-daily", "ai-url"}},
+		"anchors in no file":     {func(c *Config) { c.AuditAnchor = "file://anchors" }, []string{"audit-anchor: got", "absolute path"}},
+		"anchors with a path":    {func(c *Config) { c.AuditAnchor = "syslog://logs/x" }, []string{"audit-anchor", "host"}},
+		"anchors in the clear":   {func(c *Config) { c.AuditAnchor = "http://anchors.example.com" }, []string{"audit-anchor", "https://"}},
+		"anchors inside":         {func(c *Config) { c.AuditAnchor = "https://10.0.0.1/" }, []string{"audit-anchor"}},
+		"anchors by mail":        {func(c *Config) { c.AuditAnchor = "mailto:a@b.test" }, []string{"audit-anchor", `"mailto"`, "file:///"}},
+		"anchors all the time":   {func(c *Config) { c.AuditAnchorEvery = 1 }, []string{"audit-anchor-every", "10s"}},
+		"issuer alone":           {func(c *Config) { c.OIDCIssuer = "https://i" }, []string{"oidc-issuer, oidc-audience"}},
+		"audience alone":         {func(c *Config) { c.OIDCAudience = "a" }, []string{"oidc-issuer, oidc-audience"}},
+		"issuer over HTTP":       {func(c *Config) { c.OIDCIssuer, c.OIDCAudience = "http://i.example.com", "a" }, []string{"oidc-issuer", "https"}},
+		"secret alone":           {func(c *Config) { c.OIDCClientSecret = "s" }, []string{"oidc-client-secret, oidc-client-id"}},
+		"client, no issuer":      {func(c *Config) { c.OIDCClientID = "console" }, []string{"oidc-client-id, oidc-issuer"}},
 		"client, no URL": {func(c *Config) {
 			oidcBy(c, "invited")
 			c.OIDCClientID, c.HTTP, c.BehindProxy = "console", "0.0.0.0:8080", true

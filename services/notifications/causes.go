@@ -2,9 +2,7 @@ package notifications
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"net/url"
 
 	"github.com/palisade/palisade/services/internal/buckets"
 	"github.com/palisade/palisade/services/internal/telemetry"
@@ -43,21 +41,6 @@ func (c *causes) note(ctx context.Context, of receiver, kind string, err error, 
 	if of.ruleID != 0 {
 		attrs = append(attrs, slog.Int64("rule_id", of.ruleID))
 	}
-	attrs = append(attrs, slog.String("error", describe(err).text), telemetry.Cause(causeOf(err)))
+	attrs = append(attrs, slog.String("error", describe(err).text), telemetry.Cause(channel.Cause(err)))
 	c.log.LogAttrs(ctx, slog.LevelWarn, "a notification could not be sent", attrs...)
-}
-
-// causeOf is the text of a sender's error for the operator. It leaves out the URL of a request, which can be a secret.
-func causeOf(err error) string {
-	var known *channel.Error
-	for errors.As(err, &known) {
-		if err = known.Unwrap(); err == nil {
-			return "" // the public text says all
-		}
-	}
-	var request *url.Error
-	if errors.As(err, &request) {
-		err = request.Err
-	}
-	return err.Error()
 }

@@ -2,10 +2,8 @@ package platform
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -72,21 +70,16 @@ func (e *Editor) RunPattern(ctx context.Context, r *platformv1.RunPatternRequest
 	return e.response(ctx, target, result)
 }
 
-// ruleFile matches the beginning of a file of rules.
-var ruleFile = regexp.MustCompile(`(?m)^\s*\{?\s*["']?rules["']?\s*:`)
-
 // rulesOf returns the file of rules in the request, or one with its pattern.
 func rulesOf(r *platformv1.RunPatternRequest) ([]byte, error) {
-	if ruleFile.MatchString(r.GetPattern()) {
+	if document.IsFile(r.GetPattern()) {
 		return []byte(r.GetPattern()), nil
 	}
 	language, ok := document.Language(r.GetLanguage())
 	if !ok {
 		return nil, noLanguage(r, "of the pattern")
 	}
-	return json.Marshal(map[string]any{"rules": []map[string]any{{
-		"id": "pattern", "pattern": r.GetPattern(), "languages": []string{language}, "message": "The pattern matches.", "severity": "INFO",
-	}}})
+	return document.FileOfPattern(r.GetPattern(), language)
 }
 
 // languageOf returns the language of the code.

@@ -4,13 +4,16 @@ import (
 	"context"
 
 	platformv1 "github.com/palisade/palisade/gen/palisade/platform/v1"
+	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/server"
 	"github.com/palisade/palisade/services/internal/tasktoken"
+	"github.com/palisade/palisade/services/scm/connect"
 )
 
 // Register adds the domain to a server.
 func Register(d *server.Deps) server.Parts {
 	return server.Parts{
+		Background: []jobs.Work{supportBackground(d.Config, d.Store, d.Egress, d.Log)},
 		Services: func(ctx context.Context) ([]server.Service, error) {
 			tokens := tasktoken.New(d.Store, d.Keyring, d.Config.BaseURL())
 			if err := tokens.Prepare(ctx); err != nil {
@@ -31,6 +34,13 @@ func Register(d *server.Deps) server.Parts {
 					platformv1.RegisterDoctorServiceHandlerClient, platformv1.NewDoctorServiceClient),
 				server.Group[platformv1.TasksServiceServer](platformv1.RegisterTasksServiceServer, NewTasks(d.Store, d.Jobs, tokens, d.Config.BaseURL()),
 					platformv1.RegisterTasksServiceHandlerClient, platformv1.NewTasksServiceClient),
+				server.Group[platformv1.CloudPostureCredentialsServiceServer](platformv1.RegisterCloudPostureCredentialsServiceServer,
+					NewCloudPosture(d.Store, connect.Seals{Keyring: d.Keyring}, d.Egress),
+					platformv1.RegisterCloudPostureCredentialsServiceHandlerClient, platformv1.NewCloudPostureCredentialsServiceClient),
+				server.Group[platformv1.SupportServiceServer](platformv1.RegisterSupportServiceServer, NewSupport(d.Store, d.Jobs, supportReceivers(d.Config)),
+					platformv1.RegisterSupportServiceHandlerClient, platformv1.NewSupportServiceClient),
+				server.Group[platformv1.SurveysServiceServer](platformv1.RegisterSurveysServiceServer, NewSurveys(d.Store),
+					platformv1.RegisterSurveysServiceHandlerClient, platformv1.NewSurveysServiceClient),
 				server.Group[platformv1.EditorServiceServer](platformv1.RegisterEditorServiceServer, editor,
 					platformv1.RegisterEditorServiceHandlerClient, platformv1.NewEditorServiceClient),
 			}, nil

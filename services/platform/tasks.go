@@ -1,8 +1,10 @@
 package platform
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -70,6 +72,9 @@ func (s *Tasks) GetTaskResult(ctx context.Context, r *platformv1.GetTaskResultRe
 	if err != nil {
 		return nil, err
 	}
+	if task.Kind == tasktoken.PatternFix {
+		return s.patternFix(ctx, task)
+	}
 	caller, ok := access.FromContext(ctx)
 	if !ok || !slices.ContainsFunc(caller.Grants, func(g access.Grant) bool { return g.DeploymentID == task.DeploymentID }) {
 		return nil, errNoTask()
@@ -103,6 +108,35 @@ func (s *Tasks) GetTaskResult(ctx context.Context, r *platformv1.GetTaskResultRe
 	}
 	group := groupOf(results)
 	return &platformv1.GetTaskResultResponse{TaskGroupResult: group, Status: group.GetStatus()}, nil
+}
+
+// patternFix returns the result of a pattern fix. It belongs to no deployment, and has nothing that its token's holder
+// did not send.
+func (s *Tasks) patternFix(ctx context.Context, task *tasktoken.Task) (*platformv1.GetTaskResultResponse, error) {
+	state, output, ok, err := s.jobs.Output(ctx, task.Kind, task.JobIDs[0])
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, errNoTask()
+	}
+	result := &platformv1.TaskResult{Status: running}
+	if ended, known := statuses[state]; known {
+		result.Status = ended
+	}
+	var said tasktoken.PatternResult
+	if result.GetStatus() == completed && len(output) > 0 {
+		if err := json.Unmarshal(output, &said); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case result.GetStatus() == completed && said.Error == "":
+		result.ResultString = said.Pattern
+	case result.GetStatus() != running:
+		result.Status, result.ResultString = failed, cmp.Or(said.Error, "the pattern was not corrected: try again")
+	}
+	return &platformv1.GetTaskResultResponse{TaskResult: result, Status: result.GetStatus()}, nil
 }
 
 // groupOf is the state of a group: in progress until all have ended, and then the worst.

@@ -589,6 +589,29 @@ var (
 			},
 		},
 	}
+	// CloudPostureCredentialsColumns holds the columns for the "cloud_posture_credentials" table.
+	CloudPostureCredentialsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "client_id", Type: field.TypeString},
+		{Name: "client_secret", Type: field.TypeBytes, Nullable: true},
+		{Name: "api_url", Type: field.TypeString},
+		{Name: "token_url", Type: field.TypeString},
+		{Name: "audience", Type: field.TypeString, Default: ""},
+	}
+	// CloudPostureCredentialsTable holds the schema information for the "cloud_posture_credentials" table.
+	CloudPostureCredentialsTable = &schema.Table{
+		Name:       "cloud_posture_credentials",
+		Columns:    CloudPostureCredentialsColumns,
+		PrimaryKey: []*schema.Column{CloudPostureCredentialsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "cloud_posture_credentials_of_deployment",
+				Unique:  false,
+				Columns: []*schema.Column{CloudPostureCredentialsColumns[1], CloudPostureCredentialsColumns[0]},
+			},
+		},
+	}
 	// ConsoleLinksColumns holds the columns for the "console_links" table.
 	ConsoleLinksColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt64, Increment: true},
@@ -2883,6 +2906,67 @@ var (
 			},
 		},
 	}
+	// SupportCasesColumns holds the columns for the "support_cases" table.
+	SupportCasesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "number", Type: field.TypeInt64},
+		{Name: "user_id", Type: field.TypeInt64},
+		{Name: "kind", Type: field.TypeString},
+		{Name: "priority", Type: field.TypeString},
+		{Name: "subject", Type: field.TypeString},
+		{Name: "description", Type: field.TypeString},
+		{Name: "email", Type: field.TypeString},
+		{Name: "status", Type: field.TypeString},
+		{Name: "owner", Type: field.TypeString, Default: ""},
+		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "updated_at", Type: field.TypeInt64},
+	}
+	// SupportCasesTable holds the schema information for the "support_cases" table.
+	SupportCasesTable = &schema.Table{
+		Name:       "support_cases",
+		Columns:    SupportCasesColumns,
+		PrimaryKey: []*schema.Column{SupportCasesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "support_cases_by_number",
+				Unique:  true,
+				Columns: []*schema.Column{SupportCasesColumns[1], SupportCasesColumns[2]},
+			},
+			{
+				Name:    "support_cases_of_user",
+				Unique:  false,
+				Columns: []*schema.Column{SupportCasesColumns[1], SupportCasesColumns[3], SupportCasesColumns[2]},
+			},
+		},
+	}
+	// SurveyResponsesColumns holds the columns for the "survey_responses" table.
+	SurveyResponsesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "survey", Type: field.TypeString},
+		{Name: "user_id", Type: field.TypeInt64},
+		{Name: "data", Type: field.TypeBytes},
+		{Name: "submitted_at", Type: field.TypeInt64},
+	}
+	// SurveyResponsesTable holds the schema information for the "survey_responses" table.
+	SurveyResponsesTable = &schema.Table{
+		Name:       "survey_responses",
+		Columns:    SurveyResponsesColumns,
+		PrimaryKey: []*schema.Column{SurveyResponsesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "survey_responses_of_user",
+				Unique:  true,
+				Columns: []*schema.Column{SurveyResponsesColumns[1], SurveyResponsesColumns[3], SurveyResponsesColumns[2]},
+			},
+			{
+				Name:    "survey_responses_by_time",
+				Unique:  false,
+				Columns: []*schema.Column{SurveyResponsesColumns[1], SurveyResponsesColumns[2], SurveyResponsesColumns[5], SurveyResponsesColumns[0]},
+			},
+		},
+	}
 	// TagsColumns holds the columns for the "tags" table.
 	TagsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt64, Increment: true},
@@ -3703,6 +3787,7 @@ var (
 		AutomationRunsTable,
 		BranchChangesTable,
 		ChatInstallationsTable,
+		CloudPostureCredentialsTable,
 		ConsoleLinksTable,
 		DeliveriesTable,
 		DeliveryAttemptsTable,
@@ -3762,6 +3847,8 @@ var (
 		SessionsTable,
 		SettingsTable,
 		SigningKeysTable,
+		SupportCasesTable,
+		SurveyResponsesTable,
 		TagsTable,
 		TeamsTable,
 		TeamMembersTable,

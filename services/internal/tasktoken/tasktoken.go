@@ -1,7 +1,7 @@
 // Package tasktoken makes and reads the tokens of background tasks: the taskTokenJwt that operations with the status
 // 202 answer, and that clients give to TasksService.GetTaskResult. They are signed, expire, and name a deployment. They
-// are no credentials: key and algorithm differ from users' tokens, and reading a result requires a credential of the
-// deployment.
+// are no credentials: key and algorithm differ from users' tokens, and reading a result requires a credential, of the
+// deployment if there is one.
 package tasktoken
 
 import (
@@ -28,8 +28,18 @@ const (
 	audience = "palisade-tasks"
 )
 
+// PatternFix is the kind of the only task outside a deployment: whoever has its token gets its result.
+const PatternFix = "pattern_fix"
+
+// PatternResult is what the job of a pattern fix records: a pattern, or why there is none.
+type PatternResult struct {
+	Pattern string `json:"pattern,omitempty"`
+	Error   string `json:"error,omitempty"`
+}
+
 // Task is a background task: one job, or a group of jobs.
 type Task struct {
+	// DeploymentID is 0 only for PatternFix.
 	DeploymentID int64
 	// Kind is the kind of its jobs.
 	Kind string

@@ -37,6 +37,8 @@ type Message struct {
 	Why string
 	// HTML is another form of Text for e-mail; empty for none.
 	HTML string
+	// ReplyTo is the address for answers to an e-mail; empty for the sender's.
+	ReplyTo string
 	// At is the time of the event.
 	At time.Time
 	// ObjectKey is the object's name below the bucket's prefix. The default is the date of At, a slash, EventID and

@@ -133,6 +133,11 @@ func (e *email) compose(m Message) (*mail.Msg, error) {
 	if err := message.To(e.to...); err != nil {
 		return nil, err
 	}
+	if m.ReplyTo != "" {
+		if err := message.ReplyTo(m.ReplyTo); err != nil {
+			return nil, err
+		}
+	}
 	message.Subject(strings.Join(strings.Fields(m.Subject), " "))
 	message.SetDateWithValue(m.At)
 	message.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: suppresses automatic replies

@@ -1,8 +1,10 @@
 package channel
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/palisade/palisade/services/internal/egress"
@@ -35,6 +37,21 @@ func (e *Error) Error() string { return e.Public }
 
 // Unwrap returns the cause. Its text is for logs only.
 func (e *Error) Unwrap() error { return e.cause }
+
+// Cause is the text of a sender's error for the operator. It leaves out the URL of a request, which can be a secret.
+func Cause(err error) string {
+	var known *Error
+	for errors.As(err, &known) {
+		if err = known.Unwrap(); err == nil {
+			return "" // the public text says all
+		}
+	}
+	var request *url.Error
+	if errors.As(err, &request) {
+		err = request.Err
+	}
+	return err.Error()
+}
 
 // connectError is the error of a request without a response.
 func connectError(err error) *Error { return &Error{Public: egress.Describe(err), cause: err} }

@@ -551,6 +551,107 @@ func (x *UsageInfo) GetMaxAllowed() int64 {
 	return 0
 }
 
+// Request of CreatePatternFixTask.
+type CreatePatternFixTaskRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The pattern, or a file of rules with the key rules.
+	Pattern string `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
+	// Language of the code that it is for, such as python. Files of rules name their own.
+	Language      string `protobuf:"bytes,2,opt,name=language,proto3" json:"language,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreatePatternFixTaskRequest) Reset() {
+	*x = CreatePatternFixTaskRequest{}
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreatePatternFixTaskRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreatePatternFixTaskRequest) ProtoMessage() {}
+
+func (x *CreatePatternFixTaskRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreatePatternFixTaskRequest.ProtoReflect.Descriptor instead.
+func (*CreatePatternFixTaskRequest) Descriptor() ([]byte, []int) {
+	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *CreatePatternFixTaskRequest) GetPattern() string {
+	if x != nil {
+		return x.Pattern
+	}
+	return ""
+}
+
+func (x *CreatePatternFixTaskRequest) GetLanguage() string {
+	if x != nil {
+		return x.Language
+	}
+	return ""
+}
+
+// Response of CreatePatternFixTask.
+type CreatePatternFixTaskResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Token for TasksService.GetTaskResult.
+	TaskTokenJwt  string `protobuf:"bytes,1,opt,name=task_token_jwt,json=taskTokenJwt,proto3" json:"task_token_jwt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreatePatternFixTaskResponse) Reset() {
+	*x = CreatePatternFixTaskResponse{}
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreatePatternFixTaskResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreatePatternFixTaskResponse) ProtoMessage() {}
+
+func (x *CreatePatternFixTaskResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreatePatternFixTaskResponse.ProtoReflect.Descriptor instead.
+func (*CreatePatternFixTaskResponse) Descriptor() ([]byte, []int) {
+	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *CreatePatternFixTaskResponse) GetTaskTokenJwt() string {
+	if x != nil {
+		return x.TaskTokenJwt
+	}
+	return ""
+}
+
 // Request of GetCombinedTask.
 type GetCombinedTaskRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -564,7 +665,7 @@ type GetCombinedTaskRequest struct {
 
 func (x *GetCombinedTaskRequest) Reset() {
 	*x = GetCombinedTaskRequest{}
-	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[5]
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -576,7 +677,7 @@ func (x *GetCombinedTaskRequest) String() string {
 func (*GetCombinedTaskRequest) ProtoMessage() {}
 
 func (x *GetCombinedTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[5]
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -589,7 +690,7 @@ func (x *GetCombinedTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCombinedTaskRequest.ProtoReflect.Descriptor instead.
 func (*GetCombinedTaskRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{5}
+	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetCombinedTaskRequest) GetDeploymentId() int64 {
@@ -619,7 +720,7 @@ type GetCombinedTaskResponse struct {
 
 func (x *GetCombinedTaskResponse) Reset() {
 	*x = GetCombinedTaskResponse{}
-	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[6]
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -631,7 +732,7 @@ func (x *GetCombinedTaskResponse) String() string {
 func (*GetCombinedTaskResponse) ProtoMessage() {}
 
 func (x *GetCombinedTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[6]
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -644,7 +745,7 @@ func (x *GetCombinedTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCombinedTaskResponse.ProtoReflect.Descriptor instead.
 func (*GetCombinedTaskResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{6}
+	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetCombinedTaskResponse) GetTask() *CombinedTask {
@@ -680,7 +781,7 @@ type CombinedTask struct {
 
 func (x *CombinedTask) Reset() {
 	*x = CombinedTask{}
-	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[7]
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -692,7 +793,7 @@ func (x *CombinedTask) String() string {
 func (*CombinedTask) ProtoMessage() {}
 
 func (x *CombinedTask) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[7]
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -705,7 +806,7 @@ func (x *CombinedTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CombinedTask.ProtoReflect.Descriptor instead.
 func (*CombinedTask) Descriptor() ([]byte, []int) {
-	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{7}
+	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CombinedTask) GetGroupId() int64 {
@@ -758,7 +859,7 @@ type AnalysisCounts struct {
 
 func (x *AnalysisCounts) Reset() {
 	*x = AnalysisCounts{}
-	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[8]
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -770,7 +871,7 @@ func (x *AnalysisCounts) String() string {
 func (*AnalysisCounts) ProtoMessage() {}
 
 func (x *AnalysisCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[8]
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -783,7 +884,7 @@ func (x *AnalysisCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnalysisCounts.ProtoReflect.Descriptor instead.
 func (*AnalysisCounts) Descriptor() ([]byte, []int) {
-	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{8}
+	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *AnalysisCounts) GetPending() int64 {
@@ -836,7 +937,7 @@ type Analysis struct {
 
 func (x *Analysis) Reset() {
 	*x = Analysis{}
-	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[9]
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -848,7 +949,7 @@ func (x *Analysis) String() string {
 func (*Analysis) ProtoMessage() {}
 
 func (x *Analysis) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[9]
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -861,7 +962,7 @@ func (x *Analysis) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Analysis.ProtoReflect.Descriptor instead.
 func (*Analysis) Descriptor() ([]byte, []int) {
-	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{9}
+	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Analysis) GetId() int64 {
@@ -945,7 +1046,7 @@ type GetAiStatusRequest struct {
 
 func (x *GetAiStatusRequest) Reset() {
 	*x = GetAiStatusRequest{}
-	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[10]
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -957,7 +1058,7 @@ func (x *GetAiStatusRequest) String() string {
 func (*GetAiStatusRequest) ProtoMessage() {}
 
 func (x *GetAiStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[10]
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -970,7 +1071,7 @@ func (x *GetAiStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAiStatusRequest.ProtoReflect.Descriptor instead.
 func (*GetAiStatusRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{10}
+	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetAiStatusRequest) GetDeploymentId() int64 {
@@ -1009,7 +1110,7 @@ type GetAiStatusResponse struct {
 
 func (x *GetAiStatusResponse) Reset() {
 	*x = GetAiStatusResponse{}
-	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[11]
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1021,7 +1122,7 @@ func (x *GetAiStatusResponse) String() string {
 func (*GetAiStatusResponse) ProtoMessage() {}
 
 func (x *GetAiStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[11]
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1034,7 +1135,7 @@ func (x *GetAiStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAiStatusResponse.ProtoReflect.Descriptor instead.
 func (*GetAiStatusResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{11}
+	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetAiStatusResponse) GetModel() string {
@@ -1124,7 +1225,7 @@ type FailedFix struct {
 
 func (x *FailedFix) Reset() {
 	*x = FailedFix{}
-	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[12]
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1136,7 +1237,7 @@ func (x *FailedFix) String() string {
 func (*FailedFix) ProtoMessage() {}
 
 func (x *FailedFix) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[12]
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1149,7 +1250,7 @@ func (x *FailedFix) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailedFix.ProtoReflect.Descriptor instead.
 func (*FailedFix) Descriptor() ([]byte, []int) {
-	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{12}
+	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *FailedFix) GetId() int64 {
@@ -1191,7 +1292,7 @@ type GetTaskInfoRequest struct {
 
 func (x *GetTaskInfoRequest) Reset() {
 	*x = GetTaskInfoRequest{}
-	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[13]
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1203,7 +1304,7 @@ func (x *GetTaskInfoRequest) String() string {
 func (*GetTaskInfoRequest) ProtoMessage() {}
 
 func (x *GetTaskInfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[13]
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1216,7 +1317,7 @@ func (x *GetTaskInfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTaskInfoRequest.ProtoReflect.Descriptor instead.
 func (*GetTaskInfoRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{13}
+	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GetTaskInfoRequest) GetDeploymentId() int64 {
@@ -1239,7 +1340,7 @@ type GetTaskInfoResponse struct {
 
 func (x *GetTaskInfoResponse) Reset() {
 	*x = GetTaskInfoResponse{}
-	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[14]
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1251,7 +1352,7 @@ func (x *GetTaskInfoResponse) String() string {
 func (*GetTaskInfoResponse) ProtoMessage() {}
 
 func (x *GetTaskInfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[14]
+	mi := &file_palisade_ai_v1_ai_tasks_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1264,7 +1365,7 @@ func (x *GetTaskInfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTaskInfoResponse.ProtoReflect.Descriptor instead.
 func (*GetTaskInfoResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{14}
+	return file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetTaskInfoResponse) GetWaitTime() string {
@@ -1312,7 +1413,13 @@ const file_palisade_ai_v1_ai_tasks_proto_rawDesc = "" +
 	"\tUsageInfo\x12\x12\n" +
 	"\x04used\x18\x01 \x01(\x03R\x04used\x12\x1f\n" +
 	"\vmax_allowed\x18\x02 \x01(\x03R\n" +
-	"maxAllowed\"j\n" +
+	"maxAllowed\"h\n" +
+	"\x1bCreatePatternFixTaskRequest\x12$\n" +
+	"\apattern\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xc0>R\apattern\x12#\n" +
+	"\blanguage\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18dR\blanguage\"D\n" +
+	"\x1cCreatePatternFixTaskResponse\x12$\n" +
+	"\x0etask_token_jwt\x18\x01 \x01(\tR\ftaskTokenJwt\"j\n" +
 	"\x16GetCombinedTaskRequest\x12,\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03B\a\xbaH\x04\"\x02 \x00R\fdeploymentId\x12\"\n" +
 	"\bgroup_id\x18\x02 \x01(\x03B\a\xbaH\x04\"\x02 \x00R\agroupId\"\x81\x01\n" +
@@ -1385,9 +1492,10 @@ const file_palisade_ai_v1_ai_tasks_proto_rawDesc = "" +
 	"\x1bANALYSIS_STATUS_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17ANALYSIS_STATUS_PENDING\x10\x01\x12\x18\n" +
 	"\x14ANALYSIS_STATUS_DONE\x10\x02\x12\x1a\n" +
-	"\x16ANALYSIS_STATUS_FAILED\x10\x032\x81\x05\n" +
+	"\x16ANALYSIS_STATUS_FAILED\x10\x032\x9d\x06\n" +
 	"\x0eAiTasksService\x12\xa9\x01\n" +
-	"\x12CreateCombinedTask\x12).palisade.ai.v1.CreateCombinedTaskRequest\x1a*.palisade.ai.v1.CreateCombinedTaskResponse\"<\x8a\xb5\x18\b\b\x04\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02*:\x01*\"%/api/ai/{deployment_id}/combined_task\x12\xaa\x01\n" +
+	"\x12CreateCombinedTask\x12).palisade.ai.v1.CreateCombinedTaskRequest\x1a*.palisade.ai.v1.CreateCombinedTaskResponse\"<\x8a\xb5\x18\b\b\x04\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02*:\x01*\"%/api/ai/{deployment_id}/combined_task\x12\x99\x01\n" +
+	"\x14CreatePatternFixTask\x12+.palisade.ai.v1.CreatePatternFixTaskRequest\x1a,.palisade.ai.v1.CreatePatternFixTaskResponse\"&\x8a\xb5\x18\x04\b\x01\x18\x01\x82\xd3\xe4\x93\x02\x18:\x01*\"\x13/api/ai/pattern_fix\x12\xaa\x01\n" +
 	"\x0fGetCombinedTask\x12&.palisade.ai.v1.GetCombinedTaskRequest\x1a'.palisade.ai.v1.GetCombinedTaskResponse\"F\x8a\xb5\x18\n" +
 	"\b\x04\x12\x02\x01\x02\x18\x018\x02\x82\xd3\xe4\x93\x022\x120/api/ai/{deployment_id}/combined_task/{group_id}\x12\x8a\x01\n" +
 	"\vGetAiStatus\x12\".palisade.ai.v1.GetAiStatusRequest\x1a#.palisade.ai.v1.GetAiStatusResponse\"2\x8a\xb5\x18\b\b\x03\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02 \x12\x1e/api/ai/{deployment_id}/status\x12\x88\x01\n" +
@@ -1407,63 +1515,67 @@ func file_palisade_ai_v1_ai_tasks_proto_rawDescGZIP() []byte {
 }
 
 var file_palisade_ai_v1_ai_tasks_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_palisade_ai_v1_ai_tasks_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_palisade_ai_v1_ai_tasks_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_palisade_ai_v1_ai_tasks_proto_goTypes = []any{
-	(Chain)(0),                         // 0: palisade.ai.v1.Chain
-	(AnalysisFailureReason)(0),         // 1: palisade.ai.v1.AnalysisFailureReason
-	(AnalysisStatus)(0),                // 2: palisade.ai.v1.AnalysisStatus
-	(*CreateCombinedTaskRequest)(nil),  // 3: palisade.ai.v1.CreateCombinedTaskRequest
-	(*Task)(nil),                       // 4: palisade.ai.v1.Task
-	(*CreateCombinedTaskResponse)(nil), // 5: palisade.ai.v1.CreateCombinedTaskResponse
-	(*AnalysisFailure)(nil),            // 6: palisade.ai.v1.AnalysisFailure
-	(*UsageInfo)(nil),                  // 7: palisade.ai.v1.UsageInfo
-	(*GetCombinedTaskRequest)(nil),     // 8: palisade.ai.v1.GetCombinedTaskRequest
-	(*GetCombinedTaskResponse)(nil),    // 9: palisade.ai.v1.GetCombinedTaskResponse
-	(*CombinedTask)(nil),               // 10: palisade.ai.v1.CombinedTask
-	(*AnalysisCounts)(nil),             // 11: palisade.ai.v1.AnalysisCounts
-	(*Analysis)(nil),                   // 12: palisade.ai.v1.Analysis
-	(*GetAiStatusRequest)(nil),         // 13: palisade.ai.v1.GetAiStatusRequest
-	(*GetAiStatusResponse)(nil),        // 14: palisade.ai.v1.GetAiStatusResponse
-	(*FailedFix)(nil),                  // 15: palisade.ai.v1.FailedFix
-	(*GetTaskInfoRequest)(nil),         // 16: palisade.ai.v1.GetTaskInfoRequest
-	(*GetTaskInfoResponse)(nil),        // 17: palisade.ai.v1.GetTaskInfoResponse
-	(*v1.IssuesFilter)(nil),            // 18: palisade.findings.v1.IssuesFilter
-	(*Memory)(nil),                     // 19: palisade.ai.v1.Memory
-	(*timestamppb.Timestamp)(nil),      // 20: google.protobuf.Timestamp
+	(Chain)(0),                           // 0: palisade.ai.v1.Chain
+	(AnalysisFailureReason)(0),           // 1: palisade.ai.v1.AnalysisFailureReason
+	(AnalysisStatus)(0),                  // 2: palisade.ai.v1.AnalysisStatus
+	(*CreateCombinedTaskRequest)(nil),    // 3: palisade.ai.v1.CreateCombinedTaskRequest
+	(*Task)(nil),                         // 4: palisade.ai.v1.Task
+	(*CreateCombinedTaskResponse)(nil),   // 5: palisade.ai.v1.CreateCombinedTaskResponse
+	(*AnalysisFailure)(nil),              // 6: palisade.ai.v1.AnalysisFailure
+	(*UsageInfo)(nil),                    // 7: palisade.ai.v1.UsageInfo
+	(*CreatePatternFixTaskRequest)(nil),  // 8: palisade.ai.v1.CreatePatternFixTaskRequest
+	(*CreatePatternFixTaskResponse)(nil), // 9: palisade.ai.v1.CreatePatternFixTaskResponse
+	(*GetCombinedTaskRequest)(nil),       // 10: palisade.ai.v1.GetCombinedTaskRequest
+	(*GetCombinedTaskResponse)(nil),      // 11: palisade.ai.v1.GetCombinedTaskResponse
+	(*CombinedTask)(nil),                 // 12: palisade.ai.v1.CombinedTask
+	(*AnalysisCounts)(nil),               // 13: palisade.ai.v1.AnalysisCounts
+	(*Analysis)(nil),                     // 14: palisade.ai.v1.Analysis
+	(*GetAiStatusRequest)(nil),           // 15: palisade.ai.v1.GetAiStatusRequest
+	(*GetAiStatusResponse)(nil),          // 16: palisade.ai.v1.GetAiStatusResponse
+	(*FailedFix)(nil),                    // 17: palisade.ai.v1.FailedFix
+	(*GetTaskInfoRequest)(nil),           // 18: palisade.ai.v1.GetTaskInfoRequest
+	(*GetTaskInfoResponse)(nil),          // 19: palisade.ai.v1.GetTaskInfoResponse
+	(*v1.IssuesFilter)(nil),              // 20: palisade.findings.v1.IssuesFilter
+	(*Memory)(nil),                       // 21: palisade.ai.v1.Memory
+	(*timestamppb.Timestamp)(nil),        // 22: google.protobuf.Timestamp
 }
 var file_palisade_ai_v1_ai_tasks_proto_depIdxs = []int32{
 	4,  // 0: palisade.ai.v1.CreateCombinedTaskRequest.task:type_name -> palisade.ai.v1.Task
-	18, // 1: palisade.ai.v1.CreateCombinedTaskRequest.filter:type_name -> palisade.findings.v1.IssuesFilter
+	20, // 1: palisade.ai.v1.CreateCombinedTaskRequest.filter:type_name -> palisade.findings.v1.IssuesFilter
 	0,  // 2: palisade.ai.v1.Task.chains:type_name -> palisade.ai.v1.Chain
-	19, // 3: palisade.ai.v1.Task.memory:type_name -> palisade.ai.v1.Memory
+	21, // 3: palisade.ai.v1.Task.memory:type_name -> palisade.ai.v1.Memory
 	6,  // 4: palisade.ai.v1.CreateCombinedTaskResponse.failures:type_name -> palisade.ai.v1.AnalysisFailure
 	7,  // 5: palisade.ai.v1.CreateCombinedTaskResponse.usage_info:type_name -> palisade.ai.v1.UsageInfo
 	1,  // 6: palisade.ai.v1.AnalysisFailure.reason:type_name -> palisade.ai.v1.AnalysisFailureReason
-	10, // 7: palisade.ai.v1.GetCombinedTaskResponse.task:type_name -> palisade.ai.v1.CombinedTask
-	12, // 8: palisade.ai.v1.GetCombinedTaskResponse.analyses:type_name -> palisade.ai.v1.Analysis
+	12, // 7: palisade.ai.v1.GetCombinedTaskResponse.task:type_name -> palisade.ai.v1.CombinedTask
+	14, // 8: palisade.ai.v1.GetCombinedTaskResponse.analyses:type_name -> palisade.ai.v1.Analysis
 	0,  // 9: palisade.ai.v1.CombinedTask.chains:type_name -> palisade.ai.v1.Chain
-	20, // 10: palisade.ai.v1.CombinedTask.created_at:type_name -> google.protobuf.Timestamp
-	11, // 11: palisade.ai.v1.CombinedTask.analyses:type_name -> palisade.ai.v1.AnalysisCounts
+	22, // 10: palisade.ai.v1.CombinedTask.created_at:type_name -> google.protobuf.Timestamp
+	13, // 11: palisade.ai.v1.CombinedTask.analyses:type_name -> palisade.ai.v1.AnalysisCounts
 	2,  // 12: palisade.ai.v1.Analysis.status:type_name -> palisade.ai.v1.AnalysisStatus
-	20, // 13: palisade.ai.v1.Analysis.finished_at:type_name -> google.protobuf.Timestamp
+	22, // 13: palisade.ai.v1.Analysis.finished_at:type_name -> google.protobuf.Timestamp
 	7,  // 14: palisade.ai.v1.GetAiStatusResponse.month:type_name -> palisade.ai.v1.UsageInfo
 	7,  // 15: palisade.ai.v1.GetAiStatusResponse.hour:type_name -> palisade.ai.v1.UsageInfo
-	11, // 16: palisade.ai.v1.GetAiStatusResponse.analyses:type_name -> palisade.ai.v1.AnalysisCounts
-	11, // 17: palisade.ai.v1.GetAiStatusResponse.fixes:type_name -> palisade.ai.v1.AnalysisCounts
-	10, // 18: palisade.ai.v1.GetAiStatusResponse.tasks:type_name -> palisade.ai.v1.CombinedTask
-	12, // 19: palisade.ai.v1.GetAiStatusResponse.failed_analyses:type_name -> palisade.ai.v1.Analysis
-	15, // 20: palisade.ai.v1.GetAiStatusResponse.failed_fixes:type_name -> palisade.ai.v1.FailedFix
-	20, // 21: palisade.ai.v1.FailedFix.finished_at:type_name -> google.protobuf.Timestamp
+	13, // 16: palisade.ai.v1.GetAiStatusResponse.analyses:type_name -> palisade.ai.v1.AnalysisCounts
+	13, // 17: palisade.ai.v1.GetAiStatusResponse.fixes:type_name -> palisade.ai.v1.AnalysisCounts
+	12, // 18: palisade.ai.v1.GetAiStatusResponse.tasks:type_name -> palisade.ai.v1.CombinedTask
+	14, // 19: palisade.ai.v1.GetAiStatusResponse.failed_analyses:type_name -> palisade.ai.v1.Analysis
+	17, // 20: palisade.ai.v1.GetAiStatusResponse.failed_fixes:type_name -> palisade.ai.v1.FailedFix
+	22, // 21: palisade.ai.v1.FailedFix.finished_at:type_name -> google.protobuf.Timestamp
 	3,  // 22: palisade.ai.v1.AiTasksService.CreateCombinedTask:input_type -> palisade.ai.v1.CreateCombinedTaskRequest
-	8,  // 23: palisade.ai.v1.AiTasksService.GetCombinedTask:input_type -> palisade.ai.v1.GetCombinedTaskRequest
-	13, // 24: palisade.ai.v1.AiTasksService.GetAiStatus:input_type -> palisade.ai.v1.GetAiStatusRequest
-	16, // 25: palisade.ai.v1.AiTasksService.GetTaskInfo:input_type -> palisade.ai.v1.GetTaskInfoRequest
-	5,  // 26: palisade.ai.v1.AiTasksService.CreateCombinedTask:output_type -> palisade.ai.v1.CreateCombinedTaskResponse
-	9,  // 27: palisade.ai.v1.AiTasksService.GetCombinedTask:output_type -> palisade.ai.v1.GetCombinedTaskResponse
-	14, // 28: palisade.ai.v1.AiTasksService.GetAiStatus:output_type -> palisade.ai.v1.GetAiStatusResponse
-	17, // 29: palisade.ai.v1.AiTasksService.GetTaskInfo:output_type -> palisade.ai.v1.GetTaskInfoResponse
-	26, // [26:30] is the sub-list for method output_type
-	22, // [22:26] is the sub-list for method input_type
+	8,  // 23: palisade.ai.v1.AiTasksService.CreatePatternFixTask:input_type -> palisade.ai.v1.CreatePatternFixTaskRequest
+	10, // 24: palisade.ai.v1.AiTasksService.GetCombinedTask:input_type -> palisade.ai.v1.GetCombinedTaskRequest
+	15, // 25: palisade.ai.v1.AiTasksService.GetAiStatus:input_type -> palisade.ai.v1.GetAiStatusRequest
+	18, // 26: palisade.ai.v1.AiTasksService.GetTaskInfo:input_type -> palisade.ai.v1.GetTaskInfoRequest
+	5,  // 27: palisade.ai.v1.AiTasksService.CreateCombinedTask:output_type -> palisade.ai.v1.CreateCombinedTaskResponse
+	9,  // 28: palisade.ai.v1.AiTasksService.CreatePatternFixTask:output_type -> palisade.ai.v1.CreatePatternFixTaskResponse
+	11, // 29: palisade.ai.v1.AiTasksService.GetCombinedTask:output_type -> palisade.ai.v1.GetCombinedTaskResponse
+	16, // 30: palisade.ai.v1.AiTasksService.GetAiStatus:output_type -> palisade.ai.v1.GetAiStatusResponse
+	19, // 31: palisade.ai.v1.AiTasksService.GetTaskInfo:output_type -> palisade.ai.v1.GetTaskInfoResponse
+	27, // [27:32] is the sub-list for method output_type
+	22, // [22:27] is the sub-list for method input_type
 	22, // [22:22] is the sub-list for extension type_name
 	22, // [22:22] is the sub-list for extension extendee
 	0,  // [0:22] is the sub-list for field type_name
@@ -1481,7 +1593,7 @@ func file_palisade_ai_v1_ai_tasks_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_palisade_ai_v1_ai_tasks_proto_rawDesc), len(file_palisade_ai_v1_ai_tasks_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   15,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -80,6 +80,33 @@ func local_request_AiTasksService_CreateCombinedTask_0(ctx context.Context, mars
 	return msg, metadata, err
 }
 
+func request_AiTasksService_CreatePatternFixTask_0(ctx context.Context, marshaler runtime.Marshaler, client AiTasksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq CreatePatternFixTaskRequest
+		metadata runtime.ServerMetadata
+	)
+	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	if req.Body != nil {
+		_, _ = io.Copy(io.Discard, req.Body)
+	}
+	msg, err := client.CreatePatternFixTask(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
+	return msg, metadata, err
+}
+
+func local_request_AiTasksService_CreatePatternFixTask_0(ctx context.Context, marshaler runtime.Marshaler, server AiTasksServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq CreatePatternFixTaskRequest
+		metadata runtime.ServerMetadata
+	)
+	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	msg, err := server.CreatePatternFixTask(ctx, &protoReq)
+	return msg, metadata, err
+}
+
 func request_AiTasksService_GetCombinedTask_0(ctx context.Context, marshaler runtime.Marshaler, client AiTasksServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
 		protoReq GetCombinedTaskRequest
@@ -239,6 +266,26 @@ func RegisterAiTasksServiceHandlerServer(ctx context.Context, mux *runtime.Serve
 		}
 		forward_AiTasksService_CreateCombinedTask_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
+	mux.Handle(http.MethodPost, pattern_AiTasksService_CreatePatternFixTask_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		var stream runtime.ServerTransportStream
+		ctx = grpc.NewContextWithServerTransportStream(ctx, &stream)
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/palisade.ai.v1.AiTasksService/CreatePatternFixTask", runtime.WithHTTPPathPattern("/api/ai/pattern_fix"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := local_request_AiTasksService_CreatePatternFixTask_0(annotatedContext, inboundMarshaler, server, req, pathParams)
+		md.HeaderMD, md.TrailerMD = metadata.Join(md.HeaderMD, stream.Header()), metadata.Join(md.TrailerMD, stream.Trailer())
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_AiTasksService_CreatePatternFixTask_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
 	mux.Handle(http.MethodGet, pattern_AiTasksService_GetCombinedTask_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -356,6 +403,23 @@ func RegisterAiTasksServiceHandlerClient(ctx context.Context, mux *runtime.Serve
 		}
 		forward_AiTasksService_CreateCombinedTask_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
+	mux.Handle(http.MethodPost, pattern_AiTasksService_CreatePatternFixTask_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/palisade.ai.v1.AiTasksService/CreatePatternFixTask", runtime.WithHTTPPathPattern("/api/ai/pattern_fix"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := request_AiTasksService_CreatePatternFixTask_0(annotatedContext, inboundMarshaler, client, req, pathParams)
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_AiTasksService_CreatePatternFixTask_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
 	mux.Handle(http.MethodGet, pattern_AiTasksService_GetCombinedTask_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -411,15 +475,17 @@ func RegisterAiTasksServiceHandlerClient(ctx context.Context, mux *runtime.Serve
 }
 
 var (
-	pattern_AiTasksService_CreateCombinedTask_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"api", "ai", "deployment_id", "combined_task"}, ""))
-	pattern_AiTasksService_GetCombinedTask_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3, 1, 0, 4, 1, 5, 4}, []string{"api", "ai", "deployment_id", "combined_task", "group_id"}, ""))
-	pattern_AiTasksService_GetAiStatus_0        = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"api", "ai", "deployment_id", "status"}, ""))
-	pattern_AiTasksService_GetTaskInfo_0        = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"api", "ai", "deployment_id", "info"}, ""))
+	pattern_AiTasksService_CreateCombinedTask_0   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"api", "ai", "deployment_id", "combined_task"}, ""))
+	pattern_AiTasksService_CreatePatternFixTask_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2}, []string{"api", "ai", "pattern_fix"}, ""))
+	pattern_AiTasksService_GetCombinedTask_0      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3, 1, 0, 4, 1, 5, 4}, []string{"api", "ai", "deployment_id", "combined_task", "group_id"}, ""))
+	pattern_AiTasksService_GetAiStatus_0          = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"api", "ai", "deployment_id", "status"}, ""))
+	pattern_AiTasksService_GetTaskInfo_0          = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"api", "ai", "deployment_id", "info"}, ""))
 )
 
 var (
-	forward_AiTasksService_CreateCombinedTask_0 = runtime.ForwardResponseMessage
-	forward_AiTasksService_GetCombinedTask_0    = runtime.ForwardResponseMessage
-	forward_AiTasksService_GetAiStatus_0        = runtime.ForwardResponseMessage
-	forward_AiTasksService_GetTaskInfo_0        = runtime.ForwardResponseMessage
+	forward_AiTasksService_CreateCombinedTask_0   = runtime.ForwardResponseMessage
+	forward_AiTasksService_CreatePatternFixTask_0 = runtime.ForwardResponseMessage
+	forward_AiTasksService_GetCombinedTask_0      = runtime.ForwardResponseMessage
+	forward_AiTasksService_GetAiStatus_0          = runtime.ForwardResponseMessage
+	forward_AiTasksService_GetTaskInfo_0          = runtime.ForwardResponseMessage
 )

@@ -19,10 +19,11 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	AiTasksService_CreateCombinedTask_FullMethodName = "/palisade.ai.v1.AiTasksService/CreateCombinedTask"
-	AiTasksService_GetCombinedTask_FullMethodName    = "/palisade.ai.v1.AiTasksService/GetCombinedTask"
-	AiTasksService_GetAiStatus_FullMethodName        = "/palisade.ai.v1.AiTasksService/GetAiStatus"
-	AiTasksService_GetTaskInfo_FullMethodName        = "/palisade.ai.v1.AiTasksService/GetTaskInfo"
+	AiTasksService_CreateCombinedTask_FullMethodName   = "/palisade.ai.v1.AiTasksService/CreateCombinedTask"
+	AiTasksService_CreatePatternFixTask_FullMethodName = "/palisade.ai.v1.AiTasksService/CreatePatternFixTask"
+	AiTasksService_GetCombinedTask_FullMethodName      = "/palisade.ai.v1.AiTasksService/GetCombinedTask"
+	AiTasksService_GetAiStatus_FullMethodName          = "/palisade.ai.v1.AiTasksService/GetAiStatus"
+	AiTasksService_GetTaskInfo_FullMethodName          = "/palisade.ai.v1.AiTasksService/GetTaskInfo"
 )
 
 // AiTasksServiceClient is the client API for AiTasksService service.
@@ -34,6 +35,10 @@ type AiTasksServiceClient interface {
 	// Analyzes findings with the configured model. The chains decide what each analysis returns: a verdict, guidance, a
 	// fix, tags. The response lists the findings that cannot be analyzed, with the reason. Contract operation 12.
 	CreateCombinedTask(ctx context.Context, in *CreateCombinedTaskRequest, opts ...grpc.CallOption) (*CreateCombinedTaskResponse, error)
+	// Asks the configured model to correct a pattern of a rule. It needs no credential, so the operator has to switch it
+	// on (setting pattern-fix-daily). TasksService.GetTaskResult returns the corrected pattern for 24 hours, to callers
+	// with any credential.
+	CreatePatternFixTask(ctx context.Context, in *CreatePatternFixTaskRequest, opts ...grpc.CallOption) (*CreatePatternFixTaskResponse, error)
 	// Returns the analyses of a combined task: which are waiting, done and failed, and why. Extension of the contract.
 	GetCombinedTask(ctx context.Context, in *GetCombinedTaskRequest, opts ...grpc.CallOption) (*GetCombinedTaskResponse, error)
 	// Returns the model, the quota, and the latest tasks and failures of the deployment. Extension of the contract.
@@ -54,6 +59,16 @@ func (c *aiTasksServiceClient) CreateCombinedTask(ctx context.Context, in *Creat
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(CreateCombinedTaskResponse)
 	err := c.cc.Invoke(ctx, AiTasksService_CreateCombinedTask_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *aiTasksServiceClient) CreatePatternFixTask(ctx context.Context, in *CreatePatternFixTaskRequest, opts ...grpc.CallOption) (*CreatePatternFixTaskResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CreatePatternFixTaskResponse)
+	err := c.cc.Invoke(ctx, AiTasksService_CreatePatternFixTask_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -99,6 +114,10 @@ type AiTasksServiceServer interface {
 	// Analyzes findings with the configured model. The chains decide what each analysis returns: a verdict, guidance, a
 	// fix, tags. The response lists the findings that cannot be analyzed, with the reason. Contract operation 12.
 	CreateCombinedTask(context.Context, *CreateCombinedTaskRequest) (*CreateCombinedTaskResponse, error)
+	// Asks the configured model to correct a pattern of a rule. It needs no credential, so the operator has to switch it
+	// on (setting pattern-fix-daily). TasksService.GetTaskResult returns the corrected pattern for 24 hours, to callers
+	// with any credential.
+	CreatePatternFixTask(context.Context, *CreatePatternFixTaskRequest) (*CreatePatternFixTaskResponse, error)
 	// Returns the analyses of a combined task: which are waiting, done and failed, and why. Extension of the contract.
 	GetCombinedTask(context.Context, *GetCombinedTaskRequest) (*GetCombinedTaskResponse, error)
 	// Returns the model, the quota, and the latest tasks and failures of the deployment. Extension of the contract.
@@ -117,6 +136,9 @@ type UnimplementedAiTasksServiceServer struct{}
 
 func (UnimplementedAiTasksServiceServer) CreateCombinedTask(context.Context, *CreateCombinedTaskRequest) (*CreateCombinedTaskResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CreateCombinedTask not implemented")
+}
+func (UnimplementedAiTasksServiceServer) CreatePatternFixTask(context.Context, *CreatePatternFixTaskRequest) (*CreatePatternFixTaskResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CreatePatternFixTask not implemented")
 }
 func (UnimplementedAiTasksServiceServer) GetCombinedTask(context.Context, *GetCombinedTaskRequest) (*GetCombinedTaskResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetCombinedTask not implemented")
@@ -162,6 +184,24 @@ func _AiTasksService_CreateCombinedTask_Handler(srv interface{}, ctx context.Con
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(AiTasksServiceServer).CreateCombinedTask(ctx, req.(*CreateCombinedTaskRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AiTasksService_CreatePatternFixTask_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CreatePatternFixTaskRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AiTasksServiceServer).CreatePatternFixTask(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AiTasksService_CreatePatternFixTask_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AiTasksServiceServer).CreatePatternFixTask(ctx, req.(*CreatePatternFixTaskRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -230,6 +270,10 @@ var AiTasksService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CreateCombinedTask",
 			Handler:    _AiTasksService_CreateCombinedTask_Handler,
+		},
+		{
+			MethodName: "CreatePatternFixTask",
+			Handler:    _AiTasksService_CreatePatternFixTask_Handler,
 		},
 		{
 			MethodName: "GetCombinedTask",

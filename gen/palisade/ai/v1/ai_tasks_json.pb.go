@@ -97,6 +97,30 @@ func (x *UsageInfo) AppendJSON(b []byte) []byte {
 }
 
 // AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *CreatePatternFixTaskRequest) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"pattern":`...)
+	b = jsonappend.String(b, x.Pattern)
+	b = append(b, `,"language":`...)
+	b = jsonappend.String(b, x.Language)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *CreatePatternFixTaskResponse) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"taskTokenJwt":`...)
+	b = jsonappend.String(b, x.TaskTokenJwt)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
 func (x *GetCombinedTaskRequest) AppendJSON(b []byte) []byte {
 	if x == nil {
 		return append(b, "{}"...)

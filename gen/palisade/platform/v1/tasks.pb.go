@@ -200,8 +200,8 @@ type TaskResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// State.
 	Status TaskStatus `protobuf:"varint,1,opt,name=status,proto3,enum=palisade.platform.v1.TaskStatus" json:"status,omitempty"`
-	// The result as text, which depends on the operation: JSON text of ExportResult for exports, one line for failed
-	// tasks, and empty for the others.
+	// The result as text, which depends on the operation: JSON text of ExportResult for exports, the corrected pattern
+	// for pattern fixes, one line for failed tasks, and empty for the others.
 	ResultString  string `protobuf:"bytes,2,opt,name=result_string,json=resultString,proto3" json:"result_string,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -29,7 +29,8 @@ const (
 // Service group "tasks": results of operations that work in the background.
 type TasksServiceClient interface {
 	// Returns the state and the result of a background task. The token comes from the operation that started the task,
-	// and is valid for 24 hours. Callers of other deployments get the answer to an unknown token.
+	// and is valid for 24 hours. Callers of other deployments get the answer to an unknown token. A pattern fix belongs
+	// to no deployment: every caller with its token gets its result.
 	GetTaskResult(ctx context.Context, in *GetTaskResultRequest, opts ...grpc.CallOption) (*GetTaskResultResponse, error)
 }
 
@@ -58,7 +59,8 @@ func (c *tasksServiceClient) GetTaskResult(ctx context.Context, in *GetTaskResul
 // Service group "tasks": results of operations that work in the background.
 type TasksServiceServer interface {
 	// Returns the state and the result of a background task. The token comes from the operation that started the task,
-	// and is valid for 24 hours. Callers of other deployments get the answer to an unknown token.
+	// and is valid for 24 hours. Callers of other deployments get the answer to an unknown token. A pattern fix belongs
+	// to no deployment: every caller with its token gets its result.
 	GetTaskResult(context.Context, *GetTaskResultRequest) (*GetTaskResultResponse, error)
 	mustEmbedUnimplementedTasksServiceServer()
 }
