@@ -50,6 +50,7 @@ var outboundCalls = map[string]outbound{
 	"e-mail over TLS":    {call: mail("smtps"), greeting: "220 ready\r\n"},
 	"GitHub":             {call: checkHost(scmv1.ScmType_SCM_TYPE_GITHUB_ENTERPRISE), calls: 2},
 	"GitLab":             {call: checkHost(scmv1.ScmType_SCM_TYPE_GITLAB_SELFMANAGED), calls: 2},
+	"Azure DevOps":       {call: checkHost(scmv1.ScmType_SCM_TYPE_AZURE_DEVOPS), calls: 2},
 	"app registration":   {call: registerApp},
 	"git":                {call: fetch},
 	"workflow http step": {call: httpStep},
