@@ -140,6 +140,9 @@ func (c Config) validateOutgoing(p *problemList) {
 	if _, err := egress.New(egress.Config{Allow: c.EgressAllow}); err != nil {
 		p.add("egress-allow", "%v", err)
 	}
+	if problem := checkURL(c.EntraURL, false); problem != "" {
+		p.add("entra-url", "got %q, %s", redactURL(c.EntraURL), problem)
+	}
 	if (c.SMTP == "") != (c.SMTPFrom == "") {
 		p.add("smtp, smtp-from", "only one of the two is set; e-mail needs a server and a sender address")
 	}

@@ -84,6 +84,8 @@ func TestValidateRefuses(t *testing.T) {
 		"anchors inside":       {func(c *Config) { c.AuditAnchor = "https://10.0.0.1/" }, []string{"audit-anchor"}},
 		"anchors by mail":      {func(c *Config) { c.AuditAnchor = "mailto:a@b.test" }, []string{"audit-anchor", `"mailto"`, "file:///"}},
 		"anchors all the time": {func(c *Config) { c.AuditAnchorEvery = 1 }, []string{"audit-anchor-every", "10s"}},
+		"sign-in over HTTP":    {func(c *Config) { c.EntraURL = "http://login.example.com" }, []string{"entra-url", "https"}},
+		"sign-in nowhere":      {func(c *Config) { c.EntraURL = "" }, []string{"entra-url", "want a URL"}},
 		"issuer alone":         {func(c *Config) { c.OIDCIssuer = "https://i" }, []string{"oidc-issuer, oidc-audience"}},
 		"audience alone":       {func(c *Config) { c.OIDCAudience = "a" }, []string{"oidc-issuer, oidc-audience"}},
 		"issuer over HTTP":     {func(c *Config) { c.OIDCIssuer, c.OIDCAudience = "http://i.example.com", "a" }, []string{"oidc-issuer", "https"}},

@@ -55,7 +55,7 @@ func (c scannerClient) tidy(t testing.TB, ages refs.Ages) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tidier := refs.NewTidier(c.Store, connect.New(c.Store, keyring, guard), ages, slog.New(slog.DiscardHandler))
+	tidier := refs.NewTidier(c.Store, connect.New(c.Store, keyring, guard, c.Config.EntraURL), ages, slog.New(slog.DiscardHandler))
 	if err := tidier.Tidy(tenant.NewContext(t.Context(), c.DeploymentID)); err != nil {
 		t.Fatal(err)
 	}

@@ -2,14 +2,18 @@ package host_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
+	"github.com/palisade/palisade/services/internal/egress"
 	"github.com/palisade/palisade/services/scm/host"
 	"github.com/palisade/palisade/services/scm/host/hosttest"
 )
@@ -202,5 +206,59 @@ func TestAzureRepairsSubscriptions(t *testing.T) {
 	list, err := h.Subscriptions(t.Context(), "acme/tools")
 	if err != nil || len(list) != 2 || len(list[0].Events)+len(list[1].Events) != 5 {
 		t.Errorf("%+v %v", list, err)
+	}
+}
+
+// TestPrincipalFailures: what Microsoft Entra ID may answer instead of a token.
+func TestPrincipalFailures(t *testing.T) {
+	key, _, err := host.NewPrincipalKey("acme/tools")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answer http.HandlerFunc
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // before that, a server does not see that the client is gone
+		answer(w, r)
+	}))
+	defer server.Close()
+	principal := host.Principal{SignIn: server.URL, Tenant: "t", Client: "c", Key: key}
+	sign := func(p host.Principal, l egress.Limits) error {
+		_, err := p.Open(t.Context(), "https://dev.azure.com", client(t, l))
+		return err
+	}
+	const token = `{"token_type":"Bearer","access_token":"%s"}`
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		want   host.Kind
+		text   string
+	}{
+		"refused":     {hosttest.Status(401, `{"error":"invalid_client","error_description":"AADSTS700027: not registered\r\nTrace ID: 1"}`), host.Unauthorized, "AADSTS700027: not registered)"},
+		"bad request": {hosttest.Status(400, `{"error":"unauthorized_client","error_description":"AADSTS700016: not found"}`), host.Unauthorized, "check tenantId and clientId"},
+		"forbidden":   {hosttest.Status(403, `<html>`), host.Forbidden, "signing in at Microsoft Entra ID failed"},
+		"not found":   {hosttest.Status(404, ``), host.NotFound, "signing in"},
+		"slow down":   {hosttest.Status(429, `{"error":"throttled"}`, "Retry-After", "30"), host.RateLimited, "rate limit"},
+		"busy":        {hosttest.Status(503, ``, "Retry-After", "30"), host.RateLimited, "rate limit"},
+		"failed":      {hosttest.Status(500, `{"error":"server_error"}`), host.Failed, "status 500"},
+		"page":        {hosttest.Status(200, `<html>`), host.Malformed, "not an access token"},
+		"null":        {hosttest.Status(200, `null`), host.Malformed, "not an access token"},
+		"empty":       {hosttest.Status(200, ``), host.Malformed, "not an access token"},
+		"no token":    {hosttest.Status(200, `{}`), host.Malformed, "not an access token"},
+		"two lines":   {hosttest.Status(200, fmt.Sprintf(token, `a\nb`)), host.Malformed, "not an access token"},
+		"a long one":  {hosttest.Status(200, fmt.Sprintf(token, strings.Repeat("a", 17<<10))), host.Malformed, "not an access token"},
+		"elsewhere":   {http.RedirectHandler("http://127.0.0.1:1/", http.StatusTemporaryRedirect).ServeHTTP, host.Unreachable, "redirected"},
+		"hangs":       {hosttest.Hang, host.TimedOut, "could not be reached"},
+	} {
+		answer = c.answer
+		if err := sign(principal, egress.Limits{Timeout: time.Second, MaxResponse: 1 << 20, MaxRedirects: 3}); !host.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	answer = hosttest.Status(200, fmt.Sprintf(token, "abc.def-ghi"))
+	if err := sign(principal, egress.Limits{Timeout: time.Minute}); err != nil {
+		t.Error(err)
+	}
+	principal.Key = "damaged"
+	if err := sign(principal, egress.Limits{Timeout: time.Minute}); !host.Is(err, host.Unauthorized) || !strings.Contains(err.Error(), "create it again") {
+		t.Error(err)
 	}
 }

@@ -110,7 +110,7 @@ func (h *azure) begin(ctx context.Context, at azurePlace, number int64, wanted a
 	return made, made.check()
 }
 
-// CommentOnLine begins a thread on a line that the newest iteration adds or changes. Azure DevOps takes any line, so the
+// CommentOnLine begins a thread on a line that the newest iteration adds or changes. Azure DevOps takes any line: the
 // changes are read first.
 func (h *azure) CommentOnLine(ctx context.Context, repository string, request PullRequest, at Line, text string) (Thread, error) {
 	place, err := azureRepositoryOf(repository)

@@ -143,8 +143,8 @@ func Payload(body []byte) ([]byte, error) {
 	return []byte(form.Get(strings.TrimSuffix(formField, "="))), nil
 }
 
-// Parse parses a body. name is the host's event name from the header; Azure DevOps has it in the body. Events that are not processed have the kind
-// Other, without an error. All texts of an event are valid UTF-8 without NUL characters.
+// Parse parses a body. name is the host's event name from the header; Azure DevOps has it in the body. Events that are
+// not processed have the kind Other, without an error. All texts of an event are valid UTF-8 without NUL characters.
 func Parse(host Host, name string, body []byte) (Event, error) {
 	if host == AzureDevOps {
 		var err error
