@@ -38,8 +38,8 @@ const (
 // Service group "SCM apps": applications that a deployment registers at source-code hosts.
 //
 // GitHub has a manifest flow. An administrator creates a request here, creates the application at GitHub with requestId
-// as the state of the flow and the URL /api/scm/webhooks/{requestId} for its webhook, and completes the request with the
-// code that GitHub returns.
+// as the state of the flow and the URL /api/scm/webhooks/{requestId} for its webhook, and completes the request with
+// the code that GitHub returns.
 //
 // For Azure DevOps, an administrator creates an application in Microsoft Entra ID, creates it here too, uploads the
 // certificate of the answer there, adds the application to the organization of Azure DevOps, and completes it here.
@@ -191,8 +191,8 @@ func (c *scmAppsServiceClient) RotateScmAppWebhookSecret(ctx context.Context, in
 // Service group "SCM apps": applications that a deployment registers at source-code hosts.
 //
 // GitHub has a manifest flow. An administrator creates a request here, creates the application at GitHub with requestId
-// as the state of the flow and the URL /api/scm/webhooks/{requestId} for its webhook, and completes the request with the
-// code that GitHub returns.
+// as the state of the flow and the URL /api/scm/webhooks/{requestId} for its webhook, and completes the request with
+// the code that GitHub returns.
 //
 // For Azure DevOps, an administrator creates an application in Microsoft Entra ID, creates it here too, uploads the
 // certificate of the answer there, adds the application to the organization of Azure DevOps, and completes it here.
