@@ -155,8 +155,8 @@ func principalError(e error) error {
 	return &Error{Kind: ours.Kind, Text: "signing in at Microsoft Entra ID failed: " + ours.Text, Reset: ours.Reset, cause: ours.cause}
 }
 
-// principalRefusal explains why Microsoft Entra ID gives no token. Its texts begin with a code, such as AADSTS700016 for
-// an unknown application.
+// principalRefusal explains why Microsoft Entra ID gives no token. Its texts begin with a code, such as AADSTS700016
+// for an unknown application.
 func principalRefusal(response *http.Response, body []byte) error {
 	var said struct {
 		Error       string

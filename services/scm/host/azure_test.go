@@ -165,6 +165,12 @@ func TestAzureThreads(t *testing.T) {
 	if err := h.EditThread(t.Context(), "acme/tools/web", 7, thread, "marker two"); err != nil || s.Threads()[0].First.Body != "marker two" {
 		t.Errorf("%+v %v", s.Threads(), err)
 	}
+	s.NoDiffs = true
+	for path, want := range map[string]host.Kind{"c.go": "", "d.go": host.Outside} {
+		if _, err := h.CommentOnLine(t.Context(), "acme/tools/web", request, host.Line{Path: path, Line: 3}, "x"); want != "" && !host.Is(err, want) || want == "" && err != nil {
+			t.Errorf("a host that does not compare lines: %s: %v", path, err)
+		}
+	}
 	for _, id := range []string{"", "x", "0", "9999"} {
 		if err := h.ResolveThread(t.Context(), "acme/tools/web", 7, host.Thread{ID: id, Note: 1}, true); !host.Is(err, host.NotFound) {
 			t.Errorf("thread %q: %v", id, err)

@@ -25,6 +25,8 @@ type Azure struct {
 	Comments []Comment
 	// Files are the files that can be read and changed.
 	Files Files
+	// NoDiffs says that the host does not compare lines.
+	NoDiffs bool
 	// PullRequests are the states of pull requests by number.
 	PullRequests map[int64]Request
 

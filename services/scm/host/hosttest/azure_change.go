@@ -188,6 +188,10 @@ func (h *Azure) fileDiffs(w http.ResponseWriter, r *http.Request) {
 		FileDiffParams                         []struct{ Path, OriginalPath string }
 	}
 	_ = json.NewDecoder(r.Body).Decode(&request)
+	if h.NoDiffs {
+		h.notFound(w)
+		return
+	}
 	if request.BaseVersionCommit == "" || request.TargetVersionCommit == "" || len(request.FileDiffParams) != 1 || request.FileDiffParams[0].OriginalPath == "" {
 		azureError(w, http.StatusBadRequest, "InvalidArgumentValueException", "A commit or a path is missing")
 		return
