@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -52,6 +53,7 @@ var outboundCalls = map[string]outbound{
 	"GitLab":             {call: checkHost(scmv1.ScmType_SCM_TYPE_GITLAB_SELFMANAGED), calls: 2},
 	"Azure DevOps":       {call: checkHost(scmv1.ScmType_SCM_TYPE_AZURE_DEVOPS), calls: 2},
 	"app registration":   {call: registerApp},
+	"app sign-in":        {call: signIn},
 	"git":                {call: fetch},
 	"workflow http step": {call: httpStep},
 	"model":              {call: ask, calls: 3},
@@ -99,6 +101,21 @@ func checkHost(kind scmv1.ScmType) func(context.Context, *egress.Guard, *egresst
 
 func registerApp(ctx context.Context, guard *egress.Guard, r *egresstest.Receiver) error {
 	_, err := host.RegisterApp(ctx, scmv1.ScmType_SCM_TYPE_GITHUB_ENTERPRISE, r.URL, "c0de", guard.Client(egress.Limits{MaxRedirects: 3}))
+	return err
+}
+
+// principalKey is the key of an application of Azure DevOps.
+var principalKey = sync.OnceValues(func() (string, error) {
+	key, _, err := host.NewPrincipalKey("acme/tools")
+	return key, err
+})
+
+func signIn(ctx context.Context, guard *egress.Guard, r *egresstest.Receiver) error {
+	key, err := principalKey()
+	if err != nil {
+		return err
+	}
+	_, err = host.Principal{SignIn: r.URL, Tenant: "t", Client: "c", Key: key}.Open(ctx, "https://dev.azure.com", guard.Client(egress.Limits{MaxRedirects: 3}))
 	return err
 }
 

@@ -284,3 +284,31 @@ func TestAzureAppWalls(t *testing.T) {
 		s.do(t, http.MethodPut, "/api/scm/ado_app_install", `{"scmAppId":"1"}`, http.StatusBadRequest)
 	})
 }
+
+// TestCodeOfAzureDevOps: the address that Git clones, and the credential of a token or an application. Only the project
+// of the connection is covered, however its address is written.
+func TestCodeOfAzureDevOps(t *testing.T) {
+	t.Parallel()
+	eachAzureApp(t, func(t *testing.T, s configCaller, h *hosttest.Azure, e *entra) {
+		h.AcceptBearer(entraToken)
+		id, certificate := s.azureApp(t, h.URL, "")
+		e.upload(t, certificate)
+		s.install(t, id, http.StatusOK)
+		s.create(t, "SCM_TYPE_AZURE_DEVOPS", h.URL, "acme/My Apps", "pat-of-my-apps", "")
+		s.create(t, "SCM_TYPE_AZURE_DEVOPS", h.URL+"/tfs", "Main/tools", "pat-of-a-server", "")
+		for name, c := range map[string]struct{ path, password string }{
+			"by application": {"/acme/tools/_git/web", entraToken}, "of the project's name": {"/acme/_git/tools", entraToken}, "letter case": {"/Acme/TOOLS/_git/web", entraToken},
+			"spaces": {"/acme/My%20Apps/_git/My%20App", "pat-of-my-apps"}, "server": {"/tfs/Main/tools/_git/web", "pat-of-a-server"},
+		} {
+			got, err := s.repository(t, name, h.URL+c.path)
+			if err != nil || got.URL != h.URL+c.path || got.Password != c.password || !got.MultiACK {
+				t.Errorf("%s: %+v %v", name, got, err)
+			}
+		}
+		for _, path := range []string{"/acme/secret/_git/web", "/acme/_git/web", "/acme/toolsish/_git/web", "/tools/_git/web", "/Main/tools/_git/web", "/acme/tools/../secret/_git/web"} {
+			if got, err := s.repository(t, "not covered "+path, h.URL+path); err == nil || got.Password != "" {
+				t.Errorf("%s: %+v %v", path, got, err)
+			}
+		}
+	})
+}
