@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -53,7 +54,9 @@ var outboundCalls = map[string]outbound{
 	"e-mail over TLS":    {call: mail("smtps"), greeting: "220 ready\r\n"},
 	"GitHub":             {call: checkHost(scmv1.ScmType_SCM_TYPE_GITHUB_ENTERPRISE), calls: 2},
 	"GitLab":             {call: checkHost(scmv1.ScmType_SCM_TYPE_GITLAB_SELFMANAGED), calls: 2},
+	"Azure DevOps":       {call: checkHost(scmv1.ScmType_SCM_TYPE_AZURE_DEVOPS), calls: 2},
 	"app registration":   {call: registerApp},
+	"app sign-in":        {call: signIn},
 	"git":                {call: fetch},
 	"workflow http step": {call: httpStep},
 	"model":              {call: ask, calls: 3},
@@ -102,6 +105,21 @@ func checkHost(kind scmv1.ScmType) func(context.Context, *egress.Guard, *egresst
 
 func registerApp(ctx context.Context, guard *egress.Guard, r *egresstest.Receiver) error {
 	_, err := host.RegisterApp(ctx, scmv1.ScmType_SCM_TYPE_GITHUB_ENTERPRISE, r.URL, "c0de", guard.Client(egress.Limits{MaxRedirects: 3}))
+	return err
+}
+
+// principalKey is the key of an application of Azure DevOps.
+var principalKey = sync.OnceValues(func() (string, error) {
+	key, _, err := host.NewPrincipalKey("acme/tools")
+	return key, err
+})
+
+func signIn(ctx context.Context, guard *egress.Guard, r *egresstest.Receiver) error {
+	key, err := principalKey()
+	if err != nil {
+		return err
+	}
+	_, err = host.Principal{SignIn: r.URL, Tenant: "t", Client: "c", Key: key}.Open(ctx, "https://dev.azure.com", guard.Client(egress.Limits{MaxRedirects: 3}))
 	return err
 }
 

@@ -30,6 +30,8 @@ var refusedOnly = map[string]bool{
 	"RepositoryChangesService/SyncRepo":                         true,
 	"ScannerSupportService/GetDeepEngine":                       true, // never succeeds
 	"ScansService/RunManagedScans":                              true, // never succeeds
+	"ScmAppsService/AddAdoScmProject":                           true,
+	"ScmAppsService/CompleteAdoScmAppInstall":                   true,
 	"ScmAppsService/CompleteScmAppRequest":                      true,
 	"ScmAppsService/RotateScmAppWebhookSecret":                  true,
 	"ScmService/CreateScmConfig":                                true,

@@ -12,7 +12,7 @@ import (
 
 // Register adds the domain to a server.
 func Register(d *server.Deps) server.Parts {
-	assistant := NewAssistant(d.Store, d.Model, connect.New(d.Store, d.Keyring, d.Egress), d.Config.AIMonthlyRuns)
+	assistant := NewAssistant(d.Store, d.Model, connect.New(d.Store, d.Keyring, d.Egress, d.Config.EntraURL), d.Config.AIMonthlyRuns)
 	return server.Parts{
 		Background: []jobs.Work{MemoriesBackground(d.Store), assistant.Background(d.Log)},
 		Services: func(context.Context) ([]server.Service, error) {

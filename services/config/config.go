@@ -57,6 +57,7 @@ type Config struct {
 	SessionLifetime time.Duration `name:"session-lifetime" default:"24h" doc:"time after the sign-in at which a session of the console ends in any case; at most 720h"`
 
 	EgressAllow string `name:"egress-allow" doc:"private or loopback destinations that Palisade may call (a source-code host or a webhook receiver inside your network): hosts, host:port pairs and CIDR ranges, separated by commas"`
+	EntraURL    string `name:"entra-url" default:"https://login.microsoftonline.com" doc:"URL of Microsoft Entra ID, where applications of Azure DevOps sign in; another one for a national cloud, such as https://login.microsoftonline.us"`
 	SMTP        string `name:"smtp" secret:"url" doc:"URL of the mail server: smtp://user:password@host:587 (STARTTLS) or smtps://user:password@host:465; empty means that Palisade sends no e-mail"`
 	SMTPFrom    string `name:"smtp-from" doc:"sender address of e-mail"`
 

@@ -142,6 +142,9 @@ func (c Config) validateOutgoing(p *problemList) {
 		p.add("egress-allow", "%v", err)
 	}
 	c.validateSlack(p)
+	if problem := checkURL(c.EntraURL, false); problem != "" {
+		p.add("entra-url", "got %q, %s", redactURL(c.EntraURL), problem)
+	}
 	if (c.SMTP == "") != (c.SMTPFrom == "") {
 		p.add("smtp, smtp-from", "only one of the two is set; e-mail needs a server and a sender address")
 	}
@@ -161,8 +164,8 @@ func (c Config) validateSlack(p *problemList) {
 	if set := []bool{c.SlackClientID != "", c.SlackClientSecret != "", c.SlackSigningSecret != ""}; slices.Contains(set, true) && slices.Contains(set, false) {
 		p.add("slack-client-id, slack-client-secret, slack-signing-secret", "only some of the three are set; a Slack app needs all of them")
 	}
-	if u, err := url.Parse(c.SlackURL); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
-		p.add("slack-url", "got %q, want a URL without path such as https://slack.com", c.SlackURL)
+	if problem := checkURL(c.SlackURL, false); problem != "" {
+		p.add("slack-url", "got %q, %s", redactURL(c.SlackURL), problem)
 	}
 }
 

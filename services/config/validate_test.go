@@ -104,6 +104,10 @@ func TestValidateRefuses(t *testing.T) {
 		"issuer over HTTP":       {func(c *Config) { c.OIDCIssuer, c.OIDCAudience = "http://i.example.com", "a" }, []string{"oidc-issuer", "https"}},
 		"secret alone":           {func(c *Config) { c.OIDCClientSecret = "s" }, []string{"oidc-client-secret, oidc-client-id"}},
 		"client, no issuer":      {func(c *Config) { c.OIDCClientID = "console" }, []string{"oidc-client-id, oidc-issuer"}},
+		"sign-in over HTTP":      {func(c *Config) { c.EntraURL = "http://login.example.com" }, []string{"entra-url", "https"}},
+		"half a chat app":        {func(c *Config) { c.SlackClientID = "1.2" }, []string{"slack-client-id, slack-client-secret, slack-signing-secret", "all of them"}},
+		"chat in the clear":      {func(c *Config) { c.SlackURL = "http://slack.example.com" }, []string{"slack-url", "https"}},
+		"sign-in nowhere":        {func(c *Config) { c.EntraURL = "" }, []string{"entra-url", "want a URL"}},
 		"client, no URL": {func(c *Config) {
 			oidcBy(c, "invited")
 			c.OIDCClientID, c.HTTP, c.BehindProxy = "console", "0.0.0.0:8080", true

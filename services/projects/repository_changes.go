@@ -41,7 +41,7 @@ type Changes struct {
 // NewChanges serves changes of repositories.
 func NewChanges(d *server.Deps, projects *Projects, repositories *Repositories) *Changes {
 	return &Changes{
-		store: d.Store, projects: projects, repositories: repositories, hosts: connect.New(d.Store, d.Keyring, d.Egress), jobs: d.Jobs,
+		store: d.Store, projects: projects, repositories: repositories, hosts: connect.New(d.Store, d.Keyring, d.Egress, d.Config.EntraURL), jobs: d.Jobs,
 		tasks: tasktoken.New(d.Store, d.Keyring, d.Config.BaseURL()), tokens: projects.tokens, publicURL: d.Config.BaseURL(), log: d.Log,
 	}
 }

@@ -293,6 +293,7 @@ func (f *requestFeedback) writeStatuses(ctx context.Context, row *ent.PullReques
 		if stored[status.Name] == text {
 			continue
 		}
+		status.Number = row.Number
 		if err := f.host.SetStatus(ctx, f.repository, request.Commit, status); err != nil {
 			return err
 		}

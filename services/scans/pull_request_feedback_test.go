@@ -23,23 +23,35 @@ type reviewed struct {
 	set     func(number int64, of hosttest.Request)
 }
 
-// eachReviewed tests with GitHub and GitLab, on each database. A policy blocks new findings.
+// reviewedFiles are the files that pull requests change. Azure DevOps says so, the other hosts refuse other lines.
+var reviewedFiles = []string{"a.go", "b.go", "c.go", "d`e.go", "f.go", "we|rd`.go", "src/a.go => d.go"}
+
+// eachReviewed tests with each kind of host, on each database. A policy blocks new findings.
 func eachReviewed(t *testing.T, test func(t *testing.T, r *reviewed)) {
-	for _, kind := range []string{"GitHub", "GitLab"} {
+	for _, kind := range []string{"GitHub", "GitLab", "Azure"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
 				s := apitest.Start(t, func(c *config.Config) { on(c); c.EgressAllow = "127.0.0.1" })
 				r := &reviewed{Server: s, gitHub: kind == "GitHub"}
-				if r.gitHub {
+				switch kind {
+				case "GitHub":
 					h := hosttest.NewGitHub(t)
 					h.PullRequests = map[int64]hosttest.Request{}
-					r.connect(t, "acme/web", "SCM_TYPE_GITHUB_ENTERPRISE", "acme", &h.Server)
+					r.connect(t, "acme/web", "SCM_TYPE_GITHUB_ENTERPRISE", "acme", &h.Server, "/acme/web")
 					r.set = func(number int64, of hosttest.Request) { h.SetRequest(h.PullRequests, number, of) }
-				} else {
+				case "Azure":
+					h := hosttest.NewAzure(t)
+					h.PullRequests = map[int64]hosttest.Request{}
+					r.connect(t, "acme/tools/web", "SCM_TYPE_AZURE_DEVOPS", "acme/tools", &h.Server, "/acme/tools/_git/web")
+					r.set = func(number int64, of hosttest.Request) {
+						of.Files = reviewedFiles
+						h.SetRequest(h.PullRequests, number, of)
+					}
+				default:
 					h := hosttest.NewGitLab(t)
 					h.MergeRequests = map[int64]hosttest.Request{}
-					r.connect(t, "acme/platform/api", "SCM_TYPE_GITLAB_SELFMANAGED", "acme/platform", &h.Server)
+					r.connect(t, "acme/platform/api", "SCM_TYPE_GITLAB_SELFMANAGED", "acme/platform", &h.Server, "/acme/platform/api")
 					r.set = func(number int64, of hosttest.Request) { h.SetRequest(h.MergeRequests, number, of) }
 				}
 				test(t, r)
@@ -49,14 +61,14 @@ func eachReviewed(t *testing.T, test func(t *testing.T, r *reviewed)) {
 }
 
 // connect connects the host, binds a project with one finding on its default branch, and turns feedback on.
-func (r *reviewed) connect(t *testing.T, project, kind, namespace string, h *hosttest.Server) {
+func (r *reviewed) connect(t *testing.T, project, kind, namespace string, h *hosttest.Server, path string) {
 	t.Helper()
 	r.project, r.host = project, h
 	r.Body(t, r.Token, http.MethodPost, fmt.Sprintf("/api/scm/deployments/%d/configs", r.DeploymentID),
 		fmt.Sprintf(`{"type":%q,"namespace":%q,"baseUrl":%q,"accessToken":%q}`, kind, namespace, h.URL, h.Token), http.StatusCreated)
 	newScanner(r.Server).block(t, noNew())
 	r.upload(t, "main", lint(t, "a.go"))
-	newScanner(r.Server).change(t, fmt.Sprintf("UPDATE projects SET repository_url = '%s/%s', bound_by = 'sync' WHERE name = '%s'", h.URL, project, project))
+	newScanner(r.Server).change(t, fmt.Sprintf("UPDATE projects SET repository_url = '%s', bound_by = 'sync' WHERE name = '%s'", h.URL+path, project))
 	r.settings(t, `{"settings":{"statuses":true,"comments":true}}`, http.StatusOK)
 }
 
@@ -79,7 +91,7 @@ func (r *reviewed) request(t *testing.T, number int, commit string, files ...str
 // statuses waits for the statuses of a commit, as "name state text".
 func (r *reviewed) statuses(t *testing.T, commit string, want ...string) {
 	t.Helper()
-	states := strings.NewReplacer("failed", "failure") // the words of the hosts differ
+	states := strings.NewReplacer("failed", "failure", "succeeded", "success") // the words of the hosts differ
 	var got []string
 	defer func() {
 		if t.Failed() {

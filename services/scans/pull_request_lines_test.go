@@ -66,7 +66,7 @@ func TestLineComments(t *testing.T) {
 			t.Errorf("threads %+v", threads)
 		}
 		r.settled(t)
-		note := fmt.Sprintf(`"external_note_id":%d`, threads[0].First.ID)
+		note := fmt.Sprintf(`"external_discussion_id":%q,"external_note_id":%d}`, r.threadID(threads[0]), threads[0].First.ID)
 		if list := r.Get(t, "/api/v1/deployments/acme/findings?issue_type=sast&ref=refs/pull/7/merge"); strings.Count(list, note) != 1 || strings.Count(list, `"review_comments":[]`) != 3 {
 			t.Errorf("findings %s", list)
 		}

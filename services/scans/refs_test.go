@@ -55,7 +55,7 @@ func (c scannerClient) tidy(t testing.TB, ages refs.Ages) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tidier := refs.NewTidier(c.Store, connect.New(c.Store, keyring, guard), ages, slog.New(slog.DiscardHandler))
+	tidier := refs.NewTidier(c.Store, connect.New(c.Store, keyring, guard, c.Config.EntraURL), ages, slog.New(slog.DiscardHandler))
 	if err := tidier.Tidy(tenant.NewContext(t.Context(), c.DeploymentID)); err != nil {
 		t.Fatal(err)
 	}
@@ -145,14 +145,15 @@ func TestPullRequestsOfHost(t *testing.T) {
 		s := apitest.Start(t, func(c *config.Config) { on(c); c.EgressAllow = "127.0.0.1" })
 		ranAtStart(t, s, "tidy_refs")
 		c := newScanner(s)
-		hub, lab := hosttest.NewGitHub(t), hosttest.NewGitLab(t)
+		hub, lab, azure := hosttest.NewGitHub(t), hosttest.NewGitLab(t), hosttest.NewAzure(t)
 		for _, one := range []struct{ kind, url, namespace, token string }{
 			{"SCM_TYPE_GITHUB_ENTERPRISE", hub.URL, "acme", hub.Token}, {"SCM_TYPE_GITLAB_SELFMANAGED", lab.URL, "acme/platform", lab.Token},
+			{"SCM_TYPE_AZURE_DEVOPS", azure.URL, "acme/tools", azure.Token},
 		} {
 			s.Body(t, s.Token, http.MethodPost, fmt.Sprintf("/api/scm/deployments/%d/configs", s.DeploymentID),
 				fmt.Sprintf(`{"type":%q,"namespace":%q,"baseUrl":%q,"accessToken":%q}`, one.kind, one.namespace, one.url, one.token), http.StatusCreated)
 		}
-		for project, at := range map[string]string{"acme/web": hub.URL + "/acme/web", "acme/platform/api": lab.URL + "/acme/platform/api", "acme/unbound": ""} {
+		for project, at := range map[string]string{"acme/web": hub.URL + "/acme/web", "acme/platform/api": lab.URL + "/acme/platform/api", "acme/tools/web": azure.URL + "/acme/tools/_git/web", "acme/unbound": ""} {
 			of := func(b object) {
 				with(project, "project_metadata", "repository")(b)
 				with(project, "project_metadata", "repo_display_name")(b)
@@ -179,23 +180,27 @@ func TestPullRequestsOfHost(t *testing.T) {
 			return list
 		}
 		hub.PullRequests = requests(hosttest.Request{State: "open", Files: []string{"app/new.py"}})
-		lab.MergeRequests = hub.PullRequests
+		lab.MergeRequests, azure.PullRequests = hub.PullRequests, hub.PullRequests
 		hub.Answer(hosttest.Status(http.StatusInternalServerError, "{}"))
 		c.tidy(t, refs.Ages{})
 		wantList(t, "a host that fails", stands("acme/web"), "open", "open", "open", "open", "open")
-		wantList(t, "the other host answers", stands("acme/platform/api"), "open", "open", "open", "open", "removed")
+		for _, project := range []string{"acme/platform/api", "acme/tools/web"} {
+			wantList(t, "the other host answers", stands(project), "open", "open", "open", "open", "removed")
+		}
 		hub.Answer(nil)
 		c.tidy(t, refs.Ages{})
 		wantList(t, "a file is reverted", stands("acme/web"), "open", "open", "open", "open", "removed")
 		hub.PullRequests, lab.MergeRequests = requests(hosttest.Request{State: "closed"}), requests(hosttest.Request{State: "merged"})
+		azure.PullRequests = lab.MergeRequests
 		c.tidy(t, refs.Ages{})
-		for _, project := range []string{"acme/web", "acme/platform/api"} {
+		for _, project := range []string{"acme/web", "acme/platform/api", "acme/tools/web"} {
 			wantList(t, project, stands(project), "removed", "open", "open", "open", "removed")
 		}
 		wantList(t, "no host", stands("acme/unbound"), "open", "open", "open", "open", "open")
 		wantList(t, "a full scan of the pull request", slices.Compact(slices.Sorted(slices.Values(c.findingsOf(t, "refs/pull/12/merge")))), allFound...)
 		wantList(t, "reasons", slices.Sorted(slices.Values(c.reasons(t))), "host its file is no longer in the pull request: app/new.py",
-			"host its file is no longer in the pull request: app/new.py", "host pull request closed", "host pull request merged")
+			"host its file is no longer in the pull request: app/new.py", "host its file is no longer in the pull request: app/new.py",
+			"host pull request closed", "host pull request merged", "host pull request merged")
 	})
 }
 

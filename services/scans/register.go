@@ -22,7 +22,7 @@ func Register(d *server.Deps) server.Parts {
 		},
 	}
 	uploads.Watch = watch.New(d.Store, d.Config.StaleRefAge)
-	hosts := connect.New(d.Store, d.Keyring, d.Egress)
+	hosts := connect.New(d.Store, d.Keyring, d.Egress, d.Config.EntraURL)
 	ages := refs.Ages{Detached: d.Config.DetachedRefAge, Stale: d.Config.StaleRefAge}
 	return server.Parts{
 		Background: []jobs.Work{

@@ -52,7 +52,7 @@ func (c configCaller) connections(t testing.TB) *scm.Connections {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return scm.NewConnections(c.Store, keyring, guard, c.URL)
+	return scm.NewConnections(c.Store, keyring, guard, c.Config.EntraURL, c.URL)
 }
 
 func TestRepositoryOfAProject(t *testing.T) {

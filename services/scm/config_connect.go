@@ -25,11 +25,11 @@ type Connections struct {
 	publicURL string
 }
 
-// NewConnections connects to hosts through the guard, with credentials sealed by the keyring. publicURL is the public
-// URL of the HTTP API, without a trailing slash.
-func NewConnections(st *store.Store, keyring *secret.Keyring, guard *egress.Guard, publicURL string) *Connections {
+// NewConnections connects to hosts through the guard, with credentials sealed by the keyring. entra is the URL of
+// Microsoft Entra ID, publicURL the public URL of the HTTP API, without a trailing slash.
+func NewConnections(st *store.Store, keyring *secret.Keyring, guard *egress.Guard, entra, publicURL string) *Connections {
 	return &Connections{
-		Hosts: connect.New(st, keyring, guard), store: st, seals: connect.Seals{Keyring: keyring}, egress: guard, publicURL: publicURL,
+		Hosts: connect.New(st, keyring, guard, entra), store: st, seals: connect.Seals{Keyring: keyring}, egress: guard, publicURL: publicURL,
 	}
 }
 

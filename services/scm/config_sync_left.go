@@ -64,7 +64,7 @@ func (s *repositorySync) markLeft(ctx context.Context, all listing) error {
 
 // leftAt marks the projects of a repository that the host does not find.
 func (s *repositorySync) leftAt(ctx context.Context, name string) error {
-	address := strings.TrimRight(s.config.BaseURL, "/") + "/" + name
+	address := host.RepositoryURL(connect.TypeOf(s.config.Type), s.config.BaseURL, name)
 	return s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		rows, err := tx.Project.Query().Where(store.OneOf(project.FieldRepositoryURL, spellings(address)), project.LeftHostAtIsNil()).
 			Order(ent.Asc(project.FieldID)).All(ctx)

@@ -52,7 +52,7 @@ func (w *eventActions) projects(ctx context.Context, db *ent.Client, args eventA
 
 // repositoryURL is the URL of the event's repository at the host of the connection.
 func (a eventArgs) repositoryURL() string {
-	return strings.TrimRight(a.BaseURL, "/") + "/" + a.Event.Repository
+	return webhook.RepositoryURL(a.Host, a.BaseURL, a.Event.Repository)
 }
 
 // identify stores the id of the event's repository with the projects that are bound to its URL and do not know it yet.

@@ -2,6 +2,7 @@ package scm
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/palisade/palisade/ent"
@@ -103,10 +104,10 @@ func (w *eventActions) branchDeleted(ctx context.Context, args eventArgs) (step,
 	if err != nil {
 		return nil, err
 	}
-	ref := args.Event.Ref
+	refs := append([]string{args.Event.Ref}, args.Event.MoreRefs...)
 	branch := ""
 	for _, row := range rows {
-		if row.DefaultBranch == ref && branch == "" {
+		if slices.Contains(refs, row.DefaultBranch) && branch == "" {
 			current, err := w.current(ctx, args)
 			if err != nil {
 				return nil, err
@@ -116,17 +117,21 @@ func (w *eventActions) branchDeleted(ctx context.Context, args eventArgs) (step,
 			}
 		}
 	}
-	end := refsEnd{
-		refs: []string{ref}, reason: "branch deleted", kind: "ref",
-		name: func(project string) string { return project + " " + strings.TrimPrefix(ref, "refs/heads/") },
-	}
 	return func(ctx context.Context, tx *ent.Tx) error {
-		ended, err := w.followDefault(ctx, tx, rows, ref, branch)
-		if err != nil {
-			return err
+		for _, ref := range refs {
+			ended, err := w.followDefault(ctx, tx, rows, ref, branch)
+			if err != nil {
+				return err
+			}
+			end := refsEnd{
+				refs: []string{ref}, reason: "branch deleted", kind: "ref",
+				name: func(project string) string { return project + " " + strings.TrimPrefix(ref, "refs/heads/") },
+			}
+			if _, err = w.endRefs(ctx, tx, args, ended, end); err != nil {
+				return err
+			}
 		}
-		_, err = w.endRefs(ctx, tx, args, ended, end)
-		return err
+		return nil
 	}, nil
 }
 
@@ -160,5 +165,5 @@ func (a eventArgs) formerURL() string {
 	if a.Event.Kind != webhook.Changed || a.Event.Former == "" {
 		return ""
 	}
-	return strings.TrimRight(a.BaseURL, "/") + "/" + a.Event.Former
+	return webhook.RepositoryURL(a.Host, a.BaseURL, a.Event.Former)
 }

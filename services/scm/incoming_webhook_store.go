@@ -71,6 +71,7 @@ func (s *IncomingWebhooks) accept(ctx context.Context, from sender, call *scmv1.
 	if err != nil {
 		return "", apierr.InvalidArgument("body", "%v", err)
 	}
+	event.Within(from.host, from.baseURL, from.namespace)
 	if !from.concerns(event) {
 		return statusIgnored, nil
 	}

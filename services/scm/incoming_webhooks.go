@@ -164,7 +164,7 @@ func (s *IncomingWebhooks) verify(ctx context.Context, key string, call *scmv1.W
 		return sender{}, err
 	}
 	from.signedID, err = webhook.Verify(from.host, webhook.Signature{
-		Digest: call.GetGithubSignature(), Token: call.GetGitlabToken(),
+		Digest: call.GetGithubSignature(), Token: call.GetGitlabToken(), Basic: call.GetAzureAuthorization(),
 		ID: call.GetWebhookId(), Timestamp: call.GetWebhookTimestamp(), Signatures: call.GetWebhookSignature(),
 	}, body, from.secrets)
 	if err == nil {
@@ -210,6 +210,8 @@ func webhookHost(kind string) webhook.Host {
 		return webhook.GitHub
 	case scmv1.ScmType_SCM_TYPE_GITLAB, scmv1.ScmType_SCM_TYPE_GITLAB_SELFMANAGED:
 		return webhook.GitLab
+	case scmv1.ScmType_SCM_TYPE_AZURE_DEVOPS:
+		return webhook.AzureDevOps
 	}
 	return ""
 }

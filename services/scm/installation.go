@@ -45,7 +45,7 @@ func (c *Connections) refreshApp(ctx context.Context, config *ent.ScmConfig) err
 		return nil
 	}
 	asked, err := c.store.Reader.ScmApp.Query().Where(scmapp.ID(*config.ScmAppID)).Only(ctx)
-	if err != nil || len(asked.PrivateKey) == 0 {
+	if err != nil || len(asked.PrivateKey) == 0 || !isGitHub(connect.TypeOf(asked.ScmType)) { // others tell nothing about it
 		return ignoreMissing(err)
 	}
 	app, err := c.OpenApp(asked)

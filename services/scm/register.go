@@ -10,7 +10,7 @@ import (
 
 // Register adds the domain to a server.
 func Register(d *server.Deps) server.Parts {
-	c := NewConnections(d.Store, d.Keyring, d.Egress, d.Config.BaseURL())
+	c := NewConnections(d.Store, d.Keyring, d.Egress, d.Config.EntraURL, d.Config.BaseURL())
 	return server.Parts{
 		Background: []jobs.Work{c.Background(d.Log), IncomingBackground(c, d.Log)},
 		Services: func(context.Context) ([]server.Service, error) {

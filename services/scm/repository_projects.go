@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -13,12 +14,14 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/project"
 	projectsv1 "github.com/palisade/palisade/gen/palisade/projects/v1"
+	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/policies/remediation"
 	"github.com/palisade/palisade/services/projects/branches"
 	"github.com/palisade/palisade/services/projects/codehost"
 	"github.com/palisade/palisade/services/projects/projectname"
+	"github.com/palisade/palisade/services/scm/connect"
 	"github.com/palisade/palisade/services/scm/host"
 )
 
@@ -259,7 +262,13 @@ func (s *repositorySync) nameAt(address string) string {
 	if len(address) <= len(base) || !strings.EqualFold(address[:len(base)], base) {
 		return ""
 	}
-	return address[len(base):]
+	name := address[len(base):]
+	if connect.TypeOf(s.config.Type) == scmv1.ScmType_SCM_TYPE_AZURE_DEVOPS {
+		if plain, err := url.PathUnescape(name); err == nil {
+			name = host.AzureName(plain)
+		}
+	}
+	return name
 }
 
 // sameRepository compares URLs of repositories at one host. Hosts ignore letter case.

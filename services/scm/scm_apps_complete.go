@@ -145,6 +145,9 @@ func (s *Apps) RotateScmAppWebhookSecret(ctx context.Context, r *scmv1.RotateScm
 	if err != nil {
 		return nil, err
 	}
+	if !isGitHub(connect.TypeOf(row.ScmType)) {
+		return nil, apierr.FailedPrecondition("SCM app %d has no webhook: its connections have them, rotate their secrets", row.ID)
+	}
 	if row.State != appComplete {
 		return nil, apierr.FailedPrecondition("SCM app %d has no webhook yet: complete its request first", row.ID)
 	}

@@ -141,6 +141,12 @@ func checkNamespace(kind scmv1.ScmType, namespace string) error {
 	if gitHub && strings.Contains(namespace, "/") {
 		return apierr.InvalidArgument("namespace", "namespace must be one organization or user of GitHub, without a slash, got %q", namespace)
 	}
+	if kind == scmv1.ScmType_SCM_TYPE_AZURE_DEVOPS && strings.Count(namespace, "/") > 1 {
+		return apierr.InvalidArgument("namespace", "namespace must be an organization of Azure DevOps, or organization/project, got %q", namespace)
+	}
+	if kind != scmv1.ScmType_SCM_TYPE_AZURE_DEVOPS && strings.Contains(namespace, " ") {
+		return apierr.InvalidArgument("namespace", "namespace must have no spaces: only projects of Azure DevOps have them, got %q", namespace)
+	}
 	return nil
 }
 

@@ -221,7 +221,7 @@ func TestFailingChecks(t *testing.T) {
 		if body := s.Get(t, s.path("/%d/check", empty)); !strings.Contains(body, "set accessToken") {
 			t.Error(body)
 		}
-		for _, kind := range []string{"SCM_TYPE_BITBUCKET", "SCM_TYPE_AZURE_DEVOPS", "SCM_TYPE_HARNESS"} {
+		for _, kind := range []string{"SCM_TYPE_BITBUCKET", "SCM_TYPE_HARNESS"} {
 			id, _ := s.create(t, kind, "", "acme", "t", "")
 			for _, call := range []struct{ method, path string }{
 				{http.MethodGet, s.path("/%d/check", id)}, {http.MethodPut, s.subscriptions(id, "")}, {http.MethodPost, s.path("/%d/_sync", id)},

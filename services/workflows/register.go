@@ -16,7 +16,7 @@ import (
 func Register(d *server.Deps) server.Parts {
 	kinds := steps.Registry(steps.Needs{
 		Store: d.Store, Egress: d.Egress, LLM: d.Model, Dir: d.Config.Data,
-		Repository: connect.New(d.Store, d.Keyring, d.Egress).Repository,
+		Repository: connect.New(d.Store, d.Keyring, d.Egress, d.Config.EntraURL).Repository,
 	})
 	runner := engine.New(d.Store, kinds, d.Config.WorkflowMaxTasks, d.Log)
 	return server.Parts{

@@ -242,7 +242,7 @@ func (g *gateway) forRouter(r *http.Request) (*http.Request, error) {
 		}
 	}
 	for name := range g.streamHeaders {
-		if values := r.Header[name]; len(values) > 0 {
+		if values := r.Header[name]; len(values) > 0 && name != "Authorization" { // all of its values are there already
 			routed.Header[name] = values[:1]
 		}
 	}

@@ -30,6 +30,8 @@ type Source struct {
 	URL string
 	// Username and Password are the HTTP credentials. If both are empty, none are sent.
 	Username, Password string
+	// MultiACK says that the host serves only clients with the capability multi_ack_detailed, as Azure DevOps does.
+	MultiACK bool
 }
 
 // Limits limit the received data. Zero values mean the defaults, never "no limit".
@@ -121,7 +123,7 @@ func Fetch(ctx context.Context, guard *egress.Guard, source Source, ref, dir str
 			_ = c.Close()
 		}
 	}()
-	if err := c.receive(ctx, session, request(advertised, want, limits), limits); err != nil {
+	if err := c.receive(ctx, session, request(advertised, want, source, limits), limits); err != nil {
 		return nil, err
 	}
 	return c, c.find(want)
@@ -149,12 +151,15 @@ func open(guard *egress.Guard, source Source, limits Limits) (transport.UploadPa
 }
 
 // request asks for one commit without its history, if the host supports that.
-func request(advertised *packp.AdvRefs, want plumbing.Hash, limits Limits) *packp.UploadPackRequest {
+func request(advertised *packp.AdvRefs, want plumbing.Hash, source Source, limits Limits) *packp.UploadPackRequest {
 	r := packp.NewUploadPackRequestFromCapabilities(advertised.Capabilities)
 	r.Wants = []plumbing.Hash{want}
 	if advertised.Capabilities.Supports(capability.Shallow) {
 		r.Depth = packp.DepthCommits(1)
 		_ = r.Capabilities.Set(capability.Shallow)
+	}
+	if source.MultiACK { // the library removes it from the host's list; without commits of our own, there is nothing to acknowledge
+		_ = r.Capabilities.Set(capability.MultiACKDetailed)
 	}
 	if limits.File > 0 && advertised.Capabilities.Supports(capability.Filter) {
 		r.Filter = packp.FilterBlobLimit(uint64(limits.File)+1, packp.BlobLimitPrefixNone)

@@ -320,8 +320,8 @@ func TestGitItself(t *testing.T) {
 	git("-C", repo, "config", "uploadpack.allowFilter", "true")
 	server := httptest.NewServer(&cgi.Handler{Path: backend, Env: []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1"}, Stderr: t.Output()})
 	defer server.Close()
-	for _, limit := range []int64{0, 1 << 20, 100} {
-		c, err := clone.Fetch(t.Context(), guard(t), clone.Source{URL: server.URL + "/acme/web.git"}, "main", t.TempDir(), clone.Limits{File: limit})
+	for _, limit := range []int64{0, 1 << 20, 100, -1} {
+		c, err := clone.Fetch(t.Context(), guard(t), clone.Source{URL: server.URL + "/acme/web.git", MultiACK: limit < 0}, "main", t.TempDir(), clone.Limits{File: limit})
 		if err != nil {
 			t.Fatalf("%d: %v", limit, err)
 		}

@@ -32,11 +32,13 @@ type Hosts struct {
 	store  *store.Store
 	seals  Seals
 	egress *egress.Guard
+	entra  string
 }
 
-// New opens hosts through the guard, with credentials that the keyring sealed.
-func New(st *store.Store, keyring *secret.Keyring, guard *egress.Guard) *Hosts {
-	return &Hosts{store: st, seals: Seals{keyring}, egress: guard}
+// New opens hosts through the guard, with credentials that the keyring sealed. entra is the URL of Microsoft Entra ID,
+// where applications of Azure DevOps sign in.
+func New(st *store.Store, keyring *secret.Keyring, guard *egress.Guard, entra string) *Hosts {
+	return &Hosts{store: st, seals: Seals{keyring}, egress: guard, entra: entra}
 }
 
 // Credentials is the credential of a configuration: an access token or, without one, an application.
@@ -83,6 +85,9 @@ func (c *Hosts) OpenWith(ctx context.Context, with Credentials) (host.Host, erro
 	if err != nil {
 		return nil, err
 	}
+	if TypeOf(app.ScmType) == scmv1.ScmType_SCM_TYPE_AZURE_DEVOPS {
+		return c.OpenPrincipal(ctx, app)
+	}
 	acting, err := c.OpenApp(app)
 	if err != nil {
 		return nil, err
@@ -123,6 +128,16 @@ func (c *Hosts) OpenApp(row *ent.ScmApp) (*host.App, error) {
 		return nil, err
 	}
 	return host.OpenApp(TypeOf(row.ScmType), row.BaseURL, row.AppID, key, c.egress.Client(Limits)), nil
+}
+
+// OpenPrincipal signs in as an application of Azure DevOps.
+func (c *Hosts) OpenPrincipal(ctx context.Context, row *ent.ScmApp) (host.Host, error) {
+	key, err := c.seals.Open(AppTable, PrivateKey, row.DeploymentID, row.ID, row.PrivateKey)
+	if err != nil {
+		return nil, err
+	}
+	principal := host.Principal{SignIn: c.entra, Tenant: row.TenantID, Client: row.ClientID, Key: key}
+	return principal.Open(ctx, row.BaseURL, c.egress.Client(Limits))
 }
 
 // TypeOf converts a stored type.

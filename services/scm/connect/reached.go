@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/palisade/palisade/ent"
+	scmv1 "github.com/palisade/palisade/gen/palisade/scm/v1"
+	"github.com/palisade/palisade/services/scm/host"
 )
 
 // Reached returns the connection, of those in id order, with the innermost namespace that contains a project's
@@ -30,33 +32,37 @@ func covering(configs []*ent.ScmConfig, address string) (found *ent.ScmConfig, r
 	if err != nil {
 		return nil, ""
 	}
-	path := at.Path
 	for _, config := range configs {
-		if !sameOrigin(address, config.BaseURL) || !inNamespace(path, config) {
+		if !sameOrigin(address, config.BaseURL) {
 			continue
 		}
-		if found == nil || len(config.Namespace) > len(found.Namespace) {
-			found = config
+		name := nameAt(at.Path, config)
+		if inNamespace(name, config.Namespace) && (found == nil || len(config.Namespace) > len(found.Namespace)) {
+			found, repository = config, name
 		}
 	}
-	if found == nil {
-		return nil, ""
-	}
-	repository = strings.Trim(path, "/")
-	if u, err := url.Parse(found.BaseURL); err == nil {
-		repository = strings.Trim(strings.TrimPrefix(path, u.Path), "/")
-	}
-	return found, strings.TrimSuffix(repository, ".git")
+	return found, repository
 }
 
-// inNamespace reports whether a repository's path is in a connection's namespace. Hosts ignore case in names.
-func inNamespace(path string, config *ent.ScmConfig) bool {
-	prefix := config.Namespace
-	if u, err := url.Parse(config.BaseURL); err == nil {
-		prefix = u.Path + "/" + config.Namespace
+// nameAt is the full name of the repository at a path of a connection's host; empty if the host has another path.
+func nameAt(path string, config *ent.ScmConfig) string {
+	path = strings.Trim(path, "/")
+	if u, err := url.Parse(config.BaseURL); err == nil && strings.Trim(u.Path, "/") != "" {
+		base := strings.Trim(u.Path, "/") + "/"
+		if len(path) < len(base) || !strings.EqualFold(path[:len(base)], base) {
+			return ""
+		}
+		path = path[len(base):]
 	}
-	path, prefix = strings.ToLower(strings.Trim(path, "/")), strings.ToLower(strings.Trim(prefix, "/"))+"/"
-	return strings.HasPrefix(path, prefix) && !strings.Contains(path, "..")
+	if TypeOf(config.Type) == scmv1.ScmType_SCM_TYPE_AZURE_DEVOPS {
+		return host.AzureName(path)
+	}
+	return strings.TrimSuffix(path, ".git")
+}
+
+// inNamespace reports whether a repository is in a namespace. Hosts ignore case in names.
+func inNamespace(repository, namespace string) bool {
+	return strings.HasPrefix(strings.ToLower(repository), strings.ToLower(namespace)+"/") && !strings.Contains(repository, "..")
 }
 
 // sameOrigin also compares the scheme: a credential for https is never sent over http.

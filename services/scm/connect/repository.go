@@ -33,7 +33,10 @@ func (c *Hosts) Repository(ctx context.Context, projectID int64) (clone.Source, 
 		passing := host.Is(err, host.RateLimited) || host.Is(err, host.TimedOut) || host.Is(err, host.Unreachable) || host.Is(err, host.Failed)
 		return clone.Source{}, &clone.Error{Text: text, Permanent: !passing}
 	}
-	return clone.Source{URL: gitURL(row.RepositoryURL), Username: gitUser(TypeOf(config.Type)), Password: token}, err
+	kind := TypeOf(config.Type)
+	return clone.Source{
+		URL: gitURL(kind, row.RepositoryURL), Username: gitUser(kind), Password: token, MultiACK: kind == scmv1.ScmType_SCM_TYPE_AZURE_DEVOPS,
+	}, err
 }
 
 // gitToken is the stored access token, or a fresh token of the application.
@@ -49,10 +52,13 @@ func (c *Hosts) gitToken(ctx context.Context, with Credentials) (string, error) 
 	return host.Credential(opened), nil
 }
 
-// gitURL is the URL that Git clones: the web URL of the repository with the suffix that all hosts accept.
-func gitURL(address string) string {
+// gitURL is the URL that Git clones: the web URL of the repository with the suffix that all hosts but one accept.
+func gitURL(kind scmv1.ScmType, address string) string {
 	if u, err := url.Parse(address); err == nil && u.Host != "" {
 		address = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+	}
+	if kind == scmv1.ScmType_SCM_TYPE_AZURE_DEVOPS { // there, the suffix is part of a name
+		return strings.TrimRight(address, "/")
 	}
 	return strings.TrimSuffix(strings.TrimRight(address, "/"), ".git") + ".git"
 }

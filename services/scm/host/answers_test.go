@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"regexp"
 	"strings"
@@ -77,6 +78,15 @@ var sides = []side{
 		s.Comments, s.Writers = []hosttest.Comment{{ID: 99, Author: "palisade", Path: "app/db.py", Line: 1}}, []string{"grace"}
 		all := tamper(t, selfManaged, &s.Server, r, "acme/platform", "acme/platform/api")
 		delete(all, "SetActionsSecret") // it calls nobody
+		return all
+	}},
+	{"azure", func(t *testing.T, r *tampered) map[string]call {
+		s := hosttest.NewAzure(t)
+		s.Repositories = []hosttest.Repository{{ID: 1, Name: "acme/tools/web", DefaultBranch: "main", Visibility: "private"}}
+		s.Files, s.PullRequests = hosttest.Files{"main:app/db.py": program}, openRequest()
+		s.Comments, s.Writers = []hosttest.Comment{{ID: 1, Author: "palisade", Path: "app/db.py", Line: 1}}, []string{"grace"}
+		all := tamper(t, azureDevOps, &s.Server, r, "acme/tools", "acme/tools/web")
+		maps.DeleteFunc(all, func(name string, _ call) bool { return offline(name) })
 		return all
 	}},
 	{"application", func(t *testing.T, r *tampered) map[string]call {
@@ -174,6 +184,13 @@ var absent = map[string]string{
 	"gitlab PullRequest diff_refs":         "Commit:3f2a",        // a new request has none yet
 	"gitlab CommentOnLine diff_refs":       "try again later",
 	"gitlab ReviewThread notes[].position": "Path: Line:0", // a comment on the whole request
+
+	"azure PullRequest lastMergeSourceCommit":         "Commit: ", // a new request has none yet
+	"azure PullRequest lastMergeCommit":               "MergeCommit: ",
+	"azure CommentOnLine value[].lineDiffBlocks":      "does not change this line", // a binary file
+	"azure FindThread value[].threadContext":          "ID: Note:0",                // a comment on the whole request
+	"azure ReviewThread threadContext":                "Path: Line:0",
+	"azure ReviewThread threadContext.rightFileStart": "Path:app/db.py Line:0",
 }
 
 // TestAnswersWithNullInside replaces each object and list in an answer with null. That is an error, or changes nothing.

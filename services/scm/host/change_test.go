@@ -26,11 +26,12 @@ type changed struct {
 
 func hostsWithFiles(t *testing.T) map[string]changed {
 	files := func() hosttest.Files { return hosttest.Files{"main:app/db.py": program, "main:README": "read me"} }
-	hub, lab := hosttest.NewGitHub(t), hosttest.NewGitLab(t)
-	hub.Files, lab.Files = files(), files()
+	hub, lab, azure := hosttest.NewGitHub(t), hosttest.NewGitLab(t), hosttest.NewAzure(t)
+	hub.Files, lab.Files, azure.Files = files(), files(), files()
 	return map[string]changed{
 		"github": {enterprise, hub.URL, hub.Token, "acme/web", hub.File, hub.Pulls, "/acme/web/pull/"},
 		"gitlab": {selfManaged, lab.URL, lab.Token, "acme/platform/api", lab.File, lab.Pulls, "/acme/platform/api/-/merge_requests/"},
+		"azure":  {azureDevOps, azure.URL, azure.Token, "acme/tools/web", azure.File, azure.Pulls, "/acme/tools/_git/web/pullrequest/"},
 	}
 }
 
@@ -75,22 +76,23 @@ func TestProposeAChange(t *testing.T) {
 
 // TestChangedFiles: all files of a request, over several pages and with former names, or an error.
 func TestChangedFiles(t *testing.T) {
-	hub, lab := hosttest.NewGitHub(t), hosttest.NewGitLab(t)
+	hub, lab, azure := hosttest.NewGitHub(t), hosttest.NewGitLab(t), hosttest.NewAzure(t)
 	requests := map[int64]hosttest.Request{
 		7: {State: "open", Files: []string{"app/db.py", "old.py => new.py"}}, 8: {State: "open"}, 9: {State: "open", Files: []string{"a"}, Uncounted: true},
 		10: {State: "open"},
 	}
 	many := requests[10]
-	for n := range 250 {
+	for n := range 750 {
 		many.Files = append(many.Files, fmt.Sprintf("f%d", n))
 	}
 	requests[10] = many
-	hub.PullRequests, lab.MergeRequests = requests, requests
+	hub.PullRequests, lab.MergeRequests, azure.PullRequests = requests, requests, requests
 	for name, c := range map[string]struct {
 		h          host.Host
 		repository string
 	}{
 		"github": {open(t, enterprise, hub.URL, hub.Token), "acme/web"}, "gitlab": {open(t, selfManaged, lab.URL, lab.Token), "acme/platform/api"},
+		"azure": {open(t, azureDevOps, azure.URL, azure.Token), "acme/tools/web"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files, err := c.h.ChangedFiles(t.Context(), c.repository, 7)
@@ -104,7 +106,7 @@ func TestChangedFiles(t *testing.T) {
 			if files, err := c.h.ChangedFiles(t.Context(), c.repository, 9); !host.Is(err, host.Unsupported) {
 				t.Errorf("an incomplete list: %q %v", files, err)
 			}
-			if files, err := c.h.ChangedFiles(t.Context(), c.repository, 10); err != nil || !slices.Contains(files, "f0") || !slices.Contains(files, "f249") {
+			if files, err := c.h.ChangedFiles(t.Context(), c.repository, 10); err != nil || !slices.Contains(files, "f0") || !slices.Contains(files, "f749") {
 				t.Errorf("several pages: %d files, %v", len(files), err)
 			}
 			for number, want := range map[int64]bool{7: true, 1: false} {

@@ -29,8 +29,8 @@ type Host interface {
 	Unsubscribe(ctx context.Context, namespace, id string) error
 	// CanWrite reports whether a user may push to a repository ("acme/web").
 	CanWrite(ctx context.Context, repository, login string) (bool, error)
-	// ReviewThread returns the first comment of a review thread. thread is the id of any comment in it (GitHub), or of the
-	// discussion (GitLab). number is the pull request's number in its repository.
+	// ReviewThread returns the first comment of a review thread. thread is the id of any comment in it (GitHub), of the
+	// discussion (GitLab), or of the thread (Azure DevOps). number is the pull request's number in its repository.
 	ReviewThread(ctx context.Context, repository string, number int64, thread string) (ReviewComment, error)
 	// ReplyToReviewComment replies in a review thread, which is identified as for ReviewThread.
 	ReplyToReviewComment(ctx context.Context, repository string, number int64, thread, text string) error
@@ -120,7 +120,7 @@ const (
 	// RepositoryEvent: a repository was created, renamed, transferred, archived, edited or deleted. GitLab tells groups
 	// only about created and deleted ones.
 	RepositoryEvent Event = "repository"
-	// BranchDeletedEvent: a branch was deleted. GitLab sends all pushes.
+	// BranchDeletedEvent: a branch was deleted. GitLab and Azure DevOps send all pushes.
 	BranchDeletedEvent Event = "branch_deleted"
 )
 
@@ -128,7 +128,7 @@ const (
 type Webhook struct {
 	// Callback is the URL that the host calls.
 	Callback string
-	// Secret signs the host's requests (GitHub) or is sent with them (GitLab).
+	// Secret signs the host's requests (GitHub) or is sent with them (GitLab, Azure DevOps).
 	Secret string
 	Events []Event
 }
@@ -169,7 +169,7 @@ type Line struct {
 
 // Thread is a review thread that begins with a comment of ours.
 type Thread struct {
-	// ID is the discussion's (GitLab), or the first comment's (GitHub), as for ReviewThread.
+	// ID is the discussion's (GitLab), the thread's (Azure DevOps) or the first comment's (GitHub), as for ReviewThread.
 	ID string
 	// Note is the id of the first comment.
 	Note int64
@@ -179,6 +179,8 @@ type Thread struct {
 type Status struct {
 	// Name tells statuses of a commit apart. A later one replaces the earlier one.
 	Name string
+	// Number is the pull request's. Azure DevOps shows statuses there; 0 is the commit itself.
+	Number int64
 	// Passed is false if the commit must not be merged.
 	Passed bool
 	// Text is one line, at most MaxStatusText runes.
@@ -223,7 +225,7 @@ type diffCommits struct{ base, start, head string }
 // Supported lists the kinds of hosts that Open supports.
 var Supported = []scmv1.ScmType{
 	scmv1.ScmType_SCM_TYPE_GITHUB, scmv1.ScmType_SCM_TYPE_GITHUB_ENTERPRISE,
-	scmv1.ScmType_SCM_TYPE_GITLAB, scmv1.ScmType_SCM_TYPE_GITLAB_SELFMANAGED,
+	scmv1.ScmType_SCM_TYPE_GITLAB, scmv1.ScmType_SCM_TYPE_GITLAB_SELFMANAGED, scmv1.ScmType_SCM_TYPE_AZURE_DEVOPS,
 }
 
 // Open returns the host at a web URL ("https://github.com", "https://git.acme.test"), using the client and the
@@ -236,6 +238,8 @@ func Open(kind scmv1.ScmType, baseURL, token string, client *http.Client) (Host,
 	switch kind {
 	case scmv1.ScmType_SCM_TYPE_GITHUB, scmv1.ScmType_SCM_TYPE_GITHUB_ENTERPRISE:
 		return openGitHub(baseURL, api, token, client), nil
+	case scmv1.ScmType_SCM_TYPE_AZURE_DEVOPS:
+		return openAzure(baseURL, api, token, false, client), nil
 	default:
 		return openGitLab(baseURL, api, token, client)
 	}
@@ -281,6 +285,7 @@ func apiURL(kind scmv1.ScmType, baseURL string) (*url.URL, error) {
 		}
 	case scmv1.ScmType_SCM_TYPE_GITLAB, scmv1.ScmType_SCM_TYPE_GITLAB_SELFMANAGED:
 		u.Path += "api/v4/"
+	case scmv1.ScmType_SCM_TYPE_AZURE_DEVOPS: // the API is below the organization
 	default:
 		return nil, unsupported(kind)
 	}

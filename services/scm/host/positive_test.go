@@ -17,16 +17,18 @@ var all = &scmv1.ScmTokenScopes{
 	WriteContents: true, WritePullRequest: true,
 }
 
+// without is all scopes but some.
+func without(change func(*scmv1.ScmTokenScopes)) *scmv1.ScmTokenScopes {
+	s, _ := proto.Clone(all).(*scmv1.ScmTokenScopes)
+	change(s)
+	return s
+}
+
 func TestGitHubScopes(t *testing.T) {
 	text := func(s string) *string { return &s }
 	private := []hosttest.Repository{
 		{ID: 1, Name: "acme/site", Visibility: "public", DefaultBranch: "main"},
 		{ID: 2, Name: "acme/web", Visibility: "private", DefaultBranch: "main"},
-	}
-	without := func(change func(*scmv1.ScmTokenScopes)) *scmv1.ScmTokenScopes {
-		s, _ := proto.Clone(all).(*scmv1.ScmTokenScopes)
-		change(s)
-		return s
 	}
 	for name, c := range map[string]struct {
 		scopes       *string
@@ -169,7 +171,7 @@ func TestRepositories(t *testing.T) {
 }
 
 func TestWebhooks(t *testing.T) {
-	gitHub, gitLab := hosttest.NewGitHub(t), hosttest.NewGitLab(t)
+	gitHub, gitLab, azure := hosttest.NewGitHub(t), hosttest.NewGitLab(t), hosttest.NewAzure(t)
 	for name, c := range map[string]struct {
 		h         host.Host
 		hooks     func() []hosttest.Hook
@@ -179,6 +181,8 @@ func TestWebhooks(t *testing.T) {
 	}{
 		"github": {open(t, enterprise, gitHub.URL, gitHub.Token), gitHub.Hooks, "acme", gitHub.URL + "/acme", []string{"pull_request", "pull_request_review_comment"}},
 		"gitlab": {open(t, selfManaged, gitLab.URL, gitLab.Token), gitLab.Hooks, "acme/platform", gitLab.URL + "/groups/acme/platform", []string{"merge_requests_events", "note_events"}},
+		"azure": {open(t, azureDevOps, azure.URL, azure.Token), func() []hosttest.Hook { return joined(azure.Hooks()) }, "acme/tools", azure.URL + "/acme/tools",
+			[]string{"git.pullrequest.created", "git.pullrequest.merged", "git.pullrequest.updated", "ms.vss-code.git-pullrequest-comment-event"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hook := host.Webhook{Callback: "https://palisade.acme.test/api/scm/webhooks/k1", Secret: "first", Events: []host.Event{host.ReviewCommentEvent, host.PullRequestEvent}}
@@ -186,7 +190,7 @@ func TestWebhooks(t *testing.T) {
 			if err != nil || made.Callback != hook.Callback || made.URL != c.url || !slices.Equal(made.Events, c.events) || !made.Active {
 				t.Fatalf("made %+v, %v", made, err)
 			}
-			if at := c.hooks()[0]; at.Secret != "first" || at.Insecure || at.URL != hook.Callback || len(at.Events) != 2 {
+			if at := c.hooks()[0]; at.Secret != "first" || at.Insecure || at.URL != hook.Callback || len(at.Events) != len(c.events) {
 				t.Errorf("the host has %+v", at)
 			}
 			listed, err := c.h.Subscriptions(t.Context(), c.namespace)
@@ -194,10 +198,10 @@ func TestWebhooks(t *testing.T) {
 				t.Errorf("listed %+v, %v", listed, err)
 			}
 			hook.Secret, hook.Events = "second", []host.Event{host.PullRequestEvent}
-			if changed, err := c.h.UpdateWebhook(t.Context(), c.namespace, made.ID, hook); err != nil || !slices.Equal(changed.Events, c.events[:1]) {
+			if changed, err := c.h.UpdateWebhook(t.Context(), c.namespace, made.ID, hook); err != nil || !slices.Equal(changed.Events, c.events[:len(c.events)-1]) {
 				t.Errorf("changed %+v, %v", changed, err)
 			}
-			if at := c.hooks()[0]; at.Secret != "second" || len(at.Events) != 1 {
+			if at := c.hooks()[0]; at.Secret != "second" || len(at.Events) != len(c.events)-1 {
 				t.Errorf("the host has %+v", at)
 			}
 			for range 2 { // the second time it is already deleted
@@ -216,17 +220,20 @@ func TestWebhooks(t *testing.T) {
 }
 
 func TestReviewThreads(t *testing.T) {
-	gitHub, gitLab := hosttest.NewGitHub(t), hosttest.NewGitLab(t)
+	gitHub, gitLab, azure := hosttest.NewGitHub(t), hosttest.NewGitLab(t), hosttest.NewAzure(t)
 	first := hosttest.Comment{ID: 100, Author: "palisade", Body: "SQL injection", Path: "app/db.py", Line: 42}
 	answer := hosttest.Comment{ID: 101, ReplyTo: 100, Author: "grace", Body: "/fp"}
 	gitHub.Comments, gitHub.Writers = []hosttest.Comment{first, answer}, []string{"grace"}
 	gitLab.Comments, gitLab.Writers = []hosttest.Comment{first, answer}, []string{"grace"}
+	azure.Comments, azure.Writers = []hosttest.Comment{first, answer}, []string{"grace"}
+	azure.Repositories = []hosttest.Repository{{ID: 1, Name: "acme/tools/web"}}
 	for name, c := range map[string]struct {
 		h                        host.Host
 		repository, thread, root string
 	}{
 		"github": {open(t, enterprise, gitHub.URL, gitHub.Token), "acme/web", "101", "100"},
 		"gitlab": {open(t, selfManaged, gitLab.URL, gitLab.Token), "acme/platform/api", hosttest.Discussion, hosttest.Discussion},
+		"azure":  {open(t, azureDevOps, azure.URL, azure.Token), "acme/tools/web", hosttest.AzureThread, hosttest.AzureThread},
 	} {
 		root, err := c.h.ReviewThread(t.Context(), c.repository, 17, c.thread)
 		if err != nil || root.ID != c.root || root.Author != "palisade" || root.Body != "SQL injection" || root.Path != "app/db.py" || root.Line != 42 || root.URL == "" {
@@ -247,6 +254,9 @@ func TestReviewThreads(t *testing.T) {
 	}
 	if replies := gitHub.Replies(100); len(replies) != 2 || replies[1].Body != "Ignored as a false positive." {
 		t.Errorf("GitHub has %+v", replies)
+	}
+	if last := azure.Comments[len(azure.Comments)-1]; last.Body != "Ignored as a false positive." {
+		t.Errorf("Azure DevOps has %+v", last)
 	}
 	if last := gitLab.Comments[len(gitLab.Comments)-1]; last.Body != "Ignored as a false positive." {
 		t.Errorf("GitLab has %+v", last)

@@ -51,6 +51,8 @@ type Event struct {
 	State  *State `json:",omitempty"`
 	// Ref is the full ref of a deleted branch.
 	Ref string `json:",omitempty"`
+	// MoreRefs are the full refs of the other branches that the same push deleted.
+	MoreRefs []string `json:",omitempty"`
 	// Merged is set for Closed.
 	Merged bool
 	// Comment is set for Commented.
@@ -110,6 +112,9 @@ func RequestURL(host Host, repositoryURL string, number int64) string {
 	if host == GitLab {
 		return fmt.Sprintf("%s/-/merge_requests/%d", repositoryURL, number)
 	}
+	if host == AzureDevOps {
+		return fmt.Sprintf("%s/pullrequest/%d", repositoryURL, number)
+	}
 	return fmt.Sprintf("%s/pull/%d", repositoryURL, number)
 }
 
@@ -138,9 +143,15 @@ func Payload(body []byte) ([]byte, error) {
 	return []byte(form.Get(strings.TrimSuffix(formField, "="))), nil
 }
 
-// Parse parses a body. name is the host's event name from the header. Events that are not processed have the kind
-// Other, without an error. All texts of an event are valid UTF-8 without NUL characters.
+// Parse parses a body. name is the host's event name from the header; Azure DevOps has it in the body. Events that are
+// not processed have the kind Other, without an error. All texts of an event are valid UTF-8 without NUL characters.
 func Parse(host Host, name string, body []byte) (Event, error) {
+	if host == AzureDevOps {
+		var err error
+		if name, err = azureType(body); err != nil {
+			return Event{}, err
+		}
+	}
 	parse := parsers[host][name]
 	if parse == nil {
 		return Event{}, nil
@@ -171,6 +182,12 @@ var parsers = map[Host]map[string]func([]byte) (Event, error){
 		"Project Hook":       gitLabChange,
 		"System Hook":        gitLabChange,
 	},
+	AzureDevOps: {
+		"git.pullrequest.updated":                   azurePullRequest,
+		"git.pullrequest.merged":                    azurePullRequest,
+		"ms.vss-code.git-pullrequest-comment-event": azureComment,
+		"git.push": azurePush,
+	},
 }
 
 // idText is an id of a host; empty for none.
@@ -191,9 +208,9 @@ func decode[T any](body []byte) (T, error) {
 // check rejects events without the fields that processing needs.
 func (e *Event) check() error {
 	e.Comment.Body = strings.ReplaceAll(strings.ToValidUTF8(e.Comment.Body, ""), "\x00", "")
-	for _, name := range []string{
-		e.Repository, e.RepositoryURL, e.Former, e.Ref, e.Comment.ID, e.Comment.Thread, e.Comment.Author, e.Comment.Path, e.Installation.Namespace,
-	} {
+	for _, name := range append([]string{
+		e.Repository, e.RepositoryID, e.RepositoryURL, e.Former, e.Ref, e.Comment.ID, e.Comment.Thread, e.Comment.Author, e.Comment.Path, e.Installation.Namespace,
+	}, e.MoreRefs...) {
 		if len(name) > maxName || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
 			return errors.New("a name is too long, or has control characters")
 		}

@@ -18,14 +18,18 @@ type Host string
 const (
 	GitHub Host = "github"
 	GitLab Host = "gitlab"
+
+	AzureDevOps Host = "azure"
 )
 
-// Signature holds the headers that prove the sender knows the secret, in one of three schemes.
+// Signature holds the headers that prove the sender knows the secret, in one of four schemes.
 type Signature struct {
 	// Digest is GitHub's X-Hub-Signature-256: "sha256=" and the HMAC of the body.
 	Digest string
 	// Token is GitLab's X-Gitlab-Token: the secret itself.
 	Token string
+	// Basic is the header Authorization of Azure DevOps, with the secret as password.
+	Basic string
 	// ID, Timestamp and Signatures are the Standard Webhooks headers that GitLab sends for a signing token.
 	ID, Timestamp, Signatures string
 }
@@ -50,18 +54,20 @@ const decoy = "no receiver has this secret"
 // send both the secret and a signature; one of them must be valid. signedID reports that a valid signature covers the
 // delivery's id too.
 func Verify(host Host, s Signature, body []byte, secrets []string) (signedID bool, err error) {
-	var digest, token, standard error = ErrSignature, ErrSignature, ErrSignature
+	var digest, token, standard, basic error = ErrSignature, ErrSignature, ErrSignature, ErrSignature
 	for i := range maxSecrets {
 		secret := decoy
 		if i < len(secrets) {
 			secret = secrets[i]
 		}
-		d, t, st := verifyDigest(s, body, secret), verifyToken(s, secret), verifyStandard(s, body, secret)
+		d, t, st, b := verifyDigest(s, body, secret), verifyToken(s, secret), verifyStandard(s, body, secret), verifyBasic(s, secret)
 		if i < len(secrets) {
-			digest, token, standard = moreSpecific(digest, d), moreSpecific(token, t), moreSpecific(standard, st)
+			digest, token, standard, basic = moreSpecific(digest, d), moreSpecific(token, t), moreSpecific(standard, st), moreSpecific(basic, b)
 		}
 	}
 	switch {
+	case host == AzureDevOps && s.Basic != "":
+		return false, basic
 	case host == GitHub && s.Digest != "":
 		return false, digest
 	case host == GitLab && s.Signatures != "" && (s.Token == "" || token != nil || errors.Is(standard, ErrTimestamp)):

@@ -42,6 +42,11 @@ func standard(t *testing.T, body, secret string, at time.Time) Signature {
 	return Signature{ID: "msg_1", Timestamp: strconv.FormatInt(at.Unix(), 10), Signatures: "v1,AAAA " + text}
 }
 
+// basic is the header Authorization of Azure DevOps.
+func basic(secret string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte("palisade:"+secret))
+}
+
 func TestVerify(t *testing.T) {
 	const body, secret, old = `{"action":"closed"}`, "kX3-new-secret", "kX3-old-secret"
 	signing := "whsec_" + base64.StdEncoding.EncodeToString([]byte("a key of GitLab's own"))
@@ -83,6 +88,13 @@ func TestVerify(t *testing.T) {
 		"Standard Webhooks, future":        {GitLab, standard(t, body, secret, now.Add(6*time.Minute)), []string{secret}, ErrTimestamp},
 		"Standard Webhooks, stale, wrong":  {GitLab, standard(t, body, old, now.Add(-time.Hour)), []string{secret}, ErrSignature},
 		"token and foreign signature":      {GitLab, both, []string{secret}, nil},
+		"Azure DevOps":                     {AzureDevOps, Signature{Basic: basic(secret)}, []string{secret}, nil},
+		"Azure DevOps, previous secret":    {AzureDevOps, Signature{Basic: basic(old)}, []string{secret, old}, nil},
+		"Azure DevOps, other secret":       {AzureDevOps, Signature{Basic: basic(old)}, []string{secret}, ErrSignature},
+		"Azure DevOps, bearer":             {AzureDevOps, Signature{Basic: "Bearer " + secret}, []string{secret}, ErrSignature},
+		"Azure DevOps, unsigned":           {AzureDevOps, Signature{Token: secret}, []string{secret}, ErrUnsigned},
+		"Azure DevOps, no secret":          {AzureDevOps, Signature{Basic: basic(decoy)}, nil, ErrSignature},
+		"GitHub, basic":                    {GitHub, Signature{Basic: basic(secret)}, []string{secret}, ErrUnsigned},
 		"no receiver":                      {"", Signature{Digest: digest(body, decoy), Token: decoy}, nil, ErrUnsigned},
 		"no secret, decoy's digest":        {GitHub, Signature{Digest: digest(body, decoy)}, nil, ErrSignature},
 		"no secret, decoy's token":         {GitLab, Signature{Token: decoy}, nil, ErrSignature},
@@ -181,6 +193,13 @@ func TestParse(t *testing.T) {
 	}
 	destroyed := Event{Kind: Deleted, Repository: "acme/platform/api", RepositoryID: "5"}
 	transferred := Event{Kind: Changed, Repository: "acme/platform/api", RepositoryID: "5", Former: "acme/api"}
+	inAzure := func(kind Kind) Event {
+		return Event{Kind: kind, At: at, Repository: "tools/web", RepositoryID: "2f3d611a-f012-4b39-b157-000000000001"}
+	}
+	completed, abandoned, azureNote, azureBranch := inAzure(Closed), inAzure(Closed), inAzure(Commented), inAzure(BranchDeleted)
+	completed.Number, completed.Merged, abandoned.Number, azureNote.Number = 17, true, 17, 17
+	azureNote.Comment = Comment{ID: "17/100/2", Thread: "100", Body: "/fp the input is a constant", Author: "octavia"}
+	azureBranch.Ref, azureBranch.MoreRefs = "refs/heads/topic", []string{"refs/heads/other"}
 	const from = `{"repository": {"name": {"from": "web"}}}`
 	for name, test := range map[string]struct {
 		host Host
@@ -202,6 +221,20 @@ func TestParse(t *testing.T) {
 		"destroyed":       {GitLab, "Project Hook", payload(t, "gitlab_project"), destroyed},
 		"system hook": {GitLab, "System Hook", payload(t, "gitlab_project", `"project_destroy"`, `"project_transfer"`, `"path": "api"`, `"old_path_with_namespace": "acme/api"`),
 			transferred},
+		"completed":           {AzureDevOps, "", payload(t, "azure_pull_request"), completed},
+		"merge attempt":       {AzureDevOps, "", payload(t, "azure_pull_request", `"git.pullrequest.updated"`, `"git.pullrequest.merged"`), completed},
+		"abandoned":           {AzureDevOps, "", payload(t, "azure_pull_request", `"completed"`, `"abandoned"`), abandoned},
+		"active":              {AzureDevOps, "", payload(t, "azure_pull_request", `"completed"`, `"active"`), Event{}},
+		"created":             {AzureDevOps, "", payload(t, "azure_pull_request", `"git.pullrequest.updated"`, `"git.pullrequest.created"`), Event{}},
+		"not closed yet":      {AzureDevOps, "", payload(t, "azure_pull_request", `"closedDate": "2026-05-04T10:20:30Z",`, ``), completed},
+		"Azure's comment":     {AzureDevOps, "", payload(t, "azure_comment"), azureNote},
+		"Azure's first":       {AzureDevOps, "", payload(t, "azure_comment", `"id": 2,`, `"id": 1,`), Event{}},
+		"Azure's system":      {AzureDevOps, "", payload(t, "azure_comment", `"commentType": "text"`, `"commentType": "system"`), Event{}},
+		"Azure's deleted one": {AzureDevOps, "", payload(t, "azure_comment", `"commentType": "text"`, `"isDeleted": true`), Event{}},
+		"Azure's branches":    {AzureDevOps, "", payload(t, "azure_push"), azureBranch},
+		"Azure's push":        {AzureDevOps, "", payload(t, "azure_push", "0000000000000000000000000000000000000000", "33b55f7cb7e7e245323987634f960cf4a6e6bc75"), Event{}},
+		"work item":           {AzureDevOps, "", []byte(`{"eventType":"workitem.created"}`), Event{}},
+
 		"closed":            {GitHub, "pull_request", payload(t, "github_pull_request"), closed},
 		"merged":            {GitHub, "pull_request", payload(t, "github_pull_request", `"merged": false`, `"merged": true`), merged},
 		"opened":            {GitHub, "pull_request", payload(t, "github_pull_request", `"closed",`, `"opened",`), Event{}},
@@ -263,6 +296,10 @@ func TestParseMalformed(t *testing.T) {
 		"no account":            {GitHub, "installation", `{"action":"created","installation":{"id":1}}`},
 		"GitLab without iid":    {GitLab, "Merge Request Hook", `{"project":{"path_with_namespace":"acme/web"},"object_attributes":{"state":"closed"}}`},
 		"GitLab without a user": {GitLab, "Note Hook", `{"project":{"path_with_namespace":"acme/web"},"merge_request":{"iid":1},"object_attributes":{"id":1,"discussion_id":"d","note":"/fp x","noteable_type":"MergeRequest","type":"DiffNote"}}`},
+		"Azure, no JSON":        {AzureDevOps, "", `{"eventType":`},
+		"Azure, no repository":  {AzureDevOps, "", `{"eventType":"git.pullrequest.updated","resource":{"status":"completed","pullRequestId":1}}`},
+		"Azure, no id":          {AzureDevOps, "", `{"eventType":"git.push","resource":{"refUpdates":[{"name":"refs/heads/x","newObjectId":"` + noCommit + `"}],"repository":{"name":"w","project":{"name":"t"}}}}`},
+		"Azure, no thread":      {AzureDevOps, "", `{"eventType":"ms.vss-code.git-pullrequest-comment-event","resource":{"comment":{"id":2,"author":{"uniqueName":"a"}},"pullRequest":{"pullRequestId":1,"repository":{"id":"1","name":"w","project":{"name":"t"}}}}}`},
 	} {
 		if e, err := Parse(test.host, test.name, []byte(test.body)); !errors.Is(err, ErrMalformed) || !reflect.DeepEqual(e, Event{}) {
 			t.Errorf("%s: %+v, %v", name, e, err)
@@ -278,10 +315,16 @@ func FuzzParse(f *testing.F) {
 	} {
 		f.Add(strings.Contains(name, "Hook"), name, payload(f, file))
 	}
+	for _, file := range []string{"azure_pull_request", "azure_comment", "azure_push"} {
+		f.Add(false, "", payload(f, file))
+	}
 	f.Fuzz(func(t *testing.T, lab bool, name string, body []byte) {
 		host := GitHub
-		if lab {
+		switch {
+		case lab:
 			host = GitLab
+		case name == "":
+			host = AzureDevOps
 		}
 		e, err := Parse(host, name, body)
 		if err != nil {

@@ -55,7 +55,7 @@ func each(t *testing.T, test func(t *testing.T, w fixture)) {
 		w := fixture{Server: s, dataDir: t.TempDir()}
 		w.kinds = steps.Registry(steps.Needs{
 			Store: s.Store, Egress: guard(t), Dir: w.dataDir,
-			Repository: connect.New(s.Store, keyring, guard(t)).Repository,
+			Repository: connect.New(s.Store, keyring, guard(t), s.Config.EntraURL).Repository,
 		})
 		test(t, w)
 	})

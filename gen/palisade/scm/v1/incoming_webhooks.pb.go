@@ -108,8 +108,10 @@ type WebhookCall struct {
 	WebhookTimestamp string `protobuf:"bytes,8,opt,name=webhook_timestamp,json=webhookTimestamp,proto3" json:"webhook_timestamp,omitempty"`
 	// Standard Webhooks: signatures over id, time and body, separated by blanks.
 	WebhookSignature string `protobuf:"bytes,9,opt,name=webhook_signature,json=webhookSignature,proto3" json:"webhook_signature,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// Azure DevOps: "Basic" and, in base64, the user name palisade with the secret as password.
+	AzureAuthorization string `protobuf:"bytes,10,opt,name=azure_authorization,json=azureAuthorization,proto3" json:"azure_authorization,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *WebhookCall) Reset() {
@@ -205,6 +207,13 @@ func (x *WebhookCall) GetWebhookSignature() string {
 	return ""
 }
 
+func (x *WebhookCall) GetAzureAuthorization() string {
+	if x != nil {
+		return x.AzureAuthorization
+	}
+	return ""
+}
+
 // Response of ReceiveWebhook.
 type ReceiveWebhookResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -260,7 +269,7 @@ const file_palisade_scm_v1_incoming_webhooks_proto_rawDesc = "" +
 	"\vwebhook_key\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\n" +
 	"webhookKey\x120\n" +
 	"\x04call\x18\x02 \x01(\v2\x1c.palisade.scm.v1.WebhookCallR\x04call\x12\x1f\n" +
-	"\x05chunk\x18\x03 \x01(\fB\t\xbaH\x06z\x04\x18\x80\x80@R\x05chunk\"\xfe\x04\n" +
+	"\x05chunk\x18\x03 \x01(\fB\t\xbaH\x06z\x04\x18\x80\x80@R\x05chunk\"\xce\x05\n" +
 	"\vWebhookCall\x12=\n" +
 	"\fgithub_event\x18\x01 \x01(\tB\x1a\xbaH\x05r\x03\x18\xff\x01\xaa\xb5\x18\x0eX-GitHub-EventR\vgithubEvent\x12J\n" +
 	"\x10github_signature\x18\x02 \x01(\tB\x1f\xbaH\x05r\x03\x18\xff\x01\xaa\xb5\x18\x13X-Hub-Signature-256R\x0fgithubSignature\x12F\n" +
@@ -272,7 +281,9 @@ const file_palisade_scm_v1_incoming_webhooks_proto_rawDesc = "" +
 	"webhook_id\x18\a \x01(\tB\x16\xbaH\x05r\x03\x18\xff\x01\xaa\xb5\x18\n" +
 	"Webhook-IdR\twebhookId\x12J\n" +
 	"\x11webhook_timestamp\x18\b \x01(\tB\x1d\xbaH\x05r\x03\x18\xff\x01\xaa\xb5\x18\x11Webhook-TimestampR\x10webhookTimestamp\x12J\n" +
-	"\x11webhook_signature\x18\t \x01(\tB\x1d\xbaH\x05r\x03\x18\x80 \xaa\xb5\x18\x11Webhook-SignatureR\x10webhookSignature\"0\n" +
+	"\x11webhook_signature\x18\t \x01(\tB\x1d\xbaH\x05r\x03\x18\x80 \xaa\xb5\x18\x11Webhook-SignatureR\x10webhookSignature\x12N\n" +
+	"\x13azure_authorization\x18\n" +
+	" \x01(\tB\x1d\xbaH\x05r\x03\x18\x80@\x98\xb5\x18\x01\xaa\xb5\x18\rAuthorizationR\x12azureAuthorization\"0\n" +
 	"\x16ReceiveWebhookResponse\x12\x16\n" +
 	"\x06status\x18\x01 \x01(\tR\x06status2\xaa\x01\n" +
 	"\x17IncomingWebhooksService\x12\x8e\x01\n" +

@@ -48,6 +48,8 @@ func (x *WebhookCall) AppendJSON(b []byte) []byte {
 	b = jsonappend.String(b, x.WebhookTimestamp)
 	b = append(b, `,"webhookSignature":`...)
 	b = jsonappend.String(b, x.WebhookSignature)
+	b = append(b, `,"azureAuthorization":`...)
+	b = jsonappend.String(b, x.AzureAuthorization)
 	return jsonappend.CloseObject(b, start)
 }
 

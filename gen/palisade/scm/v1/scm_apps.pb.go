@@ -253,6 +253,363 @@ func (x *CompleteScmAppRequestResponse) GetApp() *ScmApp {
 	return nil
 }
 
+// Request of CreateAdoScmApp.
+type CreateAdoScmAppRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the deployment.
+	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
+	// Web URL of the host, with https; https://dev.azure.com when absent.
+	BaseUrl string `protobuf:"bytes,2,opt,name=base_url,json=baseUrl,proto3" json:"base_url,omitempty"`
+	// Id of the directory (tenant) in Microsoft Entra ID that has the application.
+	TenantId string `protobuf:"bytes,3,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
+	// Id of the application (client) there.
+	ClientId string `protobuf:"bytes,4,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
+	// Organization of Azure DevOps.
+	OrganizationName string `protobuf:"bytes,5,opt,name=organization_name,json=organizationName,proto3" json:"organization_name,omitempty"`
+	// Project of the organization.
+	ProjectName   string `protobuf:"bytes,6,opt,name=project_name,json=projectName,proto3" json:"project_name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateAdoScmAppRequest) Reset() {
+	*x = CreateAdoScmAppRequest{}
+	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateAdoScmAppRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateAdoScmAppRequest) ProtoMessage() {}
+
+func (x *CreateAdoScmAppRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateAdoScmAppRequest.ProtoReflect.Descriptor instead.
+func (*CreateAdoScmAppRequest) Descriptor() ([]byte, []int) {
+	return file_palisade_scm_v1_scm_apps_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *CreateAdoScmAppRequest) GetDeploymentId() int64 {
+	if x != nil {
+		return x.DeploymentId
+	}
+	return 0
+}
+
+func (x *CreateAdoScmAppRequest) GetBaseUrl() string {
+	if x != nil {
+		return x.BaseUrl
+	}
+	return ""
+}
+
+func (x *CreateAdoScmAppRequest) GetTenantId() string {
+	if x != nil {
+		return x.TenantId
+	}
+	return ""
+}
+
+func (x *CreateAdoScmAppRequest) GetClientId() string {
+	if x != nil {
+		return x.ClientId
+	}
+	return ""
+}
+
+func (x *CreateAdoScmAppRequest) GetOrganizationName() string {
+	if x != nil {
+		return x.OrganizationName
+	}
+	return ""
+}
+
+func (x *CreateAdoScmAppRequest) GetProjectName() string {
+	if x != nil {
+		return x.ProjectName
+	}
+	return ""
+}
+
+// Response of CreateAdoScmApp.
+type CreateAdoScmAppResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the application here.
+	ScmAppId int64 `protobuf:"varint,1,opt,name=scm_app_id,json=scmAppId,proto3" json:"scm_app_id,omitempty"`
+	// The certificate of its key in PEM, to be uploaded in Microsoft Entra ID. It is valid for two years.
+	PublicCertificatePem string `protobuf:"bytes,2,opt,name=public_certificate_pem,json=publicCertificatePem,proto3" json:"public_certificate_pem,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
+}
+
+func (x *CreateAdoScmAppResponse) Reset() {
+	*x = CreateAdoScmAppResponse{}
+	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateAdoScmAppResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateAdoScmAppResponse) ProtoMessage() {}
+
+func (x *CreateAdoScmAppResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateAdoScmAppResponse.ProtoReflect.Descriptor instead.
+func (*CreateAdoScmAppResponse) Descriptor() ([]byte, []int) {
+	return file_palisade_scm_v1_scm_apps_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *CreateAdoScmAppResponse) GetScmAppId() int64 {
+	if x != nil {
+		return x.ScmAppId
+	}
+	return 0
+}
+
+func (x *CreateAdoScmAppResponse) GetPublicCertificatePem() string {
+	if x != nil {
+		return x.PublicCertificatePem
+	}
+	return ""
+}
+
+// Request of CompleteAdoScmAppInstall.
+type CompleteAdoScmAppInstallRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the deployment.
+	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
+	// Id of the application.
+	ScmAppId      int64 `protobuf:"varint,2,opt,name=scm_app_id,json=scmAppId,proto3" json:"scm_app_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompleteAdoScmAppInstallRequest) Reset() {
+	*x = CompleteAdoScmAppInstallRequest{}
+	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompleteAdoScmAppInstallRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompleteAdoScmAppInstallRequest) ProtoMessage() {}
+
+func (x *CompleteAdoScmAppInstallRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompleteAdoScmAppInstallRequest.ProtoReflect.Descriptor instead.
+func (*CompleteAdoScmAppInstallRequest) Descriptor() ([]byte, []int) {
+	return file_palisade_scm_v1_scm_apps_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *CompleteAdoScmAppInstallRequest) GetDeploymentId() int64 {
+	if x != nil {
+		return x.DeploymentId
+	}
+	return 0
+}
+
+func (x *CompleteAdoScmAppInstallRequest) GetScmAppId() int64 {
+	if x != nil {
+		return x.ScmAppId
+	}
+	return 0
+}
+
+// Response of CompleteAdoScmAppInstall.
+type CompleteAdoScmAppInstallResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The application.
+	App           *ScmApp `protobuf:"bytes,1,opt,name=app,proto3" json:"app,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompleteAdoScmAppInstallResponse) Reset() {
+	*x = CompleteAdoScmAppInstallResponse{}
+	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompleteAdoScmAppInstallResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompleteAdoScmAppInstallResponse) ProtoMessage() {}
+
+func (x *CompleteAdoScmAppInstallResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompleteAdoScmAppInstallResponse.ProtoReflect.Descriptor instead.
+func (*CompleteAdoScmAppInstallResponse) Descriptor() ([]byte, []int) {
+	return file_palisade_scm_v1_scm_apps_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *CompleteAdoScmAppInstallResponse) GetApp() *ScmApp {
+	if x != nil {
+		return x.App
+	}
+	return nil
+}
+
+// Request of AddAdoScmProject.
+type AddAdoScmProjectRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the deployment.
+	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
+	// Id of the application.
+	ScmAppId int64 `protobuf:"varint,2,opt,name=scm_app_id,json=scmAppId,proto3" json:"scm_app_id,omitempty"`
+	// Organization of Azure DevOps.
+	OrganizationName string `protobuf:"bytes,3,opt,name=organization_name,json=organizationName,proto3" json:"organization_name,omitempty"`
+	// Project of the organization.
+	ProjectName   string `protobuf:"bytes,4,opt,name=project_name,json=projectName,proto3" json:"project_name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddAdoScmProjectRequest) Reset() {
+	*x = AddAdoScmProjectRequest{}
+	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddAdoScmProjectRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddAdoScmProjectRequest) ProtoMessage() {}
+
+func (x *AddAdoScmProjectRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddAdoScmProjectRequest.ProtoReflect.Descriptor instead.
+func (*AddAdoScmProjectRequest) Descriptor() ([]byte, []int) {
+	return file_palisade_scm_v1_scm_apps_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *AddAdoScmProjectRequest) GetDeploymentId() int64 {
+	if x != nil {
+		return x.DeploymentId
+	}
+	return 0
+}
+
+func (x *AddAdoScmProjectRequest) GetScmAppId() int64 {
+	if x != nil {
+		return x.ScmAppId
+	}
+	return 0
+}
+
+func (x *AddAdoScmProjectRequest) GetOrganizationName() string {
+	if x != nil {
+		return x.OrganizationName
+	}
+	return ""
+}
+
+func (x *AddAdoScmProjectRequest) GetProjectName() string {
+	if x != nil {
+		return x.ProjectName
+	}
+	return ""
+}
+
+// Response of AddAdoScmProject.
+type AddAdoScmProjectResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddAdoScmProjectResponse) Reset() {
+	*x = AddAdoScmProjectResponse{}
+	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddAdoScmProjectResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddAdoScmProjectResponse) ProtoMessage() {}
+
+func (x *AddAdoScmProjectResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddAdoScmProjectResponse.ProtoReflect.Descriptor instead.
+func (*AddAdoScmProjectResponse) Descriptor() ([]byte, []int) {
+	return file_palisade_scm_v1_scm_apps_proto_rawDescGZIP(), []int{9}
+}
+
 // Request of GetScmApp.
 type GetScmAppRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -266,7 +623,7 @@ type GetScmAppRequest struct {
 
 func (x *GetScmAppRequest) Reset() {
 	*x = GetScmAppRequest{}
-	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[4]
+	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -278,7 +635,7 @@ func (x *GetScmAppRequest) String() string {
 func (*GetScmAppRequest) ProtoMessage() {}
 
 func (x *GetScmAppRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[4]
+	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -291,7 +648,7 @@ func (x *GetScmAppRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetScmAppRequest.ProtoReflect.Descriptor instead.
 func (*GetScmAppRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_scm_v1_scm_apps_proto_rawDescGZIP(), []int{4}
+	return file_palisade_scm_v1_scm_apps_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetScmAppRequest) GetDeploymentId() int64 {
@@ -319,7 +676,7 @@ type GetScmAppResponse struct {
 
 func (x *GetScmAppResponse) Reset() {
 	*x = GetScmAppResponse{}
-	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[5]
+	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -331,7 +688,7 @@ func (x *GetScmAppResponse) String() string {
 func (*GetScmAppResponse) ProtoMessage() {}
 
 func (x *GetScmAppResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[5]
+	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -344,7 +701,7 @@ func (x *GetScmAppResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetScmAppResponse.ProtoReflect.Descriptor instead.
 func (*GetScmAppResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_scm_v1_scm_apps_proto_rawDescGZIP(), []int{5}
+	return file_palisade_scm_v1_scm_apps_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GetScmAppResponse) GetApp() *ScmApp {
@@ -367,7 +724,7 @@ type GetGitHubAppStatusRequest struct {
 
 func (x *GetGitHubAppStatusRequest) Reset() {
 	*x = GetGitHubAppStatusRequest{}
-	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[6]
+	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -379,7 +736,7 @@ func (x *GetGitHubAppStatusRequest) String() string {
 func (*GetGitHubAppStatusRequest) ProtoMessage() {}
 
 func (x *GetGitHubAppStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[6]
+	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -392,7 +749,7 @@ func (x *GetGitHubAppStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGitHubAppStatusRequest.ProtoReflect.Descriptor instead.
 func (*GetGitHubAppStatusRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_scm_v1_scm_apps_proto_rawDescGZIP(), []int{6}
+	return file_palisade_scm_v1_scm_apps_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetGitHubAppStatusRequest) GetDeploymentId() int64 {
@@ -424,7 +781,7 @@ type GetGitHubAppStatusResponse struct {
 
 func (x *GetGitHubAppStatusResponse) Reset() {
 	*x = GetGitHubAppStatusResponse{}
-	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[7]
+	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -436,7 +793,7 @@ func (x *GetGitHubAppStatusResponse) String() string {
 func (*GetGitHubAppStatusResponse) ProtoMessage() {}
 
 func (x *GetGitHubAppStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[7]
+	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -449,7 +806,7 @@ func (x *GetGitHubAppStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGitHubAppStatusResponse.ProtoReflect.Descriptor instead.
 func (*GetGitHubAppStatusResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_scm_v1_scm_apps_proto_rawDescGZIP(), []int{7}
+	return file_palisade_scm_v1_scm_apps_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetGitHubAppStatusResponse) GetDeploymentId() int64 {
@@ -484,7 +841,7 @@ type ListScmAppsRequest struct {
 
 func (x *ListScmAppsRequest) Reset() {
 	*x = ListScmAppsRequest{}
-	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[8]
+	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -496,7 +853,7 @@ func (x *ListScmAppsRequest) String() string {
 func (*ListScmAppsRequest) ProtoMessage() {}
 
 func (x *ListScmAppsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[8]
+	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -509,7 +866,7 @@ func (x *ListScmAppsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListScmAppsRequest.ProtoReflect.Descriptor instead.
 func (*ListScmAppsRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_scm_v1_scm_apps_proto_rawDescGZIP(), []int{8}
+	return file_palisade_scm_v1_scm_apps_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListScmAppsRequest) GetDeploymentId() int64 {
@@ -530,7 +887,7 @@ type ListScmAppsResponse struct {
 
 func (x *ListScmAppsResponse) Reset() {
 	*x = ListScmAppsResponse{}
-	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[9]
+	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -542,7 +899,7 @@ func (x *ListScmAppsResponse) String() string {
 func (*ListScmAppsResponse) ProtoMessage() {}
 
 func (x *ListScmAppsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[9]
+	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -555,7 +912,7 @@ func (x *ListScmAppsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListScmAppsResponse.ProtoReflect.Descriptor instead.
 func (*ListScmAppsResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_scm_v1_scm_apps_proto_rawDescGZIP(), []int{9}
+	return file_palisade_scm_v1_scm_apps_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListScmAppsResponse) GetApps() []*ScmApp {
@@ -578,7 +935,7 @@ type DeleteScmAppRequest struct {
 
 func (x *DeleteScmAppRequest) Reset() {
 	*x = DeleteScmAppRequest{}
-	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[10]
+	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -590,7 +947,7 @@ func (x *DeleteScmAppRequest) String() string {
 func (*DeleteScmAppRequest) ProtoMessage() {}
 
 func (x *DeleteScmAppRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[10]
+	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -603,7 +960,7 @@ func (x *DeleteScmAppRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteScmAppRequest.ProtoReflect.Descriptor instead.
 func (*DeleteScmAppRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_scm_v1_scm_apps_proto_rawDescGZIP(), []int{10}
+	return file_palisade_scm_v1_scm_apps_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DeleteScmAppRequest) GetDeploymentId() int64 {
@@ -633,7 +990,7 @@ type DeleteScmAppResponse struct {
 
 func (x *DeleteScmAppResponse) Reset() {
 	*x = DeleteScmAppResponse{}
-	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[11]
+	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -645,7 +1002,7 @@ func (x *DeleteScmAppResponse) String() string {
 func (*DeleteScmAppResponse) ProtoMessage() {}
 
 func (x *DeleteScmAppResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[11]
+	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -658,7 +1015,7 @@ func (x *DeleteScmAppResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteScmAppResponse.ProtoReflect.Descriptor instead.
 func (*DeleteScmAppResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_scm_v1_scm_apps_proto_rawDescGZIP(), []int{11}
+	return file_palisade_scm_v1_scm_apps_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DeleteScmAppResponse) GetDeploymentId() int64 {
@@ -688,7 +1045,7 @@ type RotateScmAppWebhookSecretRequest struct {
 
 func (x *RotateScmAppWebhookSecretRequest) Reset() {
 	*x = RotateScmAppWebhookSecretRequest{}
-	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[12]
+	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -700,7 +1057,7 @@ func (x *RotateScmAppWebhookSecretRequest) String() string {
 func (*RotateScmAppWebhookSecretRequest) ProtoMessage() {}
 
 func (x *RotateScmAppWebhookSecretRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[12]
+	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -713,7 +1070,7 @@ func (x *RotateScmAppWebhookSecretRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateScmAppWebhookSecretRequest.ProtoReflect.Descriptor instead.
 func (*RotateScmAppWebhookSecretRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_scm_v1_scm_apps_proto_rawDescGZIP(), []int{12}
+	return file_palisade_scm_v1_scm_apps_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RotateScmAppWebhookSecretRequest) GetDeploymentId() int64 {
@@ -741,7 +1098,7 @@ type RotateScmAppWebhookSecretResponse struct {
 
 func (x *RotateScmAppWebhookSecretResponse) Reset() {
 	*x = RotateScmAppWebhookSecretResponse{}
-	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[13]
+	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -753,7 +1110,7 @@ func (x *RotateScmAppWebhookSecretResponse) String() string {
 func (*RotateScmAppWebhookSecretResponse) ProtoMessage() {}
 
 func (x *RotateScmAppWebhookSecretResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[13]
+	mi := &file_palisade_scm_v1_scm_apps_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -766,7 +1123,7 @@ func (x *RotateScmAppWebhookSecretResponse) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use RotateScmAppWebhookSecretResponse.ProtoReflect.Descriptor instead.
 func (*RotateScmAppWebhookSecretResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_scm_v1_scm_apps_proto_rawDescGZIP(), []int{13}
+	return file_palisade_scm_v1_scm_apps_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RotateScmAppWebhookSecretResponse) GetSuccess() bool {
@@ -796,7 +1153,31 @@ const file_palisade_scm_v1_scm_apps_proto_rawDesc = "" +
 	"\xbaH\ar\x05\x10\x01\x18\xff\x01R\trequestId\x122\n" +
 	"\x04code\x18\x02 \x01(\tB\x1e\xbaH\x17r\x15\x18\xff\x012\x10^[A-Za-z0-9_-]+$\x98\xb5\x18\x01R\x04code\"J\n" +
 	"\x1dCompleteScmAppRequestResponse\x12)\n" +
-	"\x03app\x18\x01 \x01(\v2\x17.palisade.scm.v1.ScmAppR\x03app\"V\n" +
+	"\x03app\x18\x01 \x01(\v2\x17.palisade.scm.v1.ScmAppR\x03app\"\xe6\x02\n" +
+	"\x16CreateAdoScmAppRequest\x12#\n" +
+	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12#\n" +
+	"\bbase_url\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\abaseUrl\x12%\n" +
+	"\ttenant_id\x18\x03 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\btenantId\x12%\n" +
+	"\tclient_id\x18\x04 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\bclientId\x12U\n" +
+	"\x11organization_name\x18\x05 \x01(\tB(\xbaH%r#\x10\x01\x18d2\x1d^[A-Za-z0-9_][A-Za-z0-9_.-]*$R\x10organizationName\x12]\n" +
+	"\fproject_name\x18\x06 \x01(\tB:\xbaH7r5\x10\x01\x18d2/^[A-Za-z0-9_]([A-Za-z0-9_. -]*[A-Za-z0-9_.-])?$R\vprojectName\"m\n" +
+	"\x17CreateAdoScmAppResponse\x12\x1c\n" +
+	"\n" +
+	"scm_app_id\x18\x01 \x01(\x03R\bscmAppId\x124\n" +
+	"\x16public_certificate_pem\x18\x02 \x01(\tR\x14publicCertificatePem\"m\n" +
+	"\x1fCompleteAdoScmAppInstallRequest\x12#\n" +
+	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12%\n" +
+	"\n" +
+	"scm_app_id\x18\x02 \x01(\x03B\a\xbaH\x04\"\x02 \x00R\bscmAppId\"M\n" +
+	" CompleteAdoScmAppInstallResponse\x12)\n" +
+	"\x03app\x18\x01 \x01(\v2\x17.palisade.scm.v1.ScmAppR\x03app\"\x92\x02\n" +
+	"\x17AddAdoScmProjectRequest\x12#\n" +
+	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12\x1c\n" +
+	"\n" +
+	"scm_app_id\x18\x02 \x01(\x03R\bscmAppId\x12U\n" +
+	"\x11organization_name\x18\x03 \x01(\tB(\xbaH%r#\x10\x01\x18d2\x1d^[A-Za-z0-9_][A-Za-z0-9_.-]*$R\x10organizationName\x12]\n" +
+	"\fproject_name\x18\x04 \x01(\tB:\xbaH7r5\x10\x01\x18d2/^[A-Za-z0-9_]([A-Za-z0-9_. -]*[A-Za-z0-9_.-])?$R\vprojectName\"\x1a\n" +
+	"\x18AddAdoScmProjectResponse\"V\n" +
 	"\x10GetScmAppRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12\x1d\n" +
 	"\n" +
@@ -828,10 +1209,13 @@ const file_palisade_scm_v1_scm_apps_proto_rawDesc = "" +
 	"\n" +
 	"scm_app_id\x18\x02 \x01(\x03R\bscmAppId\"=\n" +
 	"!RotateScmAppWebhookSecretResponse\x12\x18\n" +
-	"\asuccess\x18\x01 \x01(\bR\asuccess2\xf9\t\n" +
+	"\asuccess\x18\x01 \x01(\bR\asuccess2\x89\x0e\n" +
 	"\x0eScmAppsService\x12\x9c\x01\n" +
 	"\x13CreateScmAppRequest\x12+.palisade.scm.v1.CreateScmAppRequestRequest\x1a,.palisade.scm.v1.CreateScmAppRequestResponse\"*\x8a\xb5\x18\a\b\x06\x12\x01\x02\x18\x01\x82\xd3\xe4\x93\x02\x19:\x01*\"\x14/api/scm/app_request\x12\xad\x01\n" +
-	"\x15CompleteScmAppRequest\x12-.palisade.scm.v1.CompleteScmAppRequestRequest\x1a..palisade.scm.v1.CompleteScmAppRequestResponse\"5\x8a\xb5\x18\t\b\x02\x12\x01\x02\x18\x018\x01\x82\xd3\xe4\x93\x02\":\x01*\x1a\x1d/api/scm/app_request_complete\x12\xa1\x01\n" +
+	"\x15CompleteScmAppRequest\x12-.palisade.scm.v1.CompleteScmAppRequestRequest\x1a..palisade.scm.v1.CompleteScmAppRequestResponse\"5\x8a\xb5\x18\t\b\x02\x12\x01\x02\x18\x018\x01\x82\xd3\xe4\x93\x02\":\x01*\x1a\x1d/api/scm/app_request_complete\x12\x8d\x01\n" +
+	"\x0fCreateAdoScmApp\x12'.palisade.scm.v1.CreateAdoScmAppRequest\x1a(.palisade.scm.v1.CreateAdoScmAppResponse\"'\x8a\xb5\x18\b\b\x06\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02\x15:\x01*\"\x10/api/scm/ado_app\x12\xb0\x01\n" +
+	"\x18CompleteAdoScmAppInstall\x120.palisade.scm.v1.CompleteAdoScmAppInstallRequest\x1a1.palisade.scm.v1.CompleteAdoScmAppInstallResponse\"/\x8a\xb5\x18\b\b\x06\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02\x1d:\x01*\x1a\x18/api/scm/ado_app_install\x12\xca\x01\n" +
+	"\x10AddAdoScmProject\x12(.palisade.scm.v1.AddAdoScmProjectRequest\x1a).palisade.scm.v1.AddAdoScmProjectResponse\"a\x8a\xb5\x18\b\b\x06\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02O:\x01*\"J/api/scm/deployments/{deployment_id}/scm_apps/{scm_app_id}/add_ado_project\x12\xa1\x01\n" +
 	"\tGetScmApp\x12!.palisade.scm.v1.GetScmAppRequest\x1a\".palisade.scm.v1.GetScmAppResponse\"M\x8a\xb5\x18\a\b\x03\x12\x01\x02\x18\x01\x82\xd3\xe4\x93\x02<\x12:/api/scm/deployments/{deployment_id}/scm_apps/{request_id}\x12\xba\x01\n" +
 	"\x12GetGitHubAppStatus\x12*.palisade.scm.v1.GetGitHubAppStatusRequest\x1a+.palisade.scm.v1.GetGitHubAppStatusResponse\"K\x8a\xb5\x18\a\b\x03\x12\x01\x02\x18\x01\x82\xd3\xe4\x93\x02:\x128/api/scm/deployments/{deployment_id}/scm_apps/public_gha\x12\x9b\x01\n" +
 	"\vListScmApps\x12#.palisade.scm.v1.ListScmAppsRequest\x1a$.palisade.scm.v1.ListScmAppsResponse\"A\x8a\xb5\x18\b\b\x03\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02/\x12-/api/scm/deployments/{deployment_id}/scm_apps\x12\xab\x01\n" +
@@ -851,49 +1235,62 @@ func file_palisade_scm_v1_scm_apps_proto_rawDescGZIP() []byte {
 	return file_palisade_scm_v1_scm_apps_proto_rawDescData
 }
 
-var file_palisade_scm_v1_scm_apps_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_palisade_scm_v1_scm_apps_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_palisade_scm_v1_scm_apps_proto_goTypes = []any{
 	(*CreateScmAppRequestRequest)(nil),        // 0: palisade.scm.v1.CreateScmAppRequestRequest
 	(*CreateScmAppRequestResponse)(nil),       // 1: palisade.scm.v1.CreateScmAppRequestResponse
 	(*CompleteScmAppRequestRequest)(nil),      // 2: palisade.scm.v1.CompleteScmAppRequestRequest
 	(*CompleteScmAppRequestResponse)(nil),     // 3: palisade.scm.v1.CompleteScmAppRequestResponse
-	(*GetScmAppRequest)(nil),                  // 4: palisade.scm.v1.GetScmAppRequest
-	(*GetScmAppResponse)(nil),                 // 5: palisade.scm.v1.GetScmAppResponse
-	(*GetGitHubAppStatusRequest)(nil),         // 6: palisade.scm.v1.GetGitHubAppStatusRequest
-	(*GetGitHubAppStatusResponse)(nil),        // 7: palisade.scm.v1.GetGitHubAppStatusResponse
-	(*ListScmAppsRequest)(nil),                // 8: palisade.scm.v1.ListScmAppsRequest
-	(*ListScmAppsResponse)(nil),               // 9: palisade.scm.v1.ListScmAppsResponse
-	(*DeleteScmAppRequest)(nil),               // 10: palisade.scm.v1.DeleteScmAppRequest
-	(*DeleteScmAppResponse)(nil),              // 11: palisade.scm.v1.DeleteScmAppResponse
-	(*RotateScmAppWebhookSecretRequest)(nil),  // 12: palisade.scm.v1.RotateScmAppWebhookSecretRequest
-	(*RotateScmAppWebhookSecretResponse)(nil), // 13: palisade.scm.v1.RotateScmAppWebhookSecretResponse
-	(GithubEntityType)(0),                     // 14: palisade.scm.v1.GithubEntityType
-	(*ScmApp)(nil),                            // 15: palisade.scm.v1.ScmApp
+	(*CreateAdoScmAppRequest)(nil),            // 4: palisade.scm.v1.CreateAdoScmAppRequest
+	(*CreateAdoScmAppResponse)(nil),           // 5: palisade.scm.v1.CreateAdoScmAppResponse
+	(*CompleteAdoScmAppInstallRequest)(nil),   // 6: palisade.scm.v1.CompleteAdoScmAppInstallRequest
+	(*CompleteAdoScmAppInstallResponse)(nil),  // 7: palisade.scm.v1.CompleteAdoScmAppInstallResponse
+	(*AddAdoScmProjectRequest)(nil),           // 8: palisade.scm.v1.AddAdoScmProjectRequest
+	(*AddAdoScmProjectResponse)(nil),          // 9: palisade.scm.v1.AddAdoScmProjectResponse
+	(*GetScmAppRequest)(nil),                  // 10: palisade.scm.v1.GetScmAppRequest
+	(*GetScmAppResponse)(nil),                 // 11: palisade.scm.v1.GetScmAppResponse
+	(*GetGitHubAppStatusRequest)(nil),         // 12: palisade.scm.v1.GetGitHubAppStatusRequest
+	(*GetGitHubAppStatusResponse)(nil),        // 13: palisade.scm.v1.GetGitHubAppStatusResponse
+	(*ListScmAppsRequest)(nil),                // 14: palisade.scm.v1.ListScmAppsRequest
+	(*ListScmAppsResponse)(nil),               // 15: palisade.scm.v1.ListScmAppsResponse
+	(*DeleteScmAppRequest)(nil),               // 16: palisade.scm.v1.DeleteScmAppRequest
+	(*DeleteScmAppResponse)(nil),              // 17: palisade.scm.v1.DeleteScmAppResponse
+	(*RotateScmAppWebhookSecretRequest)(nil),  // 18: palisade.scm.v1.RotateScmAppWebhookSecretRequest
+	(*RotateScmAppWebhookSecretResponse)(nil), // 19: palisade.scm.v1.RotateScmAppWebhookSecretResponse
+	(GithubEntityType)(0),                     // 20: palisade.scm.v1.GithubEntityType
+	(*ScmApp)(nil),                            // 21: palisade.scm.v1.ScmApp
 }
 var file_palisade_scm_v1_scm_apps_proto_depIdxs = []int32{
-	14, // 0: palisade.scm.v1.CreateScmAppRequestRequest.github_entity_type:type_name -> palisade.scm.v1.GithubEntityType
-	15, // 1: palisade.scm.v1.CompleteScmAppRequestResponse.app:type_name -> palisade.scm.v1.ScmApp
-	15, // 2: palisade.scm.v1.GetScmAppResponse.app:type_name -> palisade.scm.v1.ScmApp
-	15, // 3: palisade.scm.v1.ListScmAppsResponse.apps:type_name -> palisade.scm.v1.ScmApp
-	0,  // 4: palisade.scm.v1.ScmAppsService.CreateScmAppRequest:input_type -> palisade.scm.v1.CreateScmAppRequestRequest
-	2,  // 5: palisade.scm.v1.ScmAppsService.CompleteScmAppRequest:input_type -> palisade.scm.v1.CompleteScmAppRequestRequest
-	4,  // 6: palisade.scm.v1.ScmAppsService.GetScmApp:input_type -> palisade.scm.v1.GetScmAppRequest
-	6,  // 7: palisade.scm.v1.ScmAppsService.GetGitHubAppStatus:input_type -> palisade.scm.v1.GetGitHubAppStatusRequest
-	8,  // 8: palisade.scm.v1.ScmAppsService.ListScmApps:input_type -> palisade.scm.v1.ListScmAppsRequest
-	10, // 9: palisade.scm.v1.ScmAppsService.DeleteScmApp:input_type -> palisade.scm.v1.DeleteScmAppRequest
-	12, // 10: palisade.scm.v1.ScmAppsService.RotateScmAppWebhookSecret:input_type -> palisade.scm.v1.RotateScmAppWebhookSecretRequest
-	1,  // 11: palisade.scm.v1.ScmAppsService.CreateScmAppRequest:output_type -> palisade.scm.v1.CreateScmAppRequestResponse
-	3,  // 12: palisade.scm.v1.ScmAppsService.CompleteScmAppRequest:output_type -> palisade.scm.v1.CompleteScmAppRequestResponse
-	5,  // 13: palisade.scm.v1.ScmAppsService.GetScmApp:output_type -> palisade.scm.v1.GetScmAppResponse
-	7,  // 14: palisade.scm.v1.ScmAppsService.GetGitHubAppStatus:output_type -> palisade.scm.v1.GetGitHubAppStatusResponse
-	9,  // 15: palisade.scm.v1.ScmAppsService.ListScmApps:output_type -> palisade.scm.v1.ListScmAppsResponse
-	11, // 16: palisade.scm.v1.ScmAppsService.DeleteScmApp:output_type -> palisade.scm.v1.DeleteScmAppResponse
-	13, // 17: palisade.scm.v1.ScmAppsService.RotateScmAppWebhookSecret:output_type -> palisade.scm.v1.RotateScmAppWebhookSecretResponse
-	11, // [11:18] is the sub-list for method output_type
-	4,  // [4:11] is the sub-list for method input_type
-	4,  // [4:4] is the sub-list for extension type_name
-	4,  // [4:4] is the sub-list for extension extendee
-	0,  // [0:4] is the sub-list for field type_name
+	20, // 0: palisade.scm.v1.CreateScmAppRequestRequest.github_entity_type:type_name -> palisade.scm.v1.GithubEntityType
+	21, // 1: palisade.scm.v1.CompleteScmAppRequestResponse.app:type_name -> palisade.scm.v1.ScmApp
+	21, // 2: palisade.scm.v1.CompleteAdoScmAppInstallResponse.app:type_name -> palisade.scm.v1.ScmApp
+	21, // 3: palisade.scm.v1.GetScmAppResponse.app:type_name -> palisade.scm.v1.ScmApp
+	21, // 4: palisade.scm.v1.ListScmAppsResponse.apps:type_name -> palisade.scm.v1.ScmApp
+	0,  // 5: palisade.scm.v1.ScmAppsService.CreateScmAppRequest:input_type -> palisade.scm.v1.CreateScmAppRequestRequest
+	2,  // 6: palisade.scm.v1.ScmAppsService.CompleteScmAppRequest:input_type -> palisade.scm.v1.CompleteScmAppRequestRequest
+	4,  // 7: palisade.scm.v1.ScmAppsService.CreateAdoScmApp:input_type -> palisade.scm.v1.CreateAdoScmAppRequest
+	6,  // 8: palisade.scm.v1.ScmAppsService.CompleteAdoScmAppInstall:input_type -> palisade.scm.v1.CompleteAdoScmAppInstallRequest
+	8,  // 9: palisade.scm.v1.ScmAppsService.AddAdoScmProject:input_type -> palisade.scm.v1.AddAdoScmProjectRequest
+	10, // 10: palisade.scm.v1.ScmAppsService.GetScmApp:input_type -> palisade.scm.v1.GetScmAppRequest
+	12, // 11: palisade.scm.v1.ScmAppsService.GetGitHubAppStatus:input_type -> palisade.scm.v1.GetGitHubAppStatusRequest
+	14, // 12: palisade.scm.v1.ScmAppsService.ListScmApps:input_type -> palisade.scm.v1.ListScmAppsRequest
+	16, // 13: palisade.scm.v1.ScmAppsService.DeleteScmApp:input_type -> palisade.scm.v1.DeleteScmAppRequest
+	18, // 14: palisade.scm.v1.ScmAppsService.RotateScmAppWebhookSecret:input_type -> palisade.scm.v1.RotateScmAppWebhookSecretRequest
+	1,  // 15: palisade.scm.v1.ScmAppsService.CreateScmAppRequest:output_type -> palisade.scm.v1.CreateScmAppRequestResponse
+	3,  // 16: palisade.scm.v1.ScmAppsService.CompleteScmAppRequest:output_type -> palisade.scm.v1.CompleteScmAppRequestResponse
+	5,  // 17: palisade.scm.v1.ScmAppsService.CreateAdoScmApp:output_type -> palisade.scm.v1.CreateAdoScmAppResponse
+	7,  // 18: palisade.scm.v1.ScmAppsService.CompleteAdoScmAppInstall:output_type -> palisade.scm.v1.CompleteAdoScmAppInstallResponse
+	9,  // 19: palisade.scm.v1.ScmAppsService.AddAdoScmProject:output_type -> palisade.scm.v1.AddAdoScmProjectResponse
+	11, // 20: palisade.scm.v1.ScmAppsService.GetScmApp:output_type -> palisade.scm.v1.GetScmAppResponse
+	13, // 21: palisade.scm.v1.ScmAppsService.GetGitHubAppStatus:output_type -> palisade.scm.v1.GetGitHubAppStatusResponse
+	15, // 22: palisade.scm.v1.ScmAppsService.ListScmApps:output_type -> palisade.scm.v1.ListScmAppsResponse
+	17, // 23: palisade.scm.v1.ScmAppsService.DeleteScmApp:output_type -> palisade.scm.v1.DeleteScmAppResponse
+	19, // 24: palisade.scm.v1.ScmAppsService.RotateScmAppWebhookSecret:output_type -> palisade.scm.v1.RotateScmAppWebhookSecretResponse
+	15, // [15:25] is the sub-list for method output_type
+	5,  // [5:15] is the sub-list for method input_type
+	5,  // [5:5] is the sub-list for extension type_name
+	5,  // [5:5] is the sub-list for extension extendee
+	0,  // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_palisade_scm_v1_scm_apps_proto_init() }
@@ -908,7 +1305,7 @@ func file_palisade_scm_v1_scm_apps_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_palisade_scm_v1_scm_apps_proto_rawDesc), len(file_palisade_scm_v1_scm_apps_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   14,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

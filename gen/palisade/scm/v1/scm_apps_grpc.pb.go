@@ -21,6 +21,9 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	ScmAppsService_CreateScmAppRequest_FullMethodName       = "/palisade.scm.v1.ScmAppsService/CreateScmAppRequest"
 	ScmAppsService_CompleteScmAppRequest_FullMethodName     = "/palisade.scm.v1.ScmAppsService/CompleteScmAppRequest"
+	ScmAppsService_CreateAdoScmApp_FullMethodName           = "/palisade.scm.v1.ScmAppsService/CreateAdoScmApp"
+	ScmAppsService_CompleteAdoScmAppInstall_FullMethodName  = "/palisade.scm.v1.ScmAppsService/CompleteAdoScmAppInstall"
+	ScmAppsService_AddAdoScmProject_FullMethodName          = "/palisade.scm.v1.ScmAppsService/AddAdoScmProject"
 	ScmAppsService_GetScmApp_FullMethodName                 = "/palisade.scm.v1.ScmAppsService/GetScmApp"
 	ScmAppsService_GetGitHubAppStatus_FullMethodName        = "/palisade.scm.v1.ScmAppsService/GetGitHubAppStatus"
 	ScmAppsService_ListScmApps_FullMethodName               = "/palisade.scm.v1.ScmAppsService/ListScmApps"
@@ -32,9 +35,14 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Service group "SCM apps": applications that a deployment registers at GitHub with GitHub's manifest flow. An
-// administrator creates a request here, creates the application at GitHub with requestId as the state of the flow and
-// the URL /api/scm/webhooks/{requestId} for its webhook, and completes the request with the code that GitHub returns.
+// Service group "SCM apps": applications that a deployment registers at source-code hosts.
+//
+// GitHub has a manifest flow. An administrator creates a request here, creates the application at GitHub with requestId
+// as the state of the flow and the URL /api/scm/webhooks/{requestId} for its webhook, and completes the request with
+// the code that GitHub returns.
+//
+// For Azure DevOps, an administrator creates an application in Microsoft Entra ID, creates it here too, uploads the
+// certificate of the answer there, adds the application to the organization of Azure DevOps, and completes it here.
 type ScmAppsServiceClient interface {
 	// Starts the registration of an application. The request expires after an hour.
 	CreateScmAppRequest(ctx context.Context, in *CreateScmAppRequestRequest, opts ...grpc.CallOption) (*CreateScmAppRequestResponse, error)
@@ -42,6 +50,16 @@ type ScmAppsServiceClient interface {
 	// application's webhook. The credentials are stored encrypted and never returned. The caller must administer the
 	// deployment of the request.
 	CompleteScmAppRequest(ctx context.Context, in *CompleteScmAppRequestRequest, opts ...grpc.CallOption) (*CompleteScmAppRequestResponse, error)
+	// Creates an application for Azure DevOps: a service principal of Microsoft Entra ID. Its key is made here and never
+	// leaves the server; the answer has the certificate to upload in Microsoft Entra ID. The application can be completed
+	// within 30 days.
+	CreateAdoScmApp(ctx context.Context, in *CreateAdoScmAppRequest, opts ...grpc.CallOption) (*CreateAdoScmAppResponse, error)
+	// Completes an application for Azure DevOps: signs in as the application, reads its project, and connects it. If
+	// Microsoft Entra ID or Azure DevOps refuses, the error says what is missing there. It can be repeated.
+	CompleteAdoScmAppInstall(ctx context.Context, in *CompleteAdoScmAppInstallRequest, opts ...grpc.CallOption) (*CompleteAdoScmAppInstallResponse, error)
+	// Connects another project of Azure DevOps with a completed application. A connection to the project that has no
+	// application gets this one.
+	AddAdoScmProject(ctx context.Context, in *AddAdoScmProjectRequest, opts ...grpc.CallOption) (*AddAdoScmProjectResponse, error)
 	// Returns the application of a request. Until the request is completed, the fields that the host provides are
 	// missing.
 	GetScmApp(ctx context.Context, in *GetScmAppRequest, opts ...grpc.CallOption) (*GetScmAppResponse, error)
@@ -80,6 +98,36 @@ func (c *scmAppsServiceClient) CompleteScmAppRequest(ctx context.Context, in *Co
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(CompleteScmAppRequestResponse)
 	err := c.cc.Invoke(ctx, ScmAppsService_CompleteScmAppRequest_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *scmAppsServiceClient) CreateAdoScmApp(ctx context.Context, in *CreateAdoScmAppRequest, opts ...grpc.CallOption) (*CreateAdoScmAppResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CreateAdoScmAppResponse)
+	err := c.cc.Invoke(ctx, ScmAppsService_CreateAdoScmApp_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *scmAppsServiceClient) CompleteAdoScmAppInstall(ctx context.Context, in *CompleteAdoScmAppInstallRequest, opts ...grpc.CallOption) (*CompleteAdoScmAppInstallResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CompleteAdoScmAppInstallResponse)
+	err := c.cc.Invoke(ctx, ScmAppsService_CompleteAdoScmAppInstall_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *scmAppsServiceClient) AddAdoScmProject(ctx context.Context, in *AddAdoScmProjectRequest, opts ...grpc.CallOption) (*AddAdoScmProjectResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AddAdoScmProjectResponse)
+	err := c.cc.Invoke(ctx, ScmAppsService_AddAdoScmProject_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -140,9 +188,14 @@ func (c *scmAppsServiceClient) RotateScmAppWebhookSecret(ctx context.Context, in
 // All implementations must embed UnimplementedScmAppsServiceServer
 // for forward compatibility.
 //
-// Service group "SCM apps": applications that a deployment registers at GitHub with GitHub's manifest flow. An
-// administrator creates a request here, creates the application at GitHub with requestId as the state of the flow and
-// the URL /api/scm/webhooks/{requestId} for its webhook, and completes the request with the code that GitHub returns.
+// Service group "SCM apps": applications that a deployment registers at source-code hosts.
+//
+// GitHub has a manifest flow. An administrator creates a request here, creates the application at GitHub with requestId
+// as the state of the flow and the URL /api/scm/webhooks/{requestId} for its webhook, and completes the request with
+// the code that GitHub returns.
+//
+// For Azure DevOps, an administrator creates an application in Microsoft Entra ID, creates it here too, uploads the
+// certificate of the answer there, adds the application to the organization of Azure DevOps, and completes it here.
 type ScmAppsServiceServer interface {
 	// Starts the registration of an application. The request expires after an hour.
 	CreateScmAppRequest(context.Context, *CreateScmAppRequestRequest) (*CreateScmAppRequestResponse, error)
@@ -150,6 +203,16 @@ type ScmAppsServiceServer interface {
 	// application's webhook. The credentials are stored encrypted and never returned. The caller must administer the
 	// deployment of the request.
 	CompleteScmAppRequest(context.Context, *CompleteScmAppRequestRequest) (*CompleteScmAppRequestResponse, error)
+	// Creates an application for Azure DevOps: a service principal of Microsoft Entra ID. Its key is made here and never
+	// leaves the server; the answer has the certificate to upload in Microsoft Entra ID. The application can be completed
+	// within 30 days.
+	CreateAdoScmApp(context.Context, *CreateAdoScmAppRequest) (*CreateAdoScmAppResponse, error)
+	// Completes an application for Azure DevOps: signs in as the application, reads its project, and connects it. If
+	// Microsoft Entra ID or Azure DevOps refuses, the error says what is missing there. It can be repeated.
+	CompleteAdoScmAppInstall(context.Context, *CompleteAdoScmAppInstallRequest) (*CompleteAdoScmAppInstallResponse, error)
+	// Connects another project of Azure DevOps with a completed application. A connection to the project that has no
+	// application gets this one.
+	AddAdoScmProject(context.Context, *AddAdoScmProjectRequest) (*AddAdoScmProjectResponse, error)
 	// Returns the application of a request. Until the request is completed, the fields that the host provides are
 	// missing.
 	GetScmApp(context.Context, *GetScmAppRequest) (*GetScmAppResponse, error)
@@ -179,6 +242,15 @@ func (UnimplementedScmAppsServiceServer) CreateScmAppRequest(context.Context, *C
 }
 func (UnimplementedScmAppsServiceServer) CompleteScmAppRequest(context.Context, *CompleteScmAppRequestRequest) (*CompleteScmAppRequestResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CompleteScmAppRequest not implemented")
+}
+func (UnimplementedScmAppsServiceServer) CreateAdoScmApp(context.Context, *CreateAdoScmAppRequest) (*CreateAdoScmAppResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CreateAdoScmApp not implemented")
+}
+func (UnimplementedScmAppsServiceServer) CompleteAdoScmAppInstall(context.Context, *CompleteAdoScmAppInstallRequest) (*CompleteAdoScmAppInstallResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CompleteAdoScmAppInstall not implemented")
+}
+func (UnimplementedScmAppsServiceServer) AddAdoScmProject(context.Context, *AddAdoScmProjectRequest) (*AddAdoScmProjectResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AddAdoScmProject not implemented")
 }
 func (UnimplementedScmAppsServiceServer) GetScmApp(context.Context, *GetScmAppRequest) (*GetScmAppResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetScmApp not implemented")
@@ -248,6 +320,60 @@ func _ScmAppsService_CompleteScmAppRequest_Handler(srv interface{}, ctx context.
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(ScmAppsServiceServer).CompleteScmAppRequest(ctx, req.(*CompleteScmAppRequestRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ScmAppsService_CreateAdoScmApp_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CreateAdoScmAppRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ScmAppsServiceServer).CreateAdoScmApp(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ScmAppsService_CreateAdoScmApp_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ScmAppsServiceServer).CreateAdoScmApp(ctx, req.(*CreateAdoScmAppRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ScmAppsService_CompleteAdoScmAppInstall_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CompleteAdoScmAppInstallRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ScmAppsServiceServer).CompleteAdoScmAppInstall(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ScmAppsService_CompleteAdoScmAppInstall_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ScmAppsServiceServer).CompleteAdoScmAppInstall(ctx, req.(*CompleteAdoScmAppInstallRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ScmAppsService_AddAdoScmProject_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AddAdoScmProjectRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ScmAppsServiceServer).AddAdoScmProject(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ScmAppsService_AddAdoScmProject_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ScmAppsServiceServer).AddAdoScmProject(ctx, req.(*AddAdoScmProjectRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -356,6 +482,18 @@ var ScmAppsService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CompleteScmAppRequest",
 			Handler:    _ScmAppsService_CompleteScmAppRequest_Handler,
+		},
+		{
+			MethodName: "CreateAdoScmApp",
+			Handler:    _ScmAppsService_CreateAdoScmApp_Handler,
+		},
+		{
+			MethodName: "CompleteAdoScmAppInstall",
+			Handler:    _ScmAppsService_CompleteAdoScmAppInstall_Handler,
+		},
+		{
+			MethodName: "AddAdoScmProject",
+			Handler:    _ScmAppsService_AddAdoScmProject_Handler,
 		},
 		{
 			MethodName: "GetScmApp",

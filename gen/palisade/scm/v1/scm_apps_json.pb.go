@@ -66,6 +66,88 @@ func (x *CompleteScmAppRequestResponse) AppendJSON(b []byte) []byte {
 }
 
 // AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *CreateAdoScmAppRequest) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"deploymentId":`...)
+	b = jsonappend.QuotedInt64(b, x.DeploymentId)
+	b = append(b, `,"baseUrl":`...)
+	b = jsonappend.String(b, x.BaseUrl)
+	b = append(b, `,"tenantId":`...)
+	b = jsonappend.String(b, x.TenantId)
+	b = append(b, `,"clientId":`...)
+	b = jsonappend.String(b, x.ClientId)
+	b = append(b, `,"organizationName":`...)
+	b = jsonappend.String(b, x.OrganizationName)
+	b = append(b, `,"projectName":`...)
+	b = jsonappend.String(b, x.ProjectName)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *CreateAdoScmAppResponse) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"scmAppId":`...)
+	b = jsonappend.QuotedInt64(b, x.ScmAppId)
+	b = append(b, `,"publicCertificatePem":`...)
+	b = jsonappend.String(b, x.PublicCertificatePem)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *CompleteAdoScmAppInstallRequest) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"deploymentId":`...)
+	b = jsonappend.QuotedInt64(b, x.DeploymentId)
+	b = append(b, `,"scmAppId":`...)
+	b = jsonappend.QuotedInt64(b, x.ScmAppId)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *CompleteAdoScmAppInstallResponse) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	if x.App != nil {
+		b = append(b, `,"app":`...)
+		b = x.App.AppendJSON(b)
+	}
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *AddAdoScmProjectRequest) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"deploymentId":`...)
+	b = jsonappend.QuotedInt64(b, x.DeploymentId)
+	b = append(b, `,"scmAppId":`...)
+	b = jsonappend.QuotedInt64(b, x.ScmAppId)
+	b = append(b, `,"organizationName":`...)
+	b = jsonappend.String(b, x.OrganizationName)
+	b = append(b, `,"projectName":`...)
+	b = jsonappend.String(b, x.ProjectName)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *AddAdoScmProjectResponse) AppendJSON(b []byte) []byte {
+	return append(b, "{}"...)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
 func (x *GetScmAppRequest) AppendJSON(b []byte) []byte {
 	if x == nil {
 		return append(b, "{}"...)

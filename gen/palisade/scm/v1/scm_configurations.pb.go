@@ -251,7 +251,8 @@ type CreateScmConfigRequest struct {
 	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	// Kind of host.
 	Type ScmType `protobuf:"varint,2,opt,name=type,proto3,enum=palisade.scm.v1.ScmType" json:"type,omitempty"`
-	// Organization, group (with its parents, "acme/platform") or person at the host.
+	// Organization, group (with its parents, "acme/platform"), person or, at Azure DevOps, organization and project
+	// ("acme/tools") at the host.
 	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// The caller's name for the origin of the connection.
 	SourceId string `protobuf:"bytes,4,opt,name=source_id,json=sourceId,proto3" json:"source_id,omitempty"`
@@ -1137,11 +1138,11 @@ const file_palisade_scm_v1_scm_configurations_proto_rawDesc = "" +
 	"\tconfig_id\x18\x02 \x01(\x03R\bconfigId\"\x90\x01\n" +
 	"\x16CheckScmConfigResponse\x122\n" +
 	"\x06status\x18\x01 \x01(\v2\x1a.palisade.scm.v1.ScmStatusR\x06status\x12B\n" +
-	"\ftoken_scopes\x18\x02 \x01(\v2\x1f.palisade.scm.v1.ScmTokenScopesR\vtokenScopes\"\x9a\x04\n" +
+	"\ftoken_scopes\x18\x02 \x01(\v2\x1f.palisade.scm.v1.ScmTokenScopesR\vtokenScopes\"\xac\x04\n" +
 	"\x16CreateScmConfigRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x129\n" +
-	"\x04type\x18\x02 \x01(\x0e2\x18.palisade.scm.v1.ScmTypeB\v\xbaH\b\xc8\x01\x01\x82\x01\x02\x10\x01R\x04type\x12f\n" +
-	"\tnamespace\x18\x03 \x01(\tBH\xbaHErC\x10\x01\x18\xff\x012<^[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*$R\tnamespace\x12%\n" +
+	"\x04type\x18\x02 \x01(\x0e2\x18.palisade.scm.v1.ScmTypeB\v\xbaH\b\xc8\x01\x01\x82\x01\x02\x10\x01R\x04type\x12x\n" +
+	"\tnamespace\x18\x03 \x01(\tBZ\xbaHWrU\x10\x01\x18\xff\x012N^[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_]([A-Za-z0-9_. -]*[A-Za-z0-9_.-])?)*$R\tnamespace\x12%\n" +
 	"\tsource_id\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\bsourceId\x12'\n" +
 	"\bbase_url\x18\x05 \x01(\tB\f\xbaH\x05r\x03\x18\x80\x10\x98\xb5\x18\x01R\abaseUrl\x12/\n" +
 	"\faccess_token\x18\x06 \x01(\tB\f\xbaH\x05r\x03\x18\x80 \x98\xb5\x18\x01R\vaccessToken\x12+\n" +
@@ -1165,14 +1166,14 @@ const file_palisade_scm_v1_scm_configurations_proto_rawDesc = "" +
 	"\x16DeleteScmConfigRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12\x1b\n" +
 	"\tconfig_id\x18\x02 \x01(\x03R\bconfigId\"\x19\n" +
-	"\x17DeleteScmConfigResponse\"\x97\x04\n" +
+	"\x17DeleteScmConfigResponse\"\xa9\x04\n" +
 	"\x15PatchScmConfigRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12\x1b\n" +
 	"\tconfig_id\x18\x02 \x01(\x03R\bconfigId\x124\n" +
 	"\faccess_token\x18\x03 \x01(\tB\f\xbaH\x05r\x03\x18\x80 \x98\xb5\x18\x01H\x00R\vaccessToken\x88\x01\x01\x12 \n" +
 	"\tauto_scan\x18\x04 \x01(\bH\x01R\bautoScan\x88\x01\x01\x121\n" +
-	"\x12use_network_broker\x18\x05 \x01(\bH\x02R\x10useNetworkBroker\x88\x01\x01\x12k\n" +
-	"\tnamespace\x18\x06 \x01(\tBH\xbaHErC\x10\x01\x18\xff\x012<^[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*$H\x03R\tnamespace\x88\x01\x01\x12!\n" +
+	"\x12use_network_broker\x18\x05 \x01(\bH\x02R\x10useNetworkBroker\x88\x01\x01\x12}\n" +
+	"\tnamespace\x18\x06 \x01(\tBZ\xbaHWrU\x10\x01\x18\xff\x012N^[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_]([A-Za-z0-9_. -]*[A-Za-z0-9_.-])?)*$H\x03R\tnamespace\x88\x01\x01\x12!\n" +
 	"\tsubscribe\x18\a \x01(\bH\x04R\tsubscribe\x88\x01\x01\x12O\n" +
 	"\x12auto_scan_settings\x18\b \x01(\v2!.palisade.scm.v1.AutoScanSettingsR\x10autoScanSettingsB\x0f\n" +
 	"\r_access_tokenB\f\n" +

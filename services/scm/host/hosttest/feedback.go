@@ -86,9 +86,13 @@ func (s *Server) setStatus(r *http.Request, commit, name, text string) CommitSta
 func (s *Server) note(r *http.Request) Comment {
 	var request struct{ Body string }
 	_ = json.NewDecoder(r.Body).Decode(&request)
+	return s.storeNote(request.Body)
+}
+
+func (s *Server) storeNote(body string) Comment {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	one := Comment{ID: 700 + int64(len(s.feedback.notes)), Author: "octavia", Body: request.Body}
+	one := Comment{ID: 700 + int64(len(s.feedback.notes)), Author: "octavia", Body: body}
 	s.feedback.notes = append(s.feedback.notes, one)
 	if s.feedback.loseNote {
 		s.feedback.loseNote = false
@@ -101,13 +105,17 @@ func (s *Server) note(r *http.Request) Comment {
 func (s *Server) editNote(r *http.Request) (one Comment, ok bool) {
 	var request struct{ Body string }
 	_ = json.NewDecoder(r.Body).Decode(&request)
+	return s.changeNote(number(r.PathValue("id")), request.Body)
+}
+
+func (s *Server) changeNote(id int64, body string) (one Comment, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.feedback.notes, func(c Comment) bool { return c.ID == number(r.PathValue("id")) })
+	i := slices.IndexFunc(s.feedback.notes, func(c Comment) bool { return c.ID == id })
 	if i < 0 {
 		return Comment{}, false
 	}
-	s.feedback.notes[i].Body = request.Body
+	s.feedback.notes[i].Body = body
 	return s.feedback.notes[i], true
 }
 

@@ -1,5 +1,5 @@
-// Package hosttest runs source-code hosts for tests: loopback servers with the wire formats of GitHub and GitLab from
-// their public documentation, including failures.
+// Package hosttest runs source-code hosts for tests: loopback servers with the wire formats of GitHub, GitLab and
+// Azure DevOps from their public documentation, including failures.
 package hosttest
 
 import (
@@ -14,15 +14,19 @@ import (
 	"testing"
 )
 
-// Server is the common part of both hosts.
+// Server is the common part of all hosts.
 type Server struct {
 	// URL is the web URL, without a trailing slash.
 	URL string
 	// Token is the only accepted credential.
 	Token string
 
+	// credential is the accepted header Authorization; empty: the token as bearer token.
+	credential string
 	// authorized accepts other credentials; nil: none.
 	authorized func(*http.Request) bool
+	// numbered gives threads ids that are numbers.
+	numbered bool
 
 	mu       sync.Mutex
 	answer   http.HandlerFunc
@@ -44,7 +48,7 @@ func (s *Server) start(t testing.TB, api http.Handler, unauthorized http.Handler
 		switch {
 		case answer != nil:
 			answer(w, r)
-		case r.Header.Get("Authorization") != "Bearer "+s.Token && (s.authorized == nil || !s.authorized(r)):
+		case r.Header.Get("Authorization") != cmp.Or(s.credential, "Bearer "+s.Token) && (s.authorized == nil || !s.authorized(r)):
 			unauthorized(w, r)
 		default:
 			api.ServeHTTP(w, r)
@@ -143,7 +147,7 @@ type Request struct {
 	Files []string
 	// Unchanged are paths in whose lines nobody can comment.
 	Unchanged []string
-	// Uncounted says that the host lists only some of them.
+	// Uncounted says that the host lists only some of them, or Azure DevOps thousands more.
 	Uncounted bool
 }
 

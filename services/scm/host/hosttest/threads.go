@@ -37,6 +37,9 @@ func (s *Server) begin(one Thread) Thread {
 	defer s.mu.Unlock()
 	n := int64(len(s.feedback.threads))
 	one.ID, one.First.ID, one.First.Author = fmt.Sprintf("PRRT_kwDO%d", n), 9100+n, "octavia"
+	if s.numbered {
+		one.ID, one.First.ID = fmt.Sprint(9100+n), 1
+	}
 	s.feedback.threads = append(s.feedback.threads, one)
 	if s.feedback.loseNote {
 		s.feedback.loseNote = false
