@@ -19,15 +19,16 @@ import (
 type about struct {
 	id           int64
 	deployment   string // its name
+	slug         string
 	baseURL      string
 	created      time.Time
 	deploymentID int64
 	lookup       lookup
 }
 
-// link is the address of a finding.
+// link is the address of a finding in the console. Tickets have the same.
 func (a *about) link(findingID int64) string {
-	return fmt.Sprintf("%s/api/agent/deployments/%d/issues/v2/%d", a.baseURL, a.deploymentID, findingID)
+	return fmt.Sprintf("%s/console/%s/findings/%d", a.baseURL, a.slug, findingID)
 }
 
 // url is the address of the file.
