@@ -58,7 +58,7 @@ var (
 	visibilities = []string{"public", "private", "unknown"}
 	epssLevels   = []string{"low", "medium", "high", "none"}
 	fixStates    = []string{"open", "merged"}
-	actorKinds   = []string{"scan", "user", "token", "host", verdict.ActorJob, verdict.ActorWorkflow, vex.Actor, pathignore.Actor, outbox.ActorAutomation, outbox.ActorPolicy}
+	actorKinds   = []string{"scan", "user", "token", "host", verdict.ActorJob, verdict.ActorWorkflow, vex.Actor, pathignore.Actor, outbox.ActorAutomation, outbox.ActorPolicy, "tracker"}
 	scmTypes     = enumNames(scmv1.ScmType_value)
 	scanStatuses = enumNames(scansv1.ScanStatus_value)
 )
