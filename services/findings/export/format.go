@@ -35,7 +35,7 @@ func (a *about) link(findingID int64) string {
 func (a *about) url() string { return exportfile.URL(a.baseURL, a.deploymentID, a.id) }
 
 // needs are the optional parts of batches.
-type needs struct{ exploits, events, matches bool }
+type needs struct{ exploits, events, matches, requests bool }
 
 // format writes the findings of an export. The returned bytes are valid until the next call.
 type format interface {

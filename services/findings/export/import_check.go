@@ -224,6 +224,7 @@ func (c *checks) finding(r *storev1.ExportedFinding) {
 		c.text(fmt.Sprintf("matches[%d].rung", n), m.GetRung(), 0, maxName)
 		c.time(fmt.Sprintf("matches[%d].at", n), m.GetAt())
 	}
+	c.requests(r.GetExceptionRequests())
 }
 
 // facts checks the columns that have few words.

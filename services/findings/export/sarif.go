@@ -70,7 +70,7 @@ func (f *sarifFormat) batch(ctx context.Context, b *batch) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	names, err := f.lookup.names(ctx, slices.Collect(maps.Values(decided)))
+	names, err := f.lookup.names(ctx, actorsOf(slices.Collect(maps.Values(decided))))
 	if err != nil {
 		return nil, err
 	}
