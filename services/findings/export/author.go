@@ -161,10 +161,14 @@ func (d *deciders) late(ctx context.Context, rows []*exported, found map[int64]*
 	return nil
 }
 
-// nameOf is who made a decision; empty if unknown.
-func nameOf(event *ent.FindingEvent, names map[actor]string) string {
-	if event == nil {
+// authorOf is who made the decision about a finding; empty if unknown. A scan takes over what users of a tool decided.
+func authorOf(e *exported, event *ent.FindingEvent, names map[actor]string) string {
+	told := e.content.GetSuppression()
+	switch {
+	case event == nil:
 		return ""
+	case event.ActorKind == "scan" && told.GetKind() == "external":
+		return told.GetAuthor()
 	}
 	return firstOf(event.ActorName, names[actor{event.ActorKind, event.ActorID}])
 }

@@ -130,3 +130,16 @@ func TestLateDecisions(t *testing.T) {
 		}
 	})
 }
+
+// TestAuthorsInTools: a decision that a scan took over from its tool has the author there.
+func TestAuthorsInTools(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		accepted := strings.Replace(string(reported("sql", "a.go")), `"level":"error"`, `"level":"error",
+			"suppressions":[{"kind":"external","status":"accepted","justification":"fine","properties":{"author":"eve"}}]`, 1)
+		s.Upload(t, "acme/web", "main", []byte(accepted))
+		if got, want := authors(t, s, s.Tenant), "main sql  eve, main sql no_triage_reason eve"; got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	})
+}

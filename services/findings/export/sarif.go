@@ -80,7 +80,7 @@ func (f *sarifFormat) batch(ctx context.Context, b *batch) ([]byte, error) {
 			f.buffer.WriteByte(',')
 		}
 		f.first = false
-		result, err := sarifResultOf(e, nameOf(decided[e.ID], names))
+		result, err := sarifResultOf(e, authorOf(e, decided[e.ID], names))
 		if err != nil {
 			return nil, fmt.Errorf("finding %d: %w", e.ID, err)
 		}
