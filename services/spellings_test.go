@@ -17,11 +17,6 @@ import (
 // its operation is served; the test then calls both of its paths.
 var waiting = []string{"bootstrap-managed-scan-vpc"}
 
-// refusals are the operations that an empty server refuses, in the same words on both paths.
-var refusals = []string{"/chat-app/"}
-
-var requestID = regexp.MustCompile(`"requestId":"[^"]*"`)
-
 // spelledBodies are the bodies of requests that succeed, by the contract's path.
 var spelledBodies = map[string]string{"/api/agent/deployments/{}/has_deep_engine": `{"has_deepsemgrep":true}`}
 
@@ -80,10 +75,13 @@ func TestSpellings(t *testing.T) {
 				t.Logf("%s %s waits until its operation is served", one.Method, one.Contract)
 				continue
 			}
-			if slices.ContainsFunc(refusals, func(part string) bool { return strings.Contains(one.Contract, part) }) {
-				want, got := s.Do(t, s.Token, one.Method, fill(one.Contract), "{}"), s.Do(t, s.Token, one.Method, fill(one.Original), "{}")
-				if got.Status != want.Status || requestID.ReplaceAllString(got.Body, "") != requestID.ReplaceAllString(want.Body, "") {
-					t.Errorf("%s %s: %d %s, want %d %s", one.Method, one.Original, got.Status, got.Body, want.Status, want.Body)
+			if strings.Contains(one.Contract, "/cloud-posture") || strings.Contains(one.Contract, "/chat-app/") { // for users only, and the deployment has nothing
+				answer := func(path string) string {
+					got := s.Do(t, chief, one.Method, fill(path), "{}")
+					return fmt.Sprint(got.Status, requestID.ReplaceAllString(got.Body, ""))
+				}
+				if want, got := answer(one.Contract), answer(one.Original); got != want {
+					t.Errorf("%s answers %s, %s answers %s", one.Contract, want, one.Original, got)
 				}
 				continue
 			}

@@ -156,10 +156,10 @@ func refuseReview(wanted []int64, rows []*ent.ExceptionRequest, by triage.Person
 
 // isOwn reports whether a person or token requested the exception itself. Two tokens are two callers, also if the same
 // administrator created both: where nobody signs in, the first administrator creates all tokens. A person and a token
-// that they created are one.
+// that they created are one. An imported request has only the name of a requester who was not here.
 func isOwn(row *ent.ExceptionRequest, by triage.Person) bool {
 	if row.RequesterKind == by.Kind {
-		return row.RequesterID == by.ID
+		return row.RequesterID == by.ID || row.RequesterID == 0 && row.RequesterLogin == by.Login
 	}
 	return row.RequesterUserID != 0 && row.RequesterUserID == by.UserID
 }

@@ -161,6 +161,9 @@ func (s *SavedViews) UpdateSavedView(ctx context.Context, r *findingsv1.UpdateSa
 		if err != nil {
 			return err
 		}
+		if err := refuseAnotherPlace(before, r); err != nil {
+			return err
+		}
 		update, err := viewUpdate(ctx, tx, row, r)
 		if err != nil {
 			return err
@@ -176,6 +179,17 @@ func (s *SavedViews) UpdateSavedView(ctx context.Context, r *findingsv1.UpdateSa
 		return nil, err
 	}
 	return out, nil
+}
+
+// refuseAnotherPlace refuses to move a view. Clients may send back what they read.
+func refuseAnotherPlace(view *findingsv1.SavedView, r *findingsv1.UpdateSavedViewRequest) error {
+	if r.Scope != nil && r.GetScope() != view.GetScope() {
+		return apierr.InvalidArgument("scope", "scope cannot change: it must be %q or left out, got %q; create another view instead", view.GetScope(), r.GetScope())
+	}
+	if r.TeamId != nil && r.GetTeamId() != view.GetTeamId() {
+		return apierr.InvalidArgument("team_id", "team_id cannot change: it must be %d or left out, got %d; create another view instead", view.GetTeamId(), r.GetTeamId())
+	}
+	return nil
 }
 
 // viewUpdate builds the change that the request wants.

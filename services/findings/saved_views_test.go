@@ -127,6 +127,9 @@ func TestSavedViewsAreChecked(t *testing.T) {
 		}{
 			{http.StatusConflict, http.MethodPost, "", `{"name":"OPEN"}`, `a view with the name \"OPEN\" exists`},
 			{http.StatusConflict, http.MethodPatch, fmt.Sprintf("/%d", first), `{"name":"mine"}`, "exists in this scope"},
+			{http.StatusBadRequest, http.MethodPatch, fmt.Sprintf("/%d", first), `{"scope":"deployment"}`, `scope cannot change: it must be \"own\" or left out`},
+			{http.StatusBadRequest, http.MethodPatch, fmt.Sprintf("/%d", first), `{"scope":"all"}`, "scope"},
+			{http.StatusBadRequest, http.MethodPatch, fmt.Sprintf("/%d", first), `{"team_id":9}`, "team_id cannot change"},
 			{http.StatusBadRequest, http.MethodPost, "", `{"name":"  "}`, "name"},
 			{http.StatusBadRequest, http.MethodPost, "", `{"name":"x","scope":"all"}`, "scope"},
 			{http.StatusBadRequest, http.MethodPost, "", `{"name":"x","scope":"team"}`, "team_id"},
@@ -140,7 +143,7 @@ func TestSavedViewsAreChecked(t *testing.T) {
 		} {
 			v.refuse(t, c.want, ada, c.method, c.rest, c.body, c.text)
 		}
-		s.Body(t, ada, http.MethodPatch, v.path(fmt.Sprintf("/%d", first)), `{"name":"OPEN"}`, http.StatusOK)
+		s.Body(t, ada, http.MethodPatch, v.path(fmt.Sprintf("/%d", first)), `{"name":"OPEN","scope":"own","team_id":0}`, http.StatusOK)
 		err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
 			var more []*ent.SavedViewCreate
 			for i := range 99 {

@@ -30,6 +30,5 @@ var exceptions = []exception{
 	except(`scmapp\.(created_by|entity_type|client_id)|invitation\.invited_by|workflowrun\.retry_of`, "facts for people who look into the database"),
 	except(`workflowattempt\.cost_credits|workflowrun\.cost_usd`, "the same costs in the other unit, for people who look into the database"),
 	except(`aianalysis\.counted`, "true by default; rows of earlier versions may have false"),
-	except(`exceptionrequest\.requester_(id|user_id|login|name)`, "written by INSERT … SELECT, which the check does not read"),
 	except(`store\.v1\.(FindingContent|FindingMatch)\.identity_version`, "tells a later version which rows it has to read in the older way"),
 }

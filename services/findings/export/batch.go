@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/exceptionrequest"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/findingevent"
 	"github.com/palisade/palisade/ent/findingmatch"
@@ -36,6 +37,8 @@ type exported struct {
 	project *ent.Project
 	events  []*ent.FindingEvent
 	matches []*ent.FindingMatch
+	// requests are the requests to ignore it.
+	requests []*ent.ExceptionRequest
 }
 
 // ruleRow is a rule with its decoded content.
@@ -95,7 +98,7 @@ func (c *catalog) read(ctx context.Context, db *ent.Client, ids []int64, needs n
 	return b, b.readHistory(ctx, db, ids, byID, needs)
 }
 
-// readHistory reads events and matches, oldest first.
+// readHistory reads events, matches and exception requests, oldest first.
 func (b *batch) readHistory(ctx context.Context, db *ent.Client, ids []int64, byID map[int64]*exported, needs needs) error {
 	if needs.events {
 		events, err := db.FindingEvent.Query().Where(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(findingevent.FieldFindingID), ids)) }).
@@ -118,6 +121,18 @@ func (b *batch) readHistory(ctx context.Context, db *ent.Client, ids []int64, by
 		for _, m := range matches {
 			if of := byID[m.FindingID]; of != nil {
 				of.matches = append(of.matches, m)
+			}
+		}
+	}
+	if needs.requests {
+		requests, err := db.ExceptionRequest.Query().Where(func(s *entsql.Selector) { s.Where(store.InIDs(s.C(exceptionrequest.FieldFindingID), ids)) }).
+			Order(ent.Asc(exceptionrequest.FieldID)).All(ctx)
+		if err != nil {
+			return fmt.Errorf("read exception requests: %w", err)
+		}
+		for _, r := range requests {
+			if of := byID[r.FindingID]; of != nil {
+				of.requests = append(of.requests, r)
 			}
 		}
 	}

@@ -19,22 +19,23 @@ import (
 type about struct {
 	id           int64
 	deployment   string // its name
+	slug         string
 	baseURL      string
 	created      time.Time
 	deploymentID int64
 	lookup       lookup
 }
 
-// link is the address of a finding.
+// link is the address of a finding in the console. Tickets have the same.
 func (a *about) link(findingID int64) string {
-	return fmt.Sprintf("%s/api/agent/deployments/%d/issues/v2/%d", a.baseURL, a.deploymentID, findingID)
+	return fmt.Sprintf("%s/console/%s/findings/%d", a.baseURL, a.slug, findingID)
 }
 
 // url is the address of the file.
 func (a *about) url() string { return exportfile.URL(a.baseURL, a.deploymentID, a.id) }
 
 // needs are the optional parts of batches.
-type needs struct{ exploits, events, matches bool }
+type needs struct{ exploits, events, matches, requests bool }
 
 // format writes the findings of an export. The returned bytes are valid until the next call.
 type format interface {

@@ -58,7 +58,7 @@ var (
 	visibilities = []string{"public", "private", "unknown"}
 	epssLevels   = []string{"low", "medium", "high", "none"}
 	fixStates    = []string{"open", "merged"}
-	actorKinds   = []string{"scan", "user", "token", "host", verdict.ActorJob, verdict.ActorWorkflow, vex.Actor, pathignore.Actor, outbox.ActorAutomation, outbox.ActorPolicy}
+	actorKinds   = []string{"scan", "user", "token", "host", verdict.ActorJob, verdict.ActorWorkflow, vex.Actor, pathignore.Actor, outbox.ActorAutomation, outbox.ActorPolicy, "tracker"}
 	scmTypes     = enumNames(scmv1.ScmType_value)
 	scanStatuses = enumNames(scansv1.ScanStatus_value)
 )
@@ -224,6 +224,7 @@ func (c *checks) finding(r *storev1.ExportedFinding) {
 		c.text(fmt.Sprintf("matches[%d].rung", n), m.GetRung(), 0, maxName)
 		c.time(fmt.Sprintf("matches[%d].at", n), m.GetAt())
 	}
+	c.requests(r.GetExceptionRequests())
 }
 
 // facts checks the columns that have few words.

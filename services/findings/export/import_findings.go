@@ -177,10 +177,11 @@ func (i *importer) create(tx *ent.Tx, r *storev1.ExportedFinding) (*ent.FindingC
 	return create, nil
 }
 
-// histories stores the events and matches of new findings.
+// histories stores the events, matches and exception requests of new findings.
 func (i *importer) histories(ctx context.Context, tx *ent.Tx, rows []*ent.Finding, records []*storev1.ExportedFinding) error {
 	var events []*ent.FindingEventCreate
 	var matches []*ent.FindingMatchCreate
+	var requests []*ent.ExceptionRequestCreate
 	for n, r := range records {
 		if r.GetMergedInto() != nil {
 			i.merged[rows[n].ID] = r.GetMergedInto()
@@ -196,6 +197,9 @@ func (i *importer) histories(ctx context.Context, tx *ent.Tx, rows []*ent.Findin
 			matches = append(matches, tx.FindingMatch.Create().SetDeploymentID(i.deploymentID).SetFindingID(rows[n].ID).SetScanID(i.scans[m.GetScan()]).
 				SetRung(m.GetRung()).SetContent(content).SetAt(micros(m.GetAt())))
 		}
+		for _, request := range r.GetExceptionRequests() {
+			requests = append(requests, i.request(tx, rows[n], request))
+		}
 	}
 	for part := range slices.Chunk(events, store.RowsAtOnce) {
 		if err := tx.FindingEvent.CreateBulk(part...).Exec(ctx); err != nil {
@@ -205,6 +209,11 @@ func (i *importer) histories(ctx context.Context, tx *ent.Tx, rows []*ent.Findin
 	for part := range slices.Chunk(matches, store.RowsAtOnce) {
 		if err := tx.FindingMatch.CreateBulk(part...).Exec(ctx); err != nil {
 			return fmt.Errorf("create matches: %w", err)
+		}
+	}
+	for part := range slices.Chunk(requests, store.RowsAtOnce) {
+		if err := tx.ExceptionRequest.CreateBulk(part...).Exec(ctx); err != nil {
+			return fmt.Errorf("create exception requests: %w", err)
 		}
 	}
 	return nil
@@ -230,13 +239,21 @@ func (i *importer) event(tx *ent.Tx, findingID int64, e *storev1.ExportedEvent) 
 // readActors finds users of this deployment by their address, and tokens by their name.
 func (i *importer) readActors(ctx context.Context, tx *ent.Tx, records []*storev1.ExportedFinding) error {
 	fresh := map[string][]string{}
+	see := func(kind, name string) {
+		who := actorName{kind, name}
+		if _, seen := i.actors[who]; !seen && name != "" && (kind == "user" || kind == "token") {
+			i.actors[who] = 0
+			fresh[kind] = append(fresh[kind], name)
+		}
+	}
 	for _, r := range records {
 		for _, e := range r.GetEvents() {
-			who := actorName{e.GetActorKind(), e.GetActor()}
-			if _, seen := i.actors[who]; !seen && who.name != "" && (who.kind == "user" || who.kind == "token") {
-				i.actors[who] = 0
-				fresh[who.kind] = append(fresh[who.kind], who.name)
-			}
+			see(e.GetActorKind(), e.GetActor())
+		}
+		for _, request := range r.GetExceptionRequests() {
+			see(request.GetRequesterKind(), request.GetRequester())
+			see("user", request.GetRequesterCreator())
+			see(request.GetReviewerKind(), request.GetReviewer())
 		}
 	}
 	if list := fresh["user"]; len(list) > 0 {

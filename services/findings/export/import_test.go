@@ -218,6 +218,17 @@ func TestScanAfterImport(t *testing.T) {
 	})
 }
 
+// TestImportedTracker: a file with decisions of a tracker, whose ticket was closed, is imported.
+func TestImportedTracker(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		s.Upload(t, "acme/web", "main", reported("sql", "a.go"))
+		ignore(t, s, s.Token, "sast", latestOn(t, s, "main"), "false_positive")
+		file := export(t, s, s.Tenant, s.Token, ndjson).text
+		load(t, s, s.AddTenant(t, "empty"), strings.ReplaceAll(file, `"actorKind":"token"`, `"actorKind":"tracker"`), http.StatusOK)
+	})
+}
+
 // TestImportByGRPC sends chunks over gRPC, and needs an administrator.
 func TestImportByGRPC(t *testing.T) {
 	t.Parallel()

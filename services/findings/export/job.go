@@ -118,7 +118,8 @@ func (w *worker) write(in context.Context, row *ent.Export) error {
 	}
 	r := &run{worker: w, request: request, file: file, catalog: newCatalog(), work: w.calls.Beside(), kind: of, now: store.Time(row.CreatedAt)}
 	r.format = of.new(&about{
-		id: row.ID, deploymentID: row.DeploymentID, deployment: deployment.Name, baseURL: w.baseURL, created: r.now, lookup: lookup{w.store.Reader},
+		id: row.ID, deploymentID: row.DeploymentID, deployment: deployment.Name, slug: deployment.Slug, baseURL: w.baseURL, created: r.now,
+		lookup: lookup{w.store.Reader},
 	})
 	if err := r.put(in)(r.format.begin()); err != nil {
 		return err

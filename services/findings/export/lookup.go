@@ -21,13 +21,22 @@ type actor struct {
 // lookup finds the names of actors: e-mail addresses of users, and names of tokens.
 type lookup struct{ db *ent.Client }
 
+// actorsOf are the actors of events without a name.
+func actorsOf(events []*ent.FindingEvent) (list []actor) {
+	for _, e := range events {
+		if e.ActorName == "" {
+			list = append(list, actor{e.ActorKind, e.ActorID})
+		}
+	}
+	return list
+}
+
 // names returns the names of the users and tokens that changed findings. Those that are gone have none.
-func (l lookup) names(ctx context.Context, events []*ent.FindingEvent) (map[actor]string, error) {
+func (l lookup) names(ctx context.Context, actors []actor) (map[actor]string, error) {
 	ids := map[string][]int64{}
 	names := map[actor]string{}
-	for _, e := range events {
-		who := actor{e.ActorKind, e.ActorID}
-		if _, seen := names[who]; !seen && e.ActorName == "" && (who.kind == "user" || who.kind == "token") {
+	for _, who := range actors {
+		if _, seen := names[who]; !seen && (who.kind == "user" || who.kind == "token") {
 			names[who] = ""
 			ids[who.kind] = append(ids[who.kind], who.id)
 		}

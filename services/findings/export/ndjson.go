@@ -42,7 +42,7 @@ func newNDJSON(about *about) format {
 	return &ndjsonFormat{lookup: about.lookup, projects: map[int64]bool{}, rules: map[int64]bool{}, scans: map[int64]int64{}}
 }
 
-func (*ndjsonFormat) needs() needs { return needs{events: true, matches: true} }
+func (*ndjsonFormat) needs() needs { return needs{events: true, matches: true, requests: true} }
 
 func (f *ndjsonFormat) begin() ([]byte, error) {
 	f.buffer.Reset()
@@ -73,15 +73,15 @@ func (f *ndjsonFormat) batch(ctx context.Context, b *batch) ([]byte, error) {
 	if err := f.define(ctx, b); err != nil {
 		return nil, err
 	}
-	var events []*ent.FindingEvent
+	var actors []actor
 	var merged []int64
 	for _, e := range b.rows {
-		events = append(events, e.events...)
+		actors = append(append(actors, actorsOf(e.events)...), creatorsOf(e.requests)...)
 		if e.MergedInto != nil {
 			merged = append(merged, *e.MergedInto)
 		}
 	}
-	names, err := f.lookup.names(ctx, events)
+	names, err := f.lookup.names(ctx, actors)
 	if err != nil {
 		return nil, err
 	}
@@ -294,6 +294,7 @@ func (f *ndjsonFormat) finding(e *exported, names map[actor]string) (*storev1.Ex
 		IgnoredByPattern: e.IgnoredByPattern, FilePath: e.FilePath, EpssProbability: e.EpssProbability, Malicious: e.Malicious, ClickToFixState: e.ClickToFixState,
 		ValidationState: e.ValidationState, Historical: e.Historical, CreatedAt: timestamp(e.CreatedAt), RelevantSince: timestamp(e.RelevantSince),
 		StateUpdatedAt: timestamp(e.StateUpdatedAt), TriagedAt: store.Timestamp(e.TriagedAt), Content: e.content,
+		ExceptionRequests: requestRecords(e.requests, names),
 	}
 	for _, event := range e.events {
 		who := event.ActorName

@@ -201,6 +201,18 @@ func (d *drawing) finding(ctx context.Context, tx *ent.Tx, deploymentID, project
 			return nil, err
 		}
 	}
+	if rapid.Bool().Draw(d.T, d.label("request")) {
+		request := tx.ExceptionRequest.Create().SetDeploymentID(deploymentID).SetProjectID(projectID).SetFindingID(row.ID).SetSource(d.one("source", "scm_comment", "platform", "api")).
+			SetReason("no_time").SetNote(d.text("note")).SetRequesterKind(d.one("requester", "host", "user", "token")).SetRequesterID(0).SetRequesterLogin(d.text("login")).
+			SetRequesterName(d.text("name")).SetCreatedAt(d.time("at"))
+		if rapid.Bool().Draw(d.T, d.label("reviewed")) {
+			request.SetState(d.one("answer", "approved", "rejected")).SetReviewerKind("user").SetReviewerLogin(d.text("reviewer")).SetReviewerName(d.text("name")).
+				SetReviewNote(d.text("review")).SetReviewedAt(d.time("at"))
+		}
+		if err := request.Exec(ctx); err != nil {
+			return nil, err
+		}
+	}
 	match, err := proto.Marshal(&storev1.FindingMatch{IdentityVersion: 1, ContentBefore: []byte(d.text("before")), Considered: []*storev1.FindingMatchCandidate{{Rung: "x"}}})
 	if err != nil {
 		return nil, err

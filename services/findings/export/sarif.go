@@ -23,16 +23,18 @@ import (
 // sarifFormat writes a run per analysis, with what its latest scan reported. The rules of a run come after its results,
 // when they are known; the order of members means nothing in JSON.
 type sarifFormat struct {
-	lookup  lookup
-	about   *about
-	buffer  bytes.Buffer
-	current *group // nil before the first
-	rules   map[int64]bool
-	project *ent.Project
-	first   bool // of the run
+	lookup   lookup
+	deciders deciders
+	buffer   bytes.Buffer
+	current  *group // nil before the first
+	rules    map[int64]bool
+	project  *ent.Project
+	first    bool // of the run
 }
 
-func newSARIF(about *about) format { return &sarifFormat{lookup: about.lookup, about: about} }
+func newSARIF(about *about) format {
+	return &sarifFormat{lookup: about.lookup, deciders: deciders{about.lookup.db, map[int64]*ent.FindingEvent{}}}
+}
 
 func (*sarifFormat) needs() needs { return needs{events: true} }
 
@@ -64,13 +66,11 @@ func (f *sarifFormat) group(ctx context.Context, g *group) ([]byte, error) {
 
 func (f *sarifFormat) batch(ctx context.Context, b *batch) ([]byte, error) {
 	f.buffer.Reset()
-	var events []*ent.FindingEvent
-	for _, e := range b.rows {
-		if last := decided(e); last != nil {
-			events = append(events, last)
-		}
+	decided, err := f.deciders.of(ctx, b.rows)
+	if err != nil {
+		return nil, err
 	}
-	names, err := f.lookup.names(ctx, events)
+	names, err := f.lookup.names(ctx, actorsOf(slices.Collect(maps.Values(decided))))
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (f *sarifFormat) batch(ctx context.Context, b *batch) ([]byte, error) {
 			f.buffer.WriteByte(',')
 		}
 		f.first = false
-		result, err := sarifResultOf(e, names)
+		result, err := sarifResultOf(e, authorOf(e, decided[e.ID], names))
 		if err != nil {
 			return nil, fmt.Errorf("finding %d: %w", e.ID, err)
 		}
@@ -131,31 +131,9 @@ func (f *sarifFormat) close(ctx context.Context) error {
 	return nil
 }
 
-// decided is the event of the decision that holds; nil without one.
-func decided(e *exported) *ent.FindingEvent {
-	if e.TriageState == lifecycle.Untriaged {
-		return nil
-	}
-	for _, event := range slices.Backward(e.events) {
-		switch event.Kind {
-		case "triaged", "triage_spread", "triage_inherited":
-			return event
-		}
-	}
-	return nil
-}
-
-// nameOf is who made a decision; empty if unknown.
-func nameOf(event *ent.FindingEvent, names map[actor]string) string {
-	if event == nil {
-		return ""
-	}
-	return firstOf(event.ActorName, names[actor{event.ActorKind, event.ActorID}])
-}
-
 // suppressionsOf says why a result needs no attention: by a decision, or by the code itself. An empty list says that it
-// needs attention.
-func suppressionsOf(e *exported, names map[actor]string) []sarifSuppression {
+// needs attention. author made the decision.
+func suppressionsOf(e *exported, author string) []sarifSuppression {
 	list := []sarifSuppression{}
 	switch {
 	case e.IgnoredByPattern != nil:
@@ -177,7 +155,7 @@ func suppressionsOf(e *exported, names map[actor]string) []sarifSuppression {
 	return append(list, sarifSuppression{
 		Kind: "external", Status: status, Justification: text(e.TriageComment),
 		Properties: sarifDecision{
-			State: e.TriageState, Reason: text(e.TriageReason), Author: nameOf(decided(e), names), Date: stamp(e.TriagedAt),
+			State: e.TriageState, Reason: text(e.TriageReason), Author: author, Date: stamp(e.TriagedAt),
 		},
 	})
 }

@@ -137,12 +137,12 @@ func absoluteURL(link string) string {
 	return link
 }
 
-func sarifResultOf(e *exported, names map[actor]string) (*sarifResult, error) {
+func sarifResultOf(e *exported, author string) (*sarifResult, error) {
 	c := e.content
 	r := &sarifResult{
 		RuleID: e.rule.Name, Level: levels[e.Severity], Message: sarifText{Text: firstOf(c.GetMessage(), e.rule.content.GetMessage(), e.rule.Name)},
 		Fingerprints: map[string]string{"palisade/v1": e.Fingerprint},
-		Suppressions: suppressionsOf(e, names),
+		Suppressions: suppressionsOf(e, author),
 		Properties: map[string]string{
 			"severity": e.Severity, "state": e.State, "triageState": e.TriageState, "status": e.Status, "product": e.IssueType,
 			"createdAt": stamp(&e.CreatedAt),

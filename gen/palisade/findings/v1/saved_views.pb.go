@@ -630,7 +630,7 @@ func (x *CreateSavedViewResponse) GetView() *SavedView {
 	return nil
 }
 
-// Request of UpdateSavedView. The scope of a view does not change.
+// Request of UpdateSavedView. The scope and the team of a view do not change.
 type UpdateSavedViewRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the deployment.
@@ -644,7 +644,11 @@ type UpdateSavedViewRequest struct {
 	// True makes it the default of its scope; false leaves the scope without one, if it was the default.
 	IsDefault *bool `protobuf:"varint,5,opt,name=is_default,proto3,oneof" json:"is_default,omitempty"`
 	// What the view shows; replaces the whole content.
-	View          *SavedViewContent `protobuf:"bytes,6,opt,name=view,proto3" json:"view,omitempty"`
+	View *SavedViewContent `protobuf:"bytes,6,opt,name=view,proto3" json:"view,omitempty"`
+	// The scope that the view has; another one is refused. To share a view, create another one.
+	Scope *string `protobuf:"bytes,7,opt,name=scope,proto3,oneof" json:"scope,omitempty"`
+	// Id of the team that the view has; another one is refused.
+	TeamId        *int64 `protobuf:"varint,8,opt,name=team_id,proto3,oneof" json:"team_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -719,6 +723,20 @@ func (x *UpdateSavedViewRequest) GetView() *SavedViewContent {
 		return x.View
 	}
 	return nil
+}
+
+func (x *UpdateSavedViewRequest) GetScope() string {
+	if x != nil && x.Scope != nil {
+		return *x.Scope
+	}
+	return ""
+}
+
+func (x *UpdateSavedViewRequest) GetTeamId() int64 {
+	if x != nil && x.TeamId != nil {
+		return *x.TeamId
+	}
+	return 0
 }
 
 // Response of UpdateSavedView.
@@ -931,7 +949,7 @@ const file_palisade_findings_v1_saved_views_proto_rawDesc = "" +
 	"is_default\x12:\n" +
 	"\x04view\x18\a \x01(\v2&.palisade.findings.v1.SavedViewContentR\x04view\"N\n" +
 	"\x17CreateSavedViewResponse\x123\n" +
-	"\x04view\x18\x01 \x01(\v2\x1f.palisade.findings.v1.SavedViewR\x04view\"\xaf\x02\n" +
+	"\x04view\x18\x01 \x01(\v2\x1f.palisade.findings.v1.SavedViewR\x04view\"\x9d\x03\n" +
 	"\x16UpdateSavedViewRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12\x17\n" +
 	"\aview_id\x18\x02 \x01(\x03R\x06viewId\x12#\n" +
@@ -941,10 +959,16 @@ const file_palisade_findings_v1_saved_views_proto_rawDesc = "" +
 	"\n" +
 	"is_default\x18\x05 \x01(\bH\x02R\n" +
 	"is_default\x88\x01\x01\x12:\n" +
-	"\x04view\x18\x06 \x01(\v2&.palisade.findings.v1.SavedViewContentR\x04viewB\a\n" +
+	"\x04view\x18\x06 \x01(\v2&.palisade.findings.v1.SavedViewContentR\x04view\x127\n" +
+	"\x05scope\x18\a \x01(\tB\x1c\xbaH\x19r\x17R\x03ownR\x04teamR\n" +
+	"deploymentH\x03R\x05scope\x88\x01\x01\x12\x1d\n" +
+	"\ateam_id\x18\b \x01(\x03H\x04R\ateam_id\x88\x01\x01B\a\n" +
 	"\x05_nameB\v\n" +
 	"\t_positionB\r\n" +
-	"\v_is_default\"N\n" +
+	"\v_is_defaultB\b\n" +
+	"\x06_scopeB\n" +
+	"\n" +
+	"\b_team_id\"N\n" +
 	"\x17UpdateSavedViewResponse\x123\n" +
 	"\x04view\x18\x01 \x01(\v2\x1f.palisade.findings.v1.SavedViewR\x04view\"V\n" +
 	"\x16DeleteSavedViewRequest\x12#\n" +

@@ -191,6 +191,14 @@ func (x *UpdateSavedViewRequest) AppendJSON(b []byte) []byte {
 		b = append(b, `,"view":`...)
 		b = x.View.AppendJSON(b)
 	}
+	if x.Scope != nil {
+		b = append(b, `,"scope":`...)
+		b = jsonappend.String(b, *x.Scope)
+	}
+	if x.TeamId != nil {
+		b = append(b, `,"team_id":`...)
+		b = jsonappend.QuotedInt64(b, *x.TeamId)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 

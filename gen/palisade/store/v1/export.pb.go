@@ -801,8 +801,10 @@ type ExportedFinding struct {
 	LastSeenScan int64 `protobuf:"varint,40,opt,name=last_seen_scan,json=lastSeenScan,proto3" json:"last_seen_scan,omitempty"`
 	// Policy pattern that its path matches, if the policy mutes it.
 	IgnoredByPattern *string `protobuf:"bytes,41,opt,name=ignored_by_pattern,json=ignoredByPattern,proto3,oneof" json:"ignored_by_pattern,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// Requests to ignore it, oldest first.
+	ExceptionRequests []*ExportedExceptionRequest `protobuf:"bytes,42,rep,name=exception_requests,json=exceptionRequests,proto3" json:"exception_requests,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *ExportedFinding) Reset() {
@@ -1115,6 +1117,13 @@ func (x *ExportedFinding) GetIgnoredByPattern() string {
 	return ""
 }
 
+func (x *ExportedFinding) GetExceptionRequests() []*ExportedExceptionRequest {
+	if x != nil {
+		return x.ExceptionRequests
+	}
+	return nil
+}
+
 // Names a finding within its project.
 type ExportedIdentity struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1297,6 +1306,169 @@ func (x *ExportedEvent) GetAt() *timestamppb.Timestamp {
 	return nil
 }
 
+// A request to ignore a finding.
+type ExportedExceptionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// State: requested, approved, rejected.
+	State string `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
+	// Where it was made: scm_comment, platform, api.
+	Source string `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
+	// Triage reason that the requester gives.
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Note of the requester.
+	Note string `protobuf:"bytes,4,opt,name=note,proto3" json:"note,omitempty"`
+	// Kind of requester: user, token, host, …
+	RequesterKind string `protobuf:"bytes,5,opt,name=requester_kind,json=requesterKind,proto3" json:"requester_kind,omitempty"`
+	// The requester: e-mail address of a user, name of a token, login of a person at a host.
+	Requester string `protobuf:"bytes,6,opt,name=requester,proto3" json:"requester,omitempty"`
+	// Display name of the requester.
+	RequesterName string `protobuf:"bytes,7,opt,name=requester_name,json=requesterName,proto3" json:"requester_name,omitempty"`
+	// E-mail address of the user who created the requesting token; empty for other kinds.
+	RequesterCreator string `protobuf:"bytes,8,opt,name=requester_creator,json=requesterCreator,proto3" json:"requester_creator,omitempty"`
+	// When it was made.
+	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	// Kind of reviewer; empty while the request is open.
+	ReviewerKind string `protobuf:"bytes,10,opt,name=reviewer_kind,json=reviewerKind,proto3" json:"reviewer_kind,omitempty"`
+	// The reviewer, like the requester.
+	Reviewer string `protobuf:"bytes,11,opt,name=reviewer,proto3" json:"reviewer,omitempty"`
+	// Display name of the reviewer.
+	ReviewerName string `protobuf:"bytes,12,opt,name=reviewer_name,json=reviewerName,proto3" json:"reviewer_name,omitempty"`
+	// Note of the reviewer.
+	ReviewNote string `protobuf:"bytes,13,opt,name=review_note,json=reviewNote,proto3" json:"review_note,omitempty"`
+	// When it was approved or rejected; absent while the request is open.
+	ReviewedAt    *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=reviewed_at,json=reviewedAt,proto3" json:"reviewed_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportedExceptionRequest) Reset() {
+	*x = ExportedExceptionRequest{}
+	mi := &file_palisade_store_v1_export_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportedExceptionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportedExceptionRequest) ProtoMessage() {}
+
+func (x *ExportedExceptionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_store_v1_export_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportedExceptionRequest.ProtoReflect.Descriptor instead.
+func (*ExportedExceptionRequest) Descriptor() ([]byte, []int) {
+	return file_palisade_store_v1_export_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ExportedExceptionRequest) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *ExportedExceptionRequest) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *ExportedExceptionRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *ExportedExceptionRequest) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+func (x *ExportedExceptionRequest) GetRequesterKind() string {
+	if x != nil {
+		return x.RequesterKind
+	}
+	return ""
+}
+
+func (x *ExportedExceptionRequest) GetRequester() string {
+	if x != nil {
+		return x.Requester
+	}
+	return ""
+}
+
+func (x *ExportedExceptionRequest) GetRequesterName() string {
+	if x != nil {
+		return x.RequesterName
+	}
+	return ""
+}
+
+func (x *ExportedExceptionRequest) GetRequesterCreator() string {
+	if x != nil {
+		return x.RequesterCreator
+	}
+	return ""
+}
+
+func (x *ExportedExceptionRequest) GetCreatedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreatedAt
+	}
+	return nil
+}
+
+func (x *ExportedExceptionRequest) GetReviewerKind() string {
+	if x != nil {
+		return x.ReviewerKind
+	}
+	return ""
+}
+
+func (x *ExportedExceptionRequest) GetReviewer() string {
+	if x != nil {
+		return x.Reviewer
+	}
+	return ""
+}
+
+func (x *ExportedExceptionRequest) GetReviewerName() string {
+	if x != nil {
+		return x.ReviewerName
+	}
+	return ""
+}
+
+func (x *ExportedExceptionRequest) GetReviewNote() string {
+	if x != nil {
+		return x.ReviewNote
+	}
+	return ""
+}
+
+func (x *ExportedExceptionRequest) GetReviewedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ReviewedAt
+	}
+	return nil
+}
+
 // How a scan matched a result to a finding.
 type ExportedMatch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1314,7 +1486,7 @@ type ExportedMatch struct {
 
 func (x *ExportedMatch) Reset() {
 	*x = ExportedMatch{}
-	mi := &file_palisade_store_v1_export_proto_msgTypes[9]
+	mi := &file_palisade_store_v1_export_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1326,7 +1498,7 @@ func (x *ExportedMatch) String() string {
 func (*ExportedMatch) ProtoMessage() {}
 
 func (x *ExportedMatch) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_store_v1_export_proto_msgTypes[9]
+	mi := &file_palisade_store_v1_export_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1339,7 +1511,7 @@ func (x *ExportedMatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportedMatch.ProtoReflect.Descriptor instead.
 func (*ExportedMatch) Descriptor() ([]byte, []int) {
-	return file_palisade_store_v1_export_proto_rawDescGZIP(), []int{9}
+	return file_palisade_store_v1_export_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ExportedMatch) GetScan() int64 {
@@ -1444,7 +1616,7 @@ const file_palisade_store_v1_export_proto_rawDesc = "" +
 	"started_at\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x12=\n" +
 	"\fcompleted_at\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\vcompletedAtB\f\n" +
 	"\n" +
-	"_unique_id\"\xc0\x0f\n" +
+	"_unique_id\"\x9c\x10\n" +
 	"\x0fExportedFinding\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x10\n" +
 	"\x03ref\x18\x02 \x01(\tR\x03ref\x12\x12\n" +
@@ -1494,7 +1666,8 @@ const file_palisade_store_v1_export_proto_rawDesc = "" +
 	"\x06events\x18& \x03(\v2 .palisade.store.v1.ExportedEventR\x06events\x12:\n" +
 	"\amatches\x18' \x03(\v2 .palisade.store.v1.ExportedMatchR\amatches\x12$\n" +
 	"\x0elast_seen_scan\x18( \x01(\x03R\flastSeenScan\x121\n" +
-	"\x12ignored_by_pattern\x18) \x01(\tH\x11R\x10ignoredByPattern\x88\x01\x01B\v\n" +
+	"\x12ignored_by_pattern\x18) \x01(\tH\x11R\x10ignoredByPattern\x88\x01\x01\x12Z\n" +
+	"\x12exception_requests\x18* \x03(\v2+.palisade.store.v1.ExportedExceptionRequestR\x11exceptionRequestsB\v\n" +
 	"\t_evidenceB\f\n" +
 	"\n" +
 	"_match_keyB\x10\n" +
@@ -1532,7 +1705,26 @@ const file_palisade_store_v1_export_proto_rawDesc = "" +
 	"actor_kind\x18\x06 \x01(\tR\tactorKind\x12\x14\n" +
 	"\x05actor\x18\a \x01(\tR\x05actor\x12\x12\n" +
 	"\x04scan\x18\b \x01(\x03R\x04scan\x12*\n" +
-	"\x02at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"\x9e\x01\n" +
+	"\x02at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"\x8c\x04\n" +
+	"\x18ExportedExceptionRequest\x12\x14\n" +
+	"\x05state\x18\x01 \x01(\tR\x05state\x12\x16\n" +
+	"\x06source\x18\x02 \x01(\tR\x06source\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x12\n" +
+	"\x04note\x18\x04 \x01(\tR\x04note\x12%\n" +
+	"\x0erequester_kind\x18\x05 \x01(\tR\rrequesterKind\x12\x1c\n" +
+	"\trequester\x18\x06 \x01(\tR\trequester\x12%\n" +
+	"\x0erequester_name\x18\a \x01(\tR\rrequesterName\x12+\n" +
+	"\x11requester_creator\x18\b \x01(\tR\x10requesterCreator\x129\n" +
+	"\n" +
+	"created_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x12#\n" +
+	"\rreviewer_kind\x18\n" +
+	" \x01(\tR\freviewerKind\x12\x1a\n" +
+	"\breviewer\x18\v \x01(\tR\breviewer\x12#\n" +
+	"\rreviewer_name\x18\f \x01(\tR\freviewerName\x12\x1f\n" +
+	"\vreview_note\x18\r \x01(\tR\n" +
+	"reviewNote\x12;\n" +
+	"\vreviewed_at\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"reviewedAt\"\x9e\x01\n" +
 	"\rExportedMatch\x12\x12\n" +
 	"\x04scan\x18\x01 \x01(\x03R\x04scan\x12\x12\n" +
 	"\x04rung\x18\x02 \x01(\tR\x04rung\x129\n" +
@@ -1552,24 +1744,25 @@ func file_palisade_store_v1_export_proto_rawDescGZIP() []byte {
 	return file_palisade_store_v1_export_proto_rawDescData
 }
 
-var file_palisade_store_v1_export_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_palisade_store_v1_export_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_palisade_store_v1_export_proto_goTypes = []any{
-	(*ExportRecord)(nil),          // 0: palisade.store.v1.ExportRecord
-	(*ExportHeader)(nil),          // 1: palisade.store.v1.ExportHeader
-	(*ExportEnd)(nil),             // 2: palisade.store.v1.ExportEnd
-	(*ExportedProject)(nil),       // 3: palisade.store.v1.ExportedProject
-	(*ExportedRule)(nil),          // 4: palisade.store.v1.ExportedRule
-	(*ExportedScan)(nil),          // 5: palisade.store.v1.ExportedScan
-	(*ExportedFinding)(nil),       // 6: palisade.store.v1.ExportedFinding
-	(*ExportedIdentity)(nil),      // 7: palisade.store.v1.ExportedIdentity
-	(*ExportedEvent)(nil),         // 8: palisade.store.v1.ExportedEvent
-	(*ExportedMatch)(nil),         // 9: palisade.store.v1.ExportedMatch
-	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
-	(*v1.FindingRule)(nil),        // 11: palisade.findings.v1.FindingRule
-	(*v11.ScanMeta)(nil),          // 12: palisade.scans.v1.ScanMeta
-	(*structpb.Struct)(nil),       // 13: google.protobuf.Struct
-	(*FindingContent)(nil),        // 14: palisade.store.v1.FindingContent
-	(*FindingMatch)(nil),          // 15: palisade.store.v1.FindingMatch
+	(*ExportRecord)(nil),             // 0: palisade.store.v1.ExportRecord
+	(*ExportHeader)(nil),             // 1: palisade.store.v1.ExportHeader
+	(*ExportEnd)(nil),                // 2: palisade.store.v1.ExportEnd
+	(*ExportedProject)(nil),          // 3: palisade.store.v1.ExportedProject
+	(*ExportedRule)(nil),             // 4: palisade.store.v1.ExportedRule
+	(*ExportedScan)(nil),             // 5: palisade.store.v1.ExportedScan
+	(*ExportedFinding)(nil),          // 6: palisade.store.v1.ExportedFinding
+	(*ExportedIdentity)(nil),         // 7: palisade.store.v1.ExportedIdentity
+	(*ExportedEvent)(nil),            // 8: palisade.store.v1.ExportedEvent
+	(*ExportedExceptionRequest)(nil), // 9: palisade.store.v1.ExportedExceptionRequest
+	(*ExportedMatch)(nil),            // 10: palisade.store.v1.ExportedMatch
+	(*timestamppb.Timestamp)(nil),    // 11: google.protobuf.Timestamp
+	(*v1.FindingRule)(nil),           // 12: palisade.findings.v1.FindingRule
+	(*v11.ScanMeta)(nil),             // 13: palisade.scans.v1.ScanMeta
+	(*structpb.Struct)(nil),          // 14: google.protobuf.Struct
+	(*FindingContent)(nil),           // 15: palisade.store.v1.FindingContent
+	(*FindingMatch)(nil),             // 16: palisade.store.v1.FindingMatch
 }
 var file_palisade_store_v1_export_proto_depIdxs = []int32{
 	1,  // 0: palisade.store.v1.ExportRecord.header:type_name -> palisade.store.v1.ExportHeader
@@ -1578,31 +1771,34 @@ var file_palisade_store_v1_export_proto_depIdxs = []int32{
 	5,  // 3: palisade.store.v1.ExportRecord.scan:type_name -> palisade.store.v1.ExportedScan
 	6,  // 4: palisade.store.v1.ExportRecord.finding:type_name -> palisade.store.v1.ExportedFinding
 	2,  // 5: palisade.store.v1.ExportRecord.end:type_name -> palisade.store.v1.ExportEnd
-	10, // 6: palisade.store.v1.ExportedProject.created_at:type_name -> google.protobuf.Timestamp
-	10, // 7: palisade.store.v1.ExportedProject.latest_scan_at:type_name -> google.protobuf.Timestamp
-	10, // 8: palisade.store.v1.ExportedProject.archived_at:type_name -> google.protobuf.Timestamp
-	11, // 9: palisade.store.v1.ExportedRule.content:type_name -> palisade.findings.v1.FindingRule
-	10, // 10: palisade.store.v1.ExportedScan.commit_time:type_name -> google.protobuf.Timestamp
-	12, // 11: palisade.store.v1.ExportedScan.meta:type_name -> palisade.scans.v1.ScanMeta
-	13, // 12: palisade.store.v1.ExportedScan.stats:type_name -> google.protobuf.Struct
-	10, // 13: palisade.store.v1.ExportedScan.started_at:type_name -> google.protobuf.Timestamp
-	10, // 14: palisade.store.v1.ExportedScan.completed_at:type_name -> google.protobuf.Timestamp
+	11, // 6: palisade.store.v1.ExportedProject.created_at:type_name -> google.protobuf.Timestamp
+	11, // 7: palisade.store.v1.ExportedProject.latest_scan_at:type_name -> google.protobuf.Timestamp
+	11, // 8: palisade.store.v1.ExportedProject.archived_at:type_name -> google.protobuf.Timestamp
+	12, // 9: palisade.store.v1.ExportedRule.content:type_name -> palisade.findings.v1.FindingRule
+	11, // 10: palisade.store.v1.ExportedScan.commit_time:type_name -> google.protobuf.Timestamp
+	13, // 11: palisade.store.v1.ExportedScan.meta:type_name -> palisade.scans.v1.ScanMeta
+	14, // 12: palisade.store.v1.ExportedScan.stats:type_name -> google.protobuf.Struct
+	11, // 13: palisade.store.v1.ExportedScan.started_at:type_name -> google.protobuf.Timestamp
+	11, // 14: palisade.store.v1.ExportedScan.completed_at:type_name -> google.protobuf.Timestamp
 	7,  // 15: palisade.store.v1.ExportedFinding.merged_into:type_name -> palisade.store.v1.ExportedIdentity
-	10, // 16: palisade.store.v1.ExportedFinding.created_at:type_name -> google.protobuf.Timestamp
-	10, // 17: palisade.store.v1.ExportedFinding.relevant_since:type_name -> google.protobuf.Timestamp
-	10, // 18: palisade.store.v1.ExportedFinding.state_updated_at:type_name -> google.protobuf.Timestamp
-	10, // 19: palisade.store.v1.ExportedFinding.triaged_at:type_name -> google.protobuf.Timestamp
-	14, // 20: palisade.store.v1.ExportedFinding.content:type_name -> palisade.store.v1.FindingContent
+	11, // 16: palisade.store.v1.ExportedFinding.created_at:type_name -> google.protobuf.Timestamp
+	11, // 17: palisade.store.v1.ExportedFinding.relevant_since:type_name -> google.protobuf.Timestamp
+	11, // 18: palisade.store.v1.ExportedFinding.state_updated_at:type_name -> google.protobuf.Timestamp
+	11, // 19: palisade.store.v1.ExportedFinding.triaged_at:type_name -> google.protobuf.Timestamp
+	15, // 20: palisade.store.v1.ExportedFinding.content:type_name -> palisade.store.v1.FindingContent
 	8,  // 21: palisade.store.v1.ExportedFinding.events:type_name -> palisade.store.v1.ExportedEvent
-	9,  // 22: palisade.store.v1.ExportedFinding.matches:type_name -> palisade.store.v1.ExportedMatch
-	10, // 23: palisade.store.v1.ExportedEvent.at:type_name -> google.protobuf.Timestamp
-	15, // 24: palisade.store.v1.ExportedMatch.content:type_name -> palisade.store.v1.FindingMatch
-	10, // 25: palisade.store.v1.ExportedMatch.at:type_name -> google.protobuf.Timestamp
-	26, // [26:26] is the sub-list for method output_type
-	26, // [26:26] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	10, // 22: palisade.store.v1.ExportedFinding.matches:type_name -> palisade.store.v1.ExportedMatch
+	9,  // 23: palisade.store.v1.ExportedFinding.exception_requests:type_name -> palisade.store.v1.ExportedExceptionRequest
+	11, // 24: palisade.store.v1.ExportedEvent.at:type_name -> google.protobuf.Timestamp
+	11, // 25: palisade.store.v1.ExportedExceptionRequest.created_at:type_name -> google.protobuf.Timestamp
+	11, // 26: palisade.store.v1.ExportedExceptionRequest.reviewed_at:type_name -> google.protobuf.Timestamp
+	16, // 27: palisade.store.v1.ExportedMatch.content:type_name -> palisade.store.v1.FindingMatch
+	11, // 28: palisade.store.v1.ExportedMatch.at:type_name -> google.protobuf.Timestamp
+	29, // [29:29] is the sub-list for method output_type
+	29, // [29:29] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_palisade_store_v1_export_proto_init() }
@@ -1628,7 +1824,7 @@ func file_palisade_store_v1_export_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_palisade_store_v1_export_proto_rawDesc), len(file_palisade_store_v1_export_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

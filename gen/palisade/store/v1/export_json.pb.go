@@ -321,6 +321,8 @@ func (x *ExportedFinding) AppendJSON(b []byte) []byte {
 		b = append(b, `,"ignoredByPattern":`...)
 		b = jsonappend.String(b, *x.IgnoredByPattern)
 	}
+	b = append(b, `,"exceptionRequests":`...)
+	b = jsonappend.List(b, x.ExceptionRequests, func(b []byte, v *ExportedExceptionRequest) []byte { return v.AppendJSON(b) })
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -364,6 +366,47 @@ func (x *ExportedEvent) AppendJSON(b []byte) []byte {
 	if x.At != nil {
 		b = append(b, `,"at":`...)
 		b = jsonappend.Timestamp(b, x.At)
+	}
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *ExportedExceptionRequest) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"state":`...)
+	b = jsonappend.String(b, x.State)
+	b = append(b, `,"source":`...)
+	b = jsonappend.String(b, x.Source)
+	b = append(b, `,"reason":`...)
+	b = jsonappend.String(b, x.Reason)
+	b = append(b, `,"note":`...)
+	b = jsonappend.String(b, x.Note)
+	b = append(b, `,"requesterKind":`...)
+	b = jsonappend.String(b, x.RequesterKind)
+	b = append(b, `,"requester":`...)
+	b = jsonappend.String(b, x.Requester)
+	b = append(b, `,"requesterName":`...)
+	b = jsonappend.String(b, x.RequesterName)
+	b = append(b, `,"requesterCreator":`...)
+	b = jsonappend.String(b, x.RequesterCreator)
+	if x.CreatedAt != nil {
+		b = append(b, `,"createdAt":`...)
+		b = jsonappend.Timestamp(b, x.CreatedAt)
+	}
+	b = append(b, `,"reviewerKind":`...)
+	b = jsonappend.String(b, x.ReviewerKind)
+	b = append(b, `,"reviewer":`...)
+	b = jsonappend.String(b, x.Reviewer)
+	b = append(b, `,"reviewerName":`...)
+	b = jsonappend.String(b, x.ReviewerName)
+	b = append(b, `,"reviewNote":`...)
+	b = jsonappend.String(b, x.ReviewNote)
+	if x.ReviewedAt != nil {
+		b = append(b, `,"reviewedAt":`...)
+		b = jsonappend.Timestamp(b, x.ReviewedAt)
 	}
 	return jsonappend.CloseObject(b, start)
 }
