@@ -22,6 +22,7 @@ import (
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
@@ -124,7 +125,7 @@ func line(t *testing.T, f *ent.Finding, r *ent.Rule) string {
 		{"package", packageOf(content.GetFoundDependency())}, {"fixed", versions(content.GetFixRecommendations())},
 		{"advisory", content.GetVulnerabilityIdentifier()}, {"fingerprint", content.GetToolFingerprint()},
 		{"snippet", content.GetSnippet()}, {"suppressed", content.GetSuppressionReason()}, {"message", content.GetMessage()},
-		{"triage", triageOf(f)}, {"flow", numberOf(len(more.GetCodeFlows()))}, {"related", numberOf(len(more.GetRelatedLocations()))},
+		{"confidence", unusual(text.GetConfidence())}, {"triage", triageOf(f)}, {"flow", numberOf(len(more.GetCodeFlows()))}, {"related", numberOf(len(more.GetRelatedLocations()))},
 		{"fix", numberOf(len(more.GetFixes()))}, {"help", text.GetHelp()}, {"commit", content.GetHistoricalCommit()},
 	} {
 		if fact.value != "" {
@@ -132,6 +133,14 @@ func line(t *testing.T, f *ent.Finding, r *ent.Rule) string {
 		}
 	}
 	return redacted.ReplaceAllString(line, "[redacted]") + "\n"
+}
+
+// unusual is the confidence of a rule; empty for medium, which is the one of tools without confidences.
+func unusual(confidence string) string {
+	if confidence == vocabulary.ConfidenceMedium {
+		return ""
+	}
+	return confidence
 }
 
 // numberOf is a number as text; empty for 0.
