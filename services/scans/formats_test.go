@@ -123,7 +123,7 @@ func line(t *testing.T, f *ent.Finding, r *ent.Rule) string {
 		{"tool", f.Tool}, {"category", f.AnalysisCategory}, {"rule", r.Name}, {"cwe", strings.Join(text.GetCweNames(), ",")},
 		{"owasp", strings.Join(text.GetOwaspNames(), ",")}, {"logical", content.GetLogicalLocation()},
 		{"package", packageOf(content.GetFoundDependency())}, {"fixed", versions(content.GetFixRecommendations())},
-		{"advisory", content.GetVulnerabilityIdentifier()}, {"fingerprint", content.GetToolFingerprint()},
+		{"advisory", content.GetVulnerabilityIdentifier()}, {"use", useOf(f, content)}, {"fingerprint", content.GetToolFingerprint()},
 		{"snippet", content.GetSnippet()}, {"suppressed", content.GetSuppressionReason()}, {"message", content.GetMessage()},
 		{"confidence", unusual(text.GetConfidence())}, {"triage", triageOf(f)}, {"flow", numberOf(len(more.GetCodeFlows()))}, {"related", numberOf(len(more.GetRelatedLocations()))},
 		{"fix", numberOf(len(more.GetFixes()))}, {"help", text.GetHelp()}, {"commit", content.GetHistoricalCommit()},
@@ -156,6 +156,23 @@ func packageOf(d *findingsv1.FoundDependency) string {
 		return ""
 	}
 	return fmt.Sprintf("%s %s %s", d.GetEcosystem(), d.GetPackage(), d.GetVersion())
+}
+
+// useOf is how the project uses a dependency, if the report says so.
+func useOf(f *ent.Finding, content *storev1.FindingContent) string {
+	var words []string
+	for _, word := range []string{value(f.Transitivity), value(f.Exposure), content.GetReachableCondition(), content.GetUsage().GetLocation().GetFilePath()} {
+		if word != "" && word != "unknown" {
+			words = append(words, word)
+		}
+	}
+	if f.Malicious != nil && *f.Malicious {
+		words = append(words, "malicious")
+	}
+	if content.GetLockfile() != "" {
+		words = append(words, fmt.Sprintf("%s:%d", content.GetLockfile(), content.GetLockfileLine()))
+	}
+	return strings.Join(words, ", ")
 }
 
 func versions(fixes []*findingsv1.FixRecommendation) string {

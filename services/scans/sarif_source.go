@@ -266,20 +266,31 @@ func addPackage(i *ingest.Result, r *sarif.Result) {
 	i.Content.FoundDependency, i.Content.VulnerabilityIdentifier = found, r.RuleID
 	if p := r.Package; p != nil {
 		found.Package, found.Version = p.Name, p.Version
-		if p.Ecosystem != "" {
-			found.Ecosystem = p.Ecosystem
-		}
-		if p.AdvisoryID != "" {
-			i.Content.VulnerabilityIdentifier = p.AdvisoryID
-		}
+		found.Ecosystem, found.Transitivity = cmp.Or(p.Ecosystem, found.Ecosystem), cmp.Or(p.Transitivity, found.Transitivity)
+		i.Content.VulnerabilityIdentifier = cmp.Or(p.AdvisoryID, r.RuleID)
 		for version := range strings.SplitSeq(p.FixedVersion, ",") { // several branches have a fix each
 			if version = strings.TrimSpace(version); version != "" {
 				i.Content.FixRecommendations = append(i.Content.FixRecommendations, &findingsv1.FixRecommendation{Package: p.Name, Version: version})
 			}
 		}
+		addUse(i, p)
 	}
 	i.Transitivity, i.Package = found.GetTransitivity(), found.GetPackage()
 	i.Advisory = strings.ToUpper(i.Content.GetVulnerabilityIdentifier())
+}
+
+// addUse adds how the project uses a dependency.
+func addUse(i *ingest.Result, p *sarif.Package) {
+	i.Exposure, i.Malicious = cmp.Or(p.Exposure, ingest.UnknownExposure), p.Malicious
+	i.Content.ReachableCondition, i.Content.Manifest = p.ReachableIf, p.Manifest
+	if p.Lockfile == "" {
+		return
+	}
+	i.Content.Lockfile, i.Content.LockfileLine = p.Lockfile, int32(p.LockfileLine)
+	if at := i.Content.GetLocation(); p.LockfileLine == 0 && at.GetFilePath() == p.Lockfile {
+		i.Content.LockfileLine = at.GetLine()
+	}
+	addUsage(i.Content, i.Exposure)
 }
 
 // formerNames returns the former names that the report's rules declare. It omits names that two rules had, and names

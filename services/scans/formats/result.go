@@ -77,6 +77,13 @@ type Package struct {
 	Ecosystem, PURL string
 	// Advisory is the identifier of the vulnerability if the rule's id is none, such as "CVE-2021-44228".
 	Advisory string
+	// Transitivity is direct, transitive, or empty. Reachability is a word of the API's exposures, or empty, and
+	// ReachableIf the condition of a conditional one. Malicious says that the package was made to do harm.
+	Transitivity, Reachability, ReachableIf string
+	Malicious                               bool
+	// Lockfile and Manifest name the package. LockfileLine is 0 if it is unknown.
+	Lockfile, Manifest string
+	LockfileLine       int
 }
 
 // Suppression is a decision to ignore a result.

@@ -94,6 +94,13 @@ type resultProperties struct {
 	Ecosystem      string   `json:"ecosystem,omitzero"`
 	PURL           string   `json:"purl,omitzero"`
 	Advisory       string   `json:"advisory,omitzero"`
+	Transitivity   string   `json:"transitivity,omitzero"`
+	Reachability   string   `json:"reachability,omitzero"`
+	ReachableIf    string   `json:"reachableCondition,omitzero"`
+	Malicious      bool     `json:"malicious,omitzero"`
+	Lockfile       string   `json:"lockfile,omitzero"`
+	LockfileLine   int      `json:"lockfileLine,omitzero"`
+	Manifest       string   `json:"manifest,omitzero"`
 }
 
 type sarifLocation struct {
@@ -154,6 +161,9 @@ func (w *Writer) convert(r *Result) *sarifResult {
 	if p := r.Package; p != nil {
 		out.Properties.PackageName, out.Properties.PackageVersion, out.Properties.FixedVersion = p.Name, p.Version, p.Fixed
 		out.Properties.Ecosystem, out.Properties.PURL, out.Properties.Advisory = p.Ecosystem, p.PURL, p.Advisory
+		out.Properties.Transitivity, out.Properties.Reachability, out.Properties.ReachableIf = p.Transitivity, p.Reachability, p.ReachableIf
+		out.Properties.Malicious, out.Properties.LockfileLine = p.Malicious, p.LockfileLine
+		out.Properties.Lockfile, out.Properties.Manifest = uri(p.Lockfile), uri(p.Manifest)
 		if len(out.Fingerprints) == 0 && p.Name != "" {
 			// The message has the version, but the finding is the same in the next vulnerable version.
 			out.Fingerprints = map[string]string{"package/v1": p.Name}

@@ -72,6 +72,10 @@ func (b *bag) value(dec *jsontext.Decoder, f fact, year string, depth int) error
 			return dec.SkipValue()
 		}
 		return b.scalar(dec, f, year)
+	case 't':
+		if f == factMalicious {
+			return b.scalar(dec, f, year)
+		}
 	}
 	return dec.SkipValue()
 }

@@ -42,6 +42,13 @@ const (
 	factFixed
 	factEcosystem
 	factAdvisory
+	factTransitivity
+	factReachability
+	factCondition
+	factMalicious // the only fact that may be true or false
+	factLockfile
+	factLockfileLine
+	factManifest
 
 	factPerson // of a suppression
 	factReason
@@ -89,6 +96,9 @@ var propertyFacts = map[string]fact{
 	"cve": factAdvisory, "cves": factAdvisory, "cveid": factAdvisory, "cveids": factAdvisory, "ghsa": factAdvisory, "ghsaid": factAdvisory,
 	"vulnerabilityid": factAdvisory, "vulnid": factAdvisory, "advisoryid": factAdvisory, "osvid": factAdvisory, "aliases": factAdvisory,
 	"identifiers": factAdvisory, "vulnerabilityname": factAdvisory,
+
+	"transitivity": factTransitivity, "reachability": factReachability, "reachablecondition": factCondition, "malicious": factMalicious,
+	"lockfile": factLockfile, "lockfileline": factLockfileLine, "manifest": factManifest,
 
 	"author": factPerson, "alias": factPerson, "user": factPerson, "username": factPerson, "suppressedby": factPerson,
 	"createdby": factPerson, "acceptedby": factPerson, "approvedby": factPerson, "dismissedby": factPerson, "reviewer": factPerson,
