@@ -125,7 +125,7 @@ func line(t *testing.T, f *ent.Finding, r *ent.Rule) string {
 		{"package", packageOf(content.GetFoundDependency())}, {"fixed", versions(content.GetFixRecommendations())},
 		{"advisory", content.GetVulnerabilityIdentifier()}, {"use", useOf(f, content)}, {"fingerprint", content.GetToolFingerprint()},
 		{"snippet", content.GetSnippet()}, {"suppressed", content.GetSuppressionReason()}, {"message", content.GetMessage()},
-		{"confidence", unusual(text.GetConfidence())}, {"triage", triageOf(f)}, {"flow", numberOf(len(more.GetCodeFlows()))}, {"related", numberOf(len(more.GetRelatedLocations()))},
+		{"confidence", unusual(text.GetConfidence())}, {"references", references(text)}, {"triage", triageOf(f)}, {"flow", numberOf(len(more.GetCodeFlows()))}, {"related", numberOf(len(more.GetRelatedLocations()))},
 		{"fix", numberOf(len(more.GetFixes()))}, {"help", text.GetHelp()}, {"commit", content.GetHistoricalCommit()},
 	} {
 		if fact.value != "" {
@@ -141,6 +141,15 @@ func unusual(confidence string) string {
 		return ""
 	}
 	return confidence
+}
+
+// references are the pages of a rule, unless they are only its help.
+func references(rule *findingsv1.FindingRule) string {
+	pages := strings.Join(rule.GetReferences(), " ")
+	if pages == rule.GetHelpUri() {
+		return ""
+	}
+	return pages
 }
 
 // numberOf is a number as text; empty for 0.

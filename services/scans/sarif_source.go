@@ -214,7 +214,7 @@ func (s *sarifSource) rule(tool string, r *sarif.Result) *ingest.Rule {
 		known = &ingest.Rule{Name: r.RuleID, Stub: r.Rule.Stub, Text: &findingsv1.FindingRule{
 			Name: r.RuleID, Message: r.Rule.Message, Category: r.Rule.Category,
 			Subcategories: r.Rule.Subcategories, VulnerabilityClasses: r.Rule.VulnerabilityClasses,
-			CweNames: r.Rule.CWENames, OwaspNames: r.Rule.OWASPNames, Help: r.Rule.Help, HelpUri: r.Rule.HelpURI,
+			CweNames: r.Rule.CWENames, OwaspNames: r.Rule.OWASPNames, Help: r.Rule.Help, HelpUri: r.Rule.HelpURI, References: r.Rule.References,
 		}}
 		s.rules[key] = known
 	}

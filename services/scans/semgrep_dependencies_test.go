@@ -42,7 +42,7 @@ func TestSemgrepSupplyChain(t *testing.T) {
 		issue := parsed(t, s.Get(t, fmt.Sprintf("/api/agent/deployments/%d/issues/v2/%.0f", s.DeploymentID, used["id"])))
 		wantAt(t, issue, map[string]string{
 			"scaAttributes.foundDependency.filePath": "web/package-lock.json", "scaAttributes.foundDependency.transitivity": "DIRECT",
-			"scaAttributes.reachability": "REACHABILITY_REACHABLE",
+			"scaAttributes.reachability": "REACHABILITY_REACHABLE", "ruleReferences": "[https://nvd.nist.gov/vuln/detail/CVE-2021-44906]",
 		})
 		for filter, want := range map[string]int{"&transitivities=direct": 1, "&transitivities=transitive": 1, "&exposures=reachable": 1} {
 			if got := at(parsed(t, s.Get(t, "/api/v1/deployments/acme/findings?issue_type=sca"+filter)), "findings").([]any); len(got) != want {

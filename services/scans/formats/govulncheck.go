@@ -170,7 +170,7 @@ func (r *govulncheckReport) write(v *osvVulnerability) error {
 		out := &Result{
 			Rule: Rule{
 				ID: v.ID, Message: cmp.Or(v.Summary, v.Details), Description: v.Details, HelpURI: "https://pkg.go.dev/vuln/" + v.ID,
-				Tags: v.Aliases, CWE: v.Database.CWE,
+				Tags: v.Aliases, CWE: v.Database.CWE, References: v.pages(),
 			},
 			Message: r.message(group), Severity: severity, Score: score, Path: "go.mod", Logical: name, Flow: group.flow(),
 			Package: &Package{

@@ -22,7 +22,19 @@ type osvVulnerability struct {
 		Severity string           `json:"severity"`
 		CWE      jsonstream.Texts `json:"cwe_ids"`
 	} `json:"database_specific"`
+	References jsonstream.List[struct {
+		URL string `json:"url"`
+	}] `json:"references"`
+	// Withdrawn is the time since when it is no vulnerability, or empty.
 	Withdrawn string `json:"withdrawn"`
+}
+
+// pages are the references.
+func (v *osvVulnerability) pages() (urls []string) {
+	for _, reference := range v.References {
+		urls = append(urls, reference.URL)
+	}
+	return urls
 }
 
 type osvAffected struct {

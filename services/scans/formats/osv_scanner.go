@@ -175,7 +175,7 @@ func (r *osvReport) vulnerability(p *osvPackage, v *osvVulnerability) error {
 	out := &Result{
 		Rule: Rule{
 			ID: id, Name: id, Message: strings.TrimSuffix(id+": "+v.Summary, ": "), Description: cmp.Or(v.Details, v.Summary),
-			HelpURI: optionalText("https://osv.dev/", v.ID, ""), CWE: v.Database.CWE,
+			HelpURI: optionalText("https://osv.dev/", v.ID, ""), CWE: v.Database.CWE, References: v.pages(),
 		},
 		Message:  fmt.Sprintf("Package '%s' is vulnerable to '%s'%s.", strings.TrimSuffix(p.Name+"@"+p.version(), "@"), id, also),
 		Severity: word, Score: cmp.Or(g.score, score), Path: r.path(p), Logical: p.Name,

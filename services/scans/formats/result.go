@@ -66,6 +66,8 @@ type Rule struct {
 	// CWE has texts such as "CWE-79", "79" or "CWE-79: Cross-site Scripting"; OWASP such as "A03:2021 - Injection".
 	CWE, OWASP []string
 	Tags       []string
+	// References are pages about the problem. A text may have several.
+	References []string
 }
 
 // Package is a dependency with a vulnerability. Each field may be empty.

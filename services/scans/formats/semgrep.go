@@ -147,7 +147,7 @@ func (r *semgrepResult) result() *Result {
 	x, m := &r.Extra, &r.Extra.Metadata
 	out := &Result{
 		Rule: Rule{
-			ID: r.Check, Message: x.Message, HelpURI: cmp.Or(m.Source, m.ShortLink), CWE: m.CWE, OWASP: m.OWASP,
+			ID: r.Check, Message: x.Message, HelpURI: cmp.Or(m.Source, m.ShortLink), CWE: m.CWE, OWASP: m.OWASP, References: m.References,
 			Tags: append(append(m.Technology, m.Subclass...), optionalTags(m.Category)...),
 		},
 		Message: x.Message, Severity: x.Severity, Confidence: m.Confidence, Snippet: known(x.Lines),

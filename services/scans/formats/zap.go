@@ -114,6 +114,7 @@ func (r *zapReport) instance(i *zapInstance) error {
 		Rule: Rule{
 			ID: cmp.Or(a.PluginID, a.Ref), Name: a.Name, Message: cmp.Or(a.Name, a.Alert), Description: plainText(a.Desc),
 			Help: paragraphs(plainText(a.Solution), plainText(a.Reference)), CWE: cweIDs(number(a.CWE)), Tags: []string{"security"},
+			References: []string{plainText(a.Reference)},
 		},
 		Message: title, Severity: zapRisk[a.Risk], Confidence: zapConfidence[a.Confidence], Logical: place, Snippet: i.Evidence,
 		Fingerprints: map[string]string{"zap/v1": key},

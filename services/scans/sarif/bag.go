@@ -83,6 +83,9 @@ func (b *bag) value(dec *jsontext.Decoder, f fact, year string, depth int) error
 // maxLoose bounds how many texts of one fact are kept. A rule with 20 tags is already unusual.
 const maxLoose = 200
 
+// maxText bounds a text.
+const maxText = 500
+
 // scalar keeps a string or a number. The year of an OWASP list belongs to its entries.
 func (b *bag) scalar(dec *jsontext.Decoder, f fact, year string) error {
 	if len(b.texts[f]) >= maxLoose {
@@ -99,7 +102,11 @@ func (b *bag) scalar(dec *jsontext.Decoder, f fact, year string) error {
 	if year != "" && owaspShort.MatchString(text) {
 		text += ":" + year
 	}
-	b.texts[f] = append(b.texts[f], strings.Clone(jsonstream.Cut(text, 500)))
+	limit := maxText
+	if f == factReference {
+		limit = maxURL // and several in one text
+	}
+	b.texts[f] = append(b.texts[f], strings.Clone(jsonstream.Cut(text, limit)))
 	return nil
 }
 
