@@ -161,6 +161,9 @@ func (r *govulncheckReport) finding(f *govulncheckFinding) error {
 func (r *govulncheckReport) write(v *osvVulnerability) error {
 	modules := r.groups[v.ID]
 	delete(r.groups, v.ID)
+	if v.Withdrawn != "" {
+		return nil
+	}
 	for _, name := range slices.Sorted(maps.Keys(modules)) {
 		group := modules[name]
 		severity, score := v.severity()
