@@ -41,3 +41,21 @@ func TestWithdrawnAdvisories(t *testing.T) {
 		}
 	})
 }
+
+// TestFixesOfTheSameEcosystem: packages of other ecosystems and releases have the same name, but other fixed versions.
+func TestFixesOfTheSameEcosystem(t *testing.T) {
+	t.Parallel()
+	affected := func(ecosystem, version string) string {
+		return `{"package":{"name":"m","ecosystem":"` + ecosystem + `"},"ranges":[{"type":"ECOSYSTEM","events":[{"fixed":"` + version + `"}]}]}`
+	}
+	all := affected("npm", "1.1.0") + "," + affected("PyPI", "2.2.0") + "," + affected("Debian:11", "3.3.0") + "," + affected("Debian:12", "4.4.0")
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		for ecosystem, want := range map[string]string{"npm": "1.1.0", "PyPI": "2.2.0", "Debian:12": "4.4.0", "Debian": "3.3.0, 4.4.0"} {
+			s.Upload(t, ecosystem, "main", []byte(`{"results":[{"source":{"path":"go.mod","type":"lockfile"},"packages":[{"package":{"name":"m","version":"1.0.0","ecosystem":"`+
+				ecosystem+`"},"vulnerabilities":[{"id":"GHSA-aaaa-bbbb-cccc","affected":[`+all+`]}]}]}]}`))
+			if stored := storedFindings(t, s, ecosystem); !strings.Contains(stored, "fixed: "+want+"\n") {
+				t.Errorf("%s: want %s in %s", ecosystem, want, stored)
+			}
+		}
+	})
+}

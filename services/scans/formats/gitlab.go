@@ -165,7 +165,7 @@ func (scan *gitlabScan) report(w *Writer, category string) {
 		w.Fail("the status of the scan is not success")
 	}
 	if scan.Partial != nil {
-		w.Fail("the scan is partial")
+		w.Fail("the scan is partial" + optionalText(" (", jsonstream.Cut(scan.Partial.Mode, 50), ")"))
 	}
 	if category == "" && (scan.Type == "container_scanning" || scan.Type == "cluster_image_scanning") {
 		w.Warn("the report names its image only in vulnerabilities, and has none: set the category to close findings of the image")

@@ -214,7 +214,7 @@ func (r *osvReport) vulnerability(p *osvPackage, v *osvVulnerability) error {
 		Message:  fmt.Sprintf("Package '%s' is vulnerable to '%s'%s.", strings.TrimSuffix(p.Name+"@"+p.version(), "@"), id, also),
 		Severity: word, Score: cmp.Or(g.score, score), Path: r.path(p), Logical: p.Name,
 		Package: &Package{
-			Name: p.Name, Version: p.version(), Fixed: v.fixed(p.Name), Ecosystem: p.Ecosystem, Advisory: cveOf(id, append(g.ids, v.Upstream...)),
+			Name: p.Name, Version: p.version(), Fixed: v.fixed(p.Name, p.Ecosystem), Ecosystem: p.Ecosystem, Advisory: cveOf(id, append(g.ids, v.Upstream...)),
 		},
 	}
 	if !g.called {

@@ -82,11 +82,10 @@ type semgrepSCA struct {
 
 // semgrepError has more members, such as code and spans. Path or rule may be missing.
 type semgrepError struct {
-	Level   string           `json:"level"`
-	Message string           `json:"message"`
-	Path    string           `json:"path"`
-	Rule    string           `json:"rule_id"`
-	Type    jsonstream.Texts `json:"type"`
+	Level string           `json:"level"`
+	Path  string           `json:"path"`
+	Rule  string           `json:"rule_id"`
+	Type  jsonstream.Texts `json:"type"`
 }
 
 func convertSemgrep(in *Input, w *Writer) error {
