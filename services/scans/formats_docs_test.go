@@ -15,7 +15,7 @@ import (
 var factWords = map[string]string{
 	"cwe": "CWE", "owasp": "OWASP", "package": "package", "fixed": "fixed version", "advisory": "advisory", "fingerprint": "fingerprint",
 	"snippet": "code", "suppressed": "suppression", "logical": "logical place", "category": "category", "flow": "data flow",
-	"related": "related places", "fix": "fix", "help": "help", "commit": "commit of a secret",
+	"related": "related places", "fix": "fix", "help": "help", "confidence": "confidence", "use": "use of the package", "references": "references", "commit": "commit of a secret",
 }
 
 var (

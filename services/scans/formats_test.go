@@ -22,6 +22,7 @@ import (
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/blob"
 	"github.com/palisade/palisade/services/findings/lifecycle"
+	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/internal/apitest"
 )
 
@@ -122,9 +123,9 @@ func line(t *testing.T, f *ent.Finding, r *ent.Rule) string {
 		{"tool", f.Tool}, {"category", f.AnalysisCategory}, {"rule", r.Name}, {"cwe", strings.Join(text.GetCweNames(), ",")},
 		{"owasp", strings.Join(text.GetOwaspNames(), ",")}, {"logical", content.GetLogicalLocation()},
 		{"package", packageOf(content.GetFoundDependency())}, {"fixed", versions(content.GetFixRecommendations())},
-		{"advisory", content.GetVulnerabilityIdentifier()}, {"fingerprint", content.GetToolFingerprint()},
+		{"advisory", content.GetVulnerabilityIdentifier()}, {"use", useOf(f, content)}, {"fingerprint", content.GetToolFingerprint()},
 		{"snippet", content.GetSnippet()}, {"suppressed", content.GetSuppressionReason()}, {"message", content.GetMessage()},
-		{"triage", triageOf(f)}, {"flow", numberOf(len(more.GetCodeFlows()))}, {"related", numberOf(len(more.GetRelatedLocations()))},
+		{"confidence", unusual(text.GetConfidence())}, {"references", references(text)}, {"triage", triageOf(f)}, {"flow", numberOf(len(more.GetCodeFlows()))}, {"related", numberOf(len(more.GetRelatedLocations()))},
 		{"fix", numberOf(len(more.GetFixes()))}, {"help", text.GetHelp()}, {"commit", content.GetHistoricalCommit()},
 	} {
 		if fact.value != "" {
@@ -132,6 +133,23 @@ func line(t *testing.T, f *ent.Finding, r *ent.Rule) string {
 		}
 	}
 	return redacted.ReplaceAllString(line, "[redacted]") + "\n"
+}
+
+// unusual is the confidence of a rule; empty for medium, which is the one of tools without confidences.
+func unusual(confidence string) string {
+	if confidence == vocabulary.ConfidenceMedium {
+		return ""
+	}
+	return confidence
+}
+
+// references are the pages of a rule, unless they are only its help.
+func references(rule *findingsv1.FindingRule) string {
+	pages := strings.Join(rule.GetReferences(), " ")
+	if pages == rule.GetHelpUri() {
+		return ""
+	}
+	return pages
 }
 
 // numberOf is a number as text; empty for 0.
@@ -147,6 +165,23 @@ func packageOf(d *findingsv1.FoundDependency) string {
 		return ""
 	}
 	return fmt.Sprintf("%s %s %s", d.GetEcosystem(), d.GetPackage(), d.GetVersion())
+}
+
+// useOf is how the project uses a dependency, if the report says so.
+func useOf(f *ent.Finding, content *storev1.FindingContent) string {
+	var words []string
+	for _, word := range []string{value(f.Transitivity), value(f.Exposure), content.GetReachableCondition(), content.GetUsage().GetLocation().GetFilePath()} {
+		if word != "" && word != "unknown" {
+			words = append(words, word)
+		}
+	}
+	if f.Malicious != nil && *f.Malicious {
+		words = append(words, "malicious")
+	}
+	if content.GetLockfile() != "" {
+		words = append(words, fmt.Sprintf("%s:%d", content.GetLockfile(), content.GetLockfileLine()))
+	}
+	return strings.Join(words, ", ")
 }
 
 func versions(fixes []*findingsv1.FixRecommendation) string {

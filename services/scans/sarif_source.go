@@ -21,7 +21,8 @@ import (
 	"github.com/palisade/palisade/services/scans/sarif"
 )
 
-// unknownConfidence is the confidence of a rule that does not declare one. The API has no value for "unknown".
+// unknownConfidence is the confidence of a result if neither it nor its rule has one. The API has no value for
+// "unknown".
 const unknownConfidence = vocabulary.ConfidenceMedium
 
 // sarifSource provides the results of a SARIF report, or of a report that was converted to SARIF.
@@ -211,17 +212,25 @@ func (s *sarifSource) rule(tool string, r *sarif.Result) *ingest.Rule {
 	known := s.rules[key]
 	if known == nil {
 		known = &ingest.Rule{Name: r.RuleID, Stub: r.Rule.Stub, Text: &findingsv1.FindingRule{
-			Name: r.RuleID, Message: r.Rule.Message, Confidence: r.Rule.Confidence, Category: r.Rule.Category,
+			Name: r.RuleID, Message: r.Rule.Message, Category: r.Rule.Category,
 			Subcategories: r.Rule.Subcategories, VulnerabilityClasses: r.Rule.VulnerabilityClasses,
-			CweNames: r.Rule.CWENames, OwaspNames: r.Rule.OWASPNames, Help: r.Rule.Help, HelpUri: r.Rule.HelpURI,
+			CweNames: r.Rule.CWENames, OwaspNames: r.Rule.OWASPNames, Help: r.Rule.Help, HelpUri: r.Rule.HelpURI, References: r.Rule.References,
 		}}
-		if known.Text.Confidence == "" {
-			known.Text.Confidence = unknownConfidence
-		}
 		s.rules[key] = known
 	}
+	known.Text.Confidence = higherConfidence(known.Text.GetConfidence(), cmp.Or(r.Confidence, unknownConfidence))
 	addWeaknesses(known.Text, r)
 	return known
+}
+
+// higherConfidence is the higher of two confidences, where the first may be empty. Findings show the confidence of
+// their rule, and a filter for sure findings must not miss one.
+func higherConfidence(a, b string) string {
+	order := []string{vocabulary.ConfidenceLow, vocabulary.ConfidenceMedium, vocabulary.ConfidenceHigh}
+	if slices.Index(order, a) > slices.Index(order, b) {
+		return a
+	}
+	return b
 }
 
 // maxWeaknesses is how many CWEs and OWASP entries of results a rule gets. A rule whose results differ in more is about
@@ -257,20 +266,31 @@ func addPackage(i *ingest.Result, r *sarif.Result) {
 	i.Content.FoundDependency, i.Content.VulnerabilityIdentifier = found, r.RuleID
 	if p := r.Package; p != nil {
 		found.Package, found.Version = p.Name, p.Version
-		if p.Ecosystem != "" {
-			found.Ecosystem = p.Ecosystem
-		}
-		if p.AdvisoryID != "" {
-			i.Content.VulnerabilityIdentifier = p.AdvisoryID
-		}
+		found.Ecosystem, found.Transitivity = cmp.Or(p.Ecosystem, found.Ecosystem), cmp.Or(p.Transitivity, found.Transitivity)
+		i.Content.VulnerabilityIdentifier = cmp.Or(p.AdvisoryID, r.RuleID)
 		for version := range strings.SplitSeq(p.FixedVersion, ",") { // several branches have a fix each
 			if version = strings.TrimSpace(version); version != "" {
 				i.Content.FixRecommendations = append(i.Content.FixRecommendations, &findingsv1.FixRecommendation{Package: p.Name, Version: version})
 			}
 		}
+		addUse(i, p)
 	}
 	i.Transitivity, i.Package = found.GetTransitivity(), found.GetPackage()
 	i.Advisory = strings.ToUpper(i.Content.GetVulnerabilityIdentifier())
+}
+
+// addUse adds how the project uses a dependency.
+func addUse(i *ingest.Result, p *sarif.Package) {
+	i.Exposure, i.Malicious = cmp.Or(p.Exposure, ingest.UnknownExposure), p.Malicious
+	i.Content.ReachableCondition, i.Content.Manifest = p.ReachableIf, p.Manifest
+	if p.Lockfile == "" {
+		return
+	}
+	i.Content.Lockfile, i.Content.LockfileLine = p.Lockfile, int32(p.LockfileLine)
+	if at := i.Content.GetLocation(); p.LockfileLine == 0 && at.GetFilePath() == p.Lockfile {
+		i.Content.LockfileLine = at.GetLine()
+	}
+	addUsage(i.Content, i.Exposure)
 }
 
 // formerNames returns the former names that the report's rules declare. It omits names that two rules had, and names

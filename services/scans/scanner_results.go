@@ -326,7 +326,7 @@ func addSecret(i *ingest.Result, f *storev1.ScannerFinding) {
 
 func addDependency(i *ingest.Result, f *storev1.ScannerFinding, m scanner.Metadata) {
 	match, found := f.GetSca(), f.GetSca().GetDependency()
-	i.Exposure, i.Malicious = exposure(match, m), m.SCAKind == "malicious"
+	i.Exposure, i.Malicious = scanner.Exposure(match, m), m.SCAKind == "malicious"
 	i.Package, i.Transitivity = found.GetPackage(), orWord(found.GetTransitivity(), "unknown")
 	i.Content.FoundDependency = &findingsv1.FoundDependency{
 		Ecosystem: orWord(found.GetEcosystem(), "no_package_manager"), Package: found.GetPackage(), Version: found.GetVersion(), Transitivity: i.Transitivity,
@@ -338,30 +338,17 @@ func addDependency(i *ingest.Result, f *storev1.ScannerFinding, m scanner.Metada
 	for _, fix := range m.Fixes {
 		i.Content.FixRecommendations = append(i.Content.FixRecommendations, &findingsv1.FixRecommendation{Package: fix.Package, Version: fix.Version})
 	}
-	if i.Exposure == "reachable" && f.GetPath() != match.GetLockfile() {
-		i.Content.Usage = &findingsv1.Usage{Location: &findingsv1.UsageLocation{
-			FilePath: f.GetPath(), Line: f.GetLine(), Column: f.GetColumn(), EndLine: f.GetEndLine(), EndColumn: f.GetEndColumn(),
-			Path: f.GetPath(), StartLine: f.GetLine(), StartCol: f.GetColumn(), EndCol: f.GetEndColumn(),
-		}}
-	}
+	addUsage(i.Content, i.Exposure)
 }
 
-// exposure says whether the vulnerable part of a dependency is used, as the scanner shows it (scan protocol, section
-// 6). A rule that looks at versions only may say under which condition the version is vulnerable.
-func exposure(match *storev1.ScannerDependencyMatch, m scanner.Metadata) string {
-	switch {
-	case m.SCAKind == "upgrade-only" && m.ReachableIf != "":
-		return "conditionally_reachable"
-	case m.SCAKind == "upgrade-only", m.SCAKind == "malicious":
-		return "always_reachable"
-	case m.SCAKind == "legacy", match.GetKind() == "TransitiveUndetermined":
-		return "unknown"
-	case match.GetKind() == "TransitiveUnreachable":
-		return "unreachable"
-	case match.GetReachable(), match.GetKind() == "DirectReachable", match.GetKind() == "TransitiveReachable":
-		return "reachable"
+// addUsage says where the code uses a vulnerable dependency: the place of the finding, unless that is in the lockfile.
+func addUsage(content *storev1.FindingContent, exposure string) {
+	if at := content.GetLocation(); exposure == "reachable" && at.GetFilePath() != content.GetLockfile() {
+		content.Usage = &findingsv1.Usage{Location: &findingsv1.UsageLocation{
+			FilePath: at.GetFilePath(), Line: at.GetLine(), Column: at.GetColumn(), EndLine: at.GetEndLine(), EndColumn: at.GetEndColumn(),
+			Path: at.GetFilePath(), StartLine: at.GetLine(), StartCol: at.GetColumn(), EndCol: at.GetEndColumn(),
+		}}
 	}
-	return "unreachable"
 }
 
 // severityWord is the severity for the scanner's number.

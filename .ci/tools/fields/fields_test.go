@@ -9,13 +9,15 @@ import (
 
 // program is a small program with fields of all kinds.
 var program = map[string]string{
-	"go.mod":                  "module github.com/palisade/palisade\n\ngo 1.26\n",
-	"cmd/palisade/main.go":    "package main\n\nfunc main() {}\n",
-	"ent/thing/thing.go":      "package thing\n\nconst FieldKept = \"kept\"\n\nfunc NameEQ(string) bool { return true }\n",
-	"ent/ent.go":              entSource,
-	"gen/palisade/x/v1/x.go":  "package v1\n",
-	"services/x/x.go":         serviceSource,
-	"services/x/x_convert.go": "package x\n\nimport \"github.com/palisade/palisade/ent\"\n\nfunc show(t *ent.Thing) string { return t.Shown }\n",
+	"go.mod":                          "module github.com/palisade/palisade\n\ngo 1.26\n",
+	"cmd/palisade/main.go":            "package main\n\nfunc main() {}\n",
+	"ent/thing/thing.go":              "package thing\n\nconst FieldKept = \"kept\"\n\nfunc NameEQ(string) bool { return true }\n",
+	"ent/ent.go":                      entSource,
+	"gen/palisade/x/v1/x.go":          "package v1\n",
+	"services/x/x.go":                 serviceSource,
+	"services/x/x_convert.go":         "package x\n\nimport \"github.com/palisade/palisade/ent\"\n\nfunc show(t *ent.Thing) string { return t.Shown }\n",
+	"services/scans/formats/sarif.go": "package formats\n\ntype sarifResult struct{ Written string }\n",
+	"services/scans/formats/x.go":     formatSource,
 	"gen/palisade/x/v1/x.pb.go": `package v1
 
 type Request struct {
@@ -105,6 +107,33 @@ func (Server) Do(r *v1.Request) (*v1.Response, error) {
 var _ v1.XServer = Server{}
 `
 
+const formatSource = `package formats
+
+type list[T any] []T
+
+type report struct {
+	Used, Dead, Filled string
+	Links list[struct{ URL string }]
+	Pages list[struct{ URL string }]
+}
+
+type Shown struct{ Elsewhere string }
+
+func into(*string) {}
+
+func (r *report) read() string {
+	into(&r.Filled)
+	r.Dead = "x"
+	for _, l := range r.Links {
+		return l.URL
+	}
+	for _, p := range r.Pages {
+		return p.URL
+	}
+	return r.Used
+}
+`
+
 func TestCheck(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range program {
@@ -131,6 +160,8 @@ func TestCheck(t *testing.T) {
 		"x.v1.Response.kept (response): nothing writes it",
 		"thing.shown (column): nothing uses it",
 		"thing.kept (column): nothing writes it, nothing uses it",
+		"x.go Dead (decoded): nothing uses it",
+		"x.go Filled (decoded): nothing uses it",
 		`exceptions.go: ^(x\.v1\.Gone\.name)$ is not needed any more`,
 	}
 	if !slices.Equal(got, want) {

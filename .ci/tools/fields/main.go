@@ -1,5 +1,6 @@
 // Command fields checks that nothing is hollow: every field of a response, every column and every stored message has
-// code that writes it, and every field of a request, every column and every stored message has code that uses it.
+// code that writes it, and every field of a request, every column and every stored message has code that uses it. So
+// has every member of a report that services/scans/formats decodes.
 //
 //	fields [-list] [DIRECTORY]
 //
@@ -102,7 +103,7 @@ func table(root string) ([]row, error) {
 			needsWriter: true, needsRead: true,
 		})
 	}
-	return rows, nil
+	return append(rows, decodedRows(roots)...), nil
 }
 
 // shows is true for the functions of files that only convert rows to messages.

@@ -1,6 +1,9 @@
 package codehost
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestLinks(t *testing.T) {
 	const path = "app/a b.go"
@@ -33,6 +36,40 @@ func TestLinks(t *testing.T) {
 		RefURL("", "", "refs/heads/main"), RefURL("", "https://x.test/a", "refs/pull/7/merge")} {
 		if unknown != "" {
 			t.Errorf("a link from unknown facts: %s", unknown)
+		}
+	}
+}
+
+// TestBitbucketDataCenter: its repositories are recognised by their URLs, and links lead to their pages.
+func TestBitbucketDataCenter(t *testing.T) {
+	const page = "https://bb.acme.test/projects/PR/repos/r"
+	for repository, want := range map[string]string{
+		page: page, page + "/": page, page + "/browse": page, "https://bb.acme.test/scm/PR/r.git": page, "https://bb.acme.test/scm/PR/r": page,
+		"https://bb.acme.test/scm/~kim/r.git":            "https://bb.acme.test/users/kim/repos/r",
+		"https://bb.acme.test/users/kim/repos/r":         "https://bb.acme.test/users/kim/repos/r",
+		"https://acme.test/bitbucket/scm/PR/r.git":       "https://acme.test/bitbucket/projects/PR/repos/r",
+		"http://bb.acme.test:7990/projects/PR/repos/r.x": "http://bb.acme.test:7990/projects/PR/repos/r.x",
+	} {
+		for _, scmType := range []string{"", "SCM_TYPE_UNKNOWN", "SCM_TYPE_BITBUCKET_DATACENTER"} {
+			for got, want := range map[string]string{
+				LineURL(scmType, repository, "3f2a", "a/b.go", 3):    want + "/browse/a/b.go?at=3f2a#3",
+				RefURL(scmType, repository, "refs/heads/main"):       want + "/browse?at=refs%2Fheads%2Fmain",
+				PullRequestURL(scmType, repository, 7):               want + "/pull-requests/7",
+				CommitURL(scmType, repository, "3f2a"):               want + "/commits/3f2a",
+				NewRepository(scmType, repository).Line("c", "d", 1): want + "/browse/d?at=c#1",
+			} {
+				if got != want {
+					t.Errorf("%s %s: %s, want %s", scmType, repository, got, want)
+				}
+			}
+		}
+	}
+	for _, c := range [][2]string{ // other hosts
+		{"", "https://gitlab.acme.test/scm/team/r"}, {"SCM_TYPE_GITLAB_SELFMANAGED", "https://git.acme.test/scm/team/r"},
+		{"", "https://git.acme.test/scm/r"}, {"", "https://git.acme.test/projects/r"}, {"SCM_TYPE_GITHUB_ENTERPRISE", page},
+	} {
+		if got := LineURL(c[0], c[1], "3f2a", "a.go", 3); strings.Contains(got, "/browse/") {
+			t.Errorf("%s: %s", c, got)
 		}
 	}
 }

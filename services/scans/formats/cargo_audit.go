@@ -24,6 +24,7 @@ type cargoProblem struct {
 		Categories  jsonstream.Texts `json:"categories"`
 		CVSS        string           `json:"cvss"`
 		URL         string           `json:"url"`
+		References  jsonstream.Texts `json:"references"`
 	} `json:"advisory"`
 	Versions struct {
 		Patched jsonstream.Texts `json:"patched"`
@@ -58,7 +59,7 @@ func cargoResult(w *Writer, p *cargoProblem) error {
 	}
 	out := &Result{
 		Rule: Rule{
-			ID: cmp.Or(a.ID, p.Kind), Message: a.Title, Description: a.Description, HelpURI: a.URL, Tags: a.Categories,
+			ID: cmp.Or(a.ID, p.Kind), Message: a.Title, Description: a.Description, HelpURI: a.URL, Tags: a.Categories, References: a.References,
 		},
 		Score: a.CVSS, Severity: "high", Path: "Cargo.lock", Logical: p.Package.Name,
 		Package: &Package{

@@ -233,7 +233,7 @@ func (r *cdxReader) vulnerability(s *jsonstream.Stream) error {
 		"id": into(&v.ID), "source": into(&v.Source), "references": into(&v.References), "ratings": into(&v.Ratings),
 		"cwes": into(&v.CWEs), "description": into(&v.Description), "detail": into(&v.Detail),
 		"recommendation": into(&v.Recommendation), "advisories": into(&v.Advisories), "updated": into(&v.Updated),
-		"published": into(&v.Published), "analysis": into(&v.Analysis),
+		"analysis": into(&v.Analysis),
 		"affects": list(w, func(s *jsonstream.Stream, _ int) error {
 			return item(s, w, func(a *cdxAffected) error { return v.affect(a) })
 		}),

@@ -42,6 +42,9 @@ func (r *cdxReader) result(v *cdxVulnerability, affected *cdxAffected, p *part) 
 		},
 		Message: title,
 	}
+	for _, a := range v.Advisories {
+		out.Rule.References = append(out.Rule.References, a.URL)
+	}
 	for _, cwe := range v.CWEs {
 		out.Rule.CWE = append(out.Rule.CWE, string(cwe))
 	}

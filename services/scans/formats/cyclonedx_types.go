@@ -69,7 +69,6 @@ type cdxVulnerability struct {
 	Description    string
 	Detail         string
 	Recommendation string
-	Published      string
 	Updated        string
 	References     jsonstream.List[struct {
 		ID string `json:"id" xml:"id"`
@@ -77,8 +76,7 @@ type cdxVulnerability struct {
 	Ratings    jsonstream.List[cdxRating]
 	CWEs       jsonstream.List[cdxText]
 	Advisories jsonstream.List[struct {
-		Title string `json:"title" xml:"title"`
-		URL   string `json:"url" xml:"url"`
+		URL string `json:"url" xml:"url"`
 	}]
 	Analysis *cdxAnalysis
 	affects  []cdxAffected

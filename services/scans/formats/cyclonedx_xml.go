@@ -146,7 +146,7 @@ func (r *cdxReader) vulnerabilityXML(x *xmlStream, _ *xml.StartElement) error {
 		"id": xmlInto(&v.ID), "source": xmlInto(&v.Source), "references": xmlList("reference", &v.References), "ratings": xmlList("rating", &v.Ratings),
 		"cwes": xmlList("cwe", &v.CWEs), "description": xmlInto(&v.Description), "detail": xmlInto(&v.Detail),
 		"recommendation": xmlInto(&v.Recommendation), "advisories": xmlList("advisory", &v.Advisories),
-		"published": xmlInto(&v.Published), "updated": xmlInto(&v.Updated), "analysis": xmlInto(&v.Analysis),
+		"updated": xmlInto(&v.Updated), "analysis": xmlInto(&v.Analysis),
 		"affects": xmlEach("target", xmlItem(r.w, v.affect)),
 	})
 	if err != nil {

@@ -83,7 +83,8 @@ func (f *dojoFinding) result() *Result {
 	r := &Result{
 		Rule: Rule{
 			ID: cmp.Or(f.VulnID, advisory, f.Title), Message: f.Title, Description: f.Description,
-			Help: paragraphs(f.Mitigation, f.Impact, f.References), CWE: cweIDs(int(f.CWE)), Tags: f.Tags,
+			Help: paragraphs(f.Mitigation, f.Impact, f.Justification, f.References), CWE: cweIDs(int(f.CWE)), Tags: f.Tags,
+			References: []string{f.References},
 		},
 		Message: cmp.Or(f.Title, f.Description), Severity: f.Severity, Score: strings.Join(f.Score, ""), Path: f.Path, Line: int(f.Line),
 		Suppressed: f.suppressed(),

@@ -165,7 +165,7 @@ func (scan *gitlabScan) report(w *Writer, category string) {
 		w.Fail("the status of the scan is not success")
 	}
 	if scan.Partial != nil {
-		w.Fail("the scan is partial")
+		w.Fail("the scan is partial" + optionalText(" (", jsonstream.Cut(scan.Partial.Mode, 50), ")"))
 	}
 	if category == "" && (scan.Type == "container_scanning" || scan.Type == "cluster_image_scanning") {
 		w.Warn("the report names its image only in vulnerabilities, and has none: set the category to close findings of the image")
@@ -188,10 +188,13 @@ func (v *gitlabVulnerability) result(product string) *Result {
 		case "owasp":
 			out.Rule.OWASP = append(out.Rule.OWASP, cmp.Or(id.Name, id.Value))
 		}
-		out.Rule.HelpURI = cmp.Or(out.Rule.HelpURI, id.URL)
+		out.Rule.References = append(out.Rule.References, id.URL)
 	}
-	if len(v.Links) > 0 {
-		out.Rule.HelpURI = cmp.Or(out.Rule.HelpURI, v.Links[0].URL)
+	for _, link := range v.Links {
+		out.Rule.References = append(out.Rule.References, link.URL)
+	}
+	for _, page := range out.Rule.References {
+		out.Rule.HelpURI = cmp.Or(out.Rule.HelpURI, page)
 	}
 	for _, c := range v.CVSS {
 		out.Score = cmp.Or(out.Score, c.Vector)

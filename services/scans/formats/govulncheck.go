@@ -161,6 +161,9 @@ func (r *govulncheckReport) finding(f *govulncheckFinding) error {
 func (r *govulncheckReport) write(v *osvVulnerability) error {
 	modules := r.groups[v.ID]
 	delete(r.groups, v.ID)
+	if v.Withdrawn != "" {
+		return nil
+	}
 	for _, name := range slices.Sorted(maps.Keys(modules)) {
 		group := modules[name]
 		severity, score := v.severity()
@@ -170,7 +173,7 @@ func (r *govulncheckReport) write(v *osvVulnerability) error {
 		out := &Result{
 			Rule: Rule{
 				ID: v.ID, Message: cmp.Or(v.Summary, v.Details), Description: v.Details, HelpURI: "https://pkg.go.dev/vuln/" + v.ID,
-				Tags: v.Aliases, CWE: v.Database.CWE,
+				Tags: v.Aliases, CWE: v.Database.CWE, References: v.pages(),
 			},
 			Message: r.message(group), Severity: severity, Score: score, Path: "go.mod", Logical: name, Flow: group.flow(),
 			Package: &Package{

@@ -17,10 +17,11 @@ var grypeJSON = Format{Name: "grype-json", Title: "Grype JSON", Convert: convert
 }}
 
 type grypeVulnerability struct {
-	ID          string `json:"id"`
-	Source      string `json:"dataSource"`
-	Severity    string `json:"severity"`
-	Description string `json:"description"`
+	ID          string           `json:"id"`
+	Source      string           `json:"dataSource"`
+	Severity    string           `json:"severity"`
+	Description string           `json:"description"`
+	URLs        jsonstream.Texts `json:"urls"`
 	CWEs        jsonstream.List[struct {
 		CWE string `json:"cwe"`
 	}] `json:"cwes"`
@@ -101,9 +102,10 @@ func grypeResult(w *Writer, m *grypeMatch, image string, suppressed *Suppression
 		return w.Result(&Result{})
 	}
 	aliases, description := []string{}, v.Description
-	var cwes []string
+	var cwes, pages []string
 	for _, of := range append([]grypeVulnerability{*v}, m.Related...) {
 		aliases, description = append(aliases, of.ID), cmp.Or(description, of.Description)
+		pages = append(pages, of.URLs...)
 		for _, c := range of.CWEs {
 			cwes = append(cwes, c.CWE)
 		}
@@ -120,7 +122,7 @@ func grypeResult(w *Writer, m *grypeMatch, image string, suppressed *Suppression
 		Rule: Rule{
 			ID: v.ID + "-" + a.Name, Name: v.ID,
 			Message:     fmt.Sprintf("%s %s vulnerability for %s package", v.ID, strings.ToLower(v.Severity), a.Name),
-			Description: description, HelpURI: v.Source, CWE: cwes,
+			Description: description, HelpURI: v.Source, CWE: cwes, References: pages,
 		},
 		Message: fmt.Sprintf("A %s vulnerability in %s package: %s, version %s was found %s",
 			strings.ToLower(v.Severity), a.Type, a.Name, a.Version, at),

@@ -56,6 +56,7 @@ type mappingResult struct {
 	CWE             expr `yaml:"cwe"`
 	OWASP           expr `yaml:"owasp"`
 	Tags            expr `yaml:"tags"`
+	References      expr `yaml:"references"`
 	Message         expr `yaml:"message"`
 	Severity        expr `yaml:"severity"`
 	Score           expr `yaml:"score"`

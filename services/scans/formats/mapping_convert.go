@@ -192,7 +192,7 @@ func (c *mapped) result(at string, item any) error {
 	r := &Result{
 		Rule: Rule{
 			ID: e.text(&f.Rule), Name: e.text(&f.RuleName), Description: e.text(&f.RuleDescription), Help: e.text(&f.Help), HelpURI: e.text(&f.HelpURI),
-			CWE: e.texts(&f.CWE), OWASP: e.texts(&f.OWASP), Tags: e.texts(&f.Tags),
+			CWE: e.texts(&f.CWE), OWASP: e.texts(&f.OWASP), Tags: e.texts(&f.Tags), References: e.texts(&f.References),
 		},
 		Message: e.text(&f.Message), Severity: e.text(&f.Severity), Score: e.text(&f.Score), Confidence: e.text(&f.Confidence),
 		Path: e.text(&f.Path), Line: e.number(&f.Line), Column: e.number(&f.Column), EndLine: e.number(&f.EndLine), EndColumn: e.number(&f.EndColumn),

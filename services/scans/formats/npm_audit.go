@@ -30,14 +30,13 @@ type npmPackage struct {
 }
 
 type npmAdvisory struct {
-	Source     jsonstream.Texts `json:"source"`
-	Dependency string           `json:"dependency"`
-	Title      string           `json:"title"`
-	URL        string           `json:"url"`
-	Severity   string           `json:"severity"`
-	CWE        jsonstream.Texts `json:"cwe"`
-	CVSS       npmCVSS          `json:"cvss"`
-	Range      string           `json:"range"`
+	Source   jsonstream.Texts `json:"source"`
+	Title    string           `json:"title"`
+	URL      string           `json:"url"`
+	Severity string           `json:"severity"`
+	CWE      jsonstream.Texts `json:"cwe"`
+	CVSS     npmCVSS          `json:"cvss"`
+	Range    string           `json:"range"`
 }
 
 type npmCVSS struct {

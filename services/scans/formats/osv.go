@@ -22,7 +22,19 @@ type osvVulnerability struct {
 		Severity string           `json:"severity"`
 		CWE      jsonstream.Texts `json:"cwe_ids"`
 	} `json:"database_specific"`
+	References jsonstream.List[struct {
+		URL string `json:"url"`
+	}] `json:"references"`
+	// Withdrawn is the time since when it is no vulnerability, or empty.
 	Withdrawn string `json:"withdrawn"`
+}
+
+// pages are the references.
+func (v *osvVulnerability) pages() (urls []string) {
+	for _, reference := range v.References {
+		urls = append(urls, reference.URL)
+	}
+	return urls
 }
 
 type osvAffected struct {
@@ -58,10 +70,12 @@ func (v *osvVulnerability) severity() (word, score string) {
 	return v.Database.Severity, score
 }
 
-// fixed returns the versions of a package that have a fix.
-func (v *osvVulnerability) fixed(name string) (versions []string) {
+// fixed returns the versions of a package that have a fix. Packages of other ecosystems and of other releases of a
+// distribution (Debian:11) have the same name.
+func (v *osvVulnerability) fixed(name, ecosystem string) (versions []string) {
 	for _, a := range v.Affected {
-		if a.Package.Name != name {
+		own, of := a.Package.Ecosystem+":", ecosystem+":"
+		if a.Package.Name != name || own != ":" && of != ":" && !strings.HasPrefix(own, of) && !strings.HasPrefix(of, own) {
 			continue
 		}
 		for _, ranges := range a.Ranges {

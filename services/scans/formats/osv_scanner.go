@@ -30,8 +30,10 @@ type osvPackage struct {
 	others map[string]bool
 }
 
-// osvGroup is one vulnerability under several ids. ids has all, the best first.
+// osvGroup is one vulnerability under several ids. own are its vulnerabilities; ids has their aliases, too. The best is
+// first.
 type osvGroup struct {
+	own    []string
 	ids    []string
 	score  string
 	called bool
@@ -99,18 +101,52 @@ func (r *osvReport) source(s *jsonstream.Stream) error {
 // head reads the head of a package.
 func (r *osvReport) head(s *jsonstream.Stream) error {
 	p := osvPackage{groups: map[string]osvGroup{}, others: map[string]bool{}}
+	var groups []osvGroup
+	withdrawn := map[string]bool{}
 	err := object(s, members{
 		"package": into(&p),
 		"groups": func(s *jsonstream.Stream) error {
-			_, err := s.ArrayOf(func(int) error { return r.group(s, &p) })
+			_, err := s.ArrayOf(func(int) error {
+				g, err := r.group(s)
+				if len(g.own) > 0 {
+					groups = append(groups, g)
+				}
+				return err
+			})
+			return err
+		},
+		"vulnerabilities": func(s *jsonstream.Stream) error {
+			_, err := s.ArrayOf(func(int) error {
+				var id, since string
+				if err := object(s, members{"id": into(&id), "withdrawn": into(&since)}); err != nil || since == "" {
+					return err
+				}
+				withdrawn[id] = true
+				return r.in.keep(len(id) + 16)
+			})
 			return err
 		},
 	})
+	for _, g := range groups {
+		p.add(g, withdrawn)
+	}
 	r.packages = append(r.packages, p)
 	return errors.Join(err, r.in.keep(len(p.Name)+len(p.Version)+len(p.Ecosystem)+100))
 }
 
-func (r *osvReport) group(s *jsonstream.Stream, p *osvPackage) error {
+// add adds a group, which is written with the best vulnerability that was not withdrawn.
+func (p *osvPackage) add(g osvGroup, withdrawn map[string]bool) {
+	own := slices.DeleteFunc(g.own, func(id string) bool { return withdrawn[id] })
+	for i, id := range own {
+		if i == 0 {
+			p.groups[id] = g
+		} else {
+			p.others[id] = true
+		}
+	}
+}
+
+func (r *osvReport) group(s *jsonstream.Stream) (osvGroup, error) {
 	var g struct {
 		IDs      jsonstream.Texts `json:"ids"`
 		Aliases  jsonstream.Texts `json:"aliases"`
@@ -120,7 +156,7 @@ func (r *osvReport) group(s *jsonstream.Stream, p *osvPackage) error {
 		}] `json:"experimentalAnalysis"`
 	}
 	if err := into(&g)(s); err != nil || len(g.IDs) == 0 {
-		return err
+		return osvGroup{}, err
 	}
 	called := len(g.Analysis) == 0
 	for _, analysis := range g.Analysis {
@@ -130,16 +166,11 @@ func (r *osvReport) group(s *jsonstream.Stream, p *osvPackage) error {
 	slices.SortFunc(all, compareOSV)
 	all = slices.Compact(all)
 	slices.SortFunc(g.IDs, compareOSV)
-	p.groups[g.IDs[0]] = osvGroup{ids: all, score: g.Severity, called: called}
-	size := 200
+	size := 200 + 50*len(g.IDs)
 	for _, id := range all {
 		size += len(id) + 16
 	}
-	for _, id := range g.IDs[1:] {
-		p.others[id] = true
-		size += 50
-	}
-	return r.in.keep(size)
+	return osvGroup{own: g.IDs, ids: all, score: g.Severity, called: called}, r.in.keep(size)
 }
 
 // compareOSV orders ids as OSV-Scanner does to choose the one that it shows: an advisory of Debian, a CVE, an id of the
@@ -159,6 +190,9 @@ func rankOSV(id string) int {
 
 // vulnerability writes one result for each group. Rule and message are the ones of OSV-Scanner's SARIF report.
 func (r *osvReport) vulnerability(p *osvPackage, v *osvVulnerability) error {
+	if v.Withdrawn != "" {
+		return nil
+	}
 	g, known := p.groups[v.ID]
 	if !known {
 		if p.others[v.ID] {
@@ -175,12 +209,12 @@ func (r *osvReport) vulnerability(p *osvPackage, v *osvVulnerability) error {
 	out := &Result{
 		Rule: Rule{
 			ID: id, Name: id, Message: strings.TrimSuffix(id+": "+v.Summary, ": "), Description: cmp.Or(v.Details, v.Summary),
-			HelpURI: optionalText("https://osv.dev/", v.ID, ""), CWE: v.Database.CWE,
+			HelpURI: optionalText("https://osv.dev/", v.ID, ""), CWE: v.Database.CWE, References: v.pages(),
 		},
 		Message:  fmt.Sprintf("Package '%s' is vulnerable to '%s'%s.", strings.TrimSuffix(p.Name+"@"+p.version(), "@"), id, also),
 		Severity: word, Score: cmp.Or(g.score, score), Path: r.path(p), Logical: p.Name,
 		Package: &Package{
-			Name: p.Name, Version: p.version(), Fixed: v.fixed(p.Name), Ecosystem: p.Ecosystem, Advisory: cveOf(id, append(g.ids, v.Upstream...)),
+			Name: p.Name, Version: p.version(), Fixed: v.fixed(p.Name, p.Ecosystem), Ecosystem: p.Ecosystem, Advisory: cveOf(id, append(g.ids, v.Upstream...)),
 		},
 	}
 	if !g.called {

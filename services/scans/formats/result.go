@@ -66,6 +66,8 @@ type Rule struct {
 	// CWE has texts such as "CWE-79", "79" or "CWE-79: Cross-site Scripting"; OWASP such as "A03:2021 - Injection".
 	CWE, OWASP []string
 	Tags       []string
+	// References are pages about the problem. A text may have several.
+	References []string
 }
 
 // Package is a dependency with a vulnerability. Each field may be empty.
@@ -77,6 +79,13 @@ type Package struct {
 	Ecosystem, PURL string
 	// Advisory is the identifier of the vulnerability if the rule's id is none, such as "CVE-2021-44228".
 	Advisory string
+	// Transitivity is direct, transitive, or empty. Reachability is a word of the API's exposures, or empty, and
+	// ReachableIf the condition of a conditional one. Malicious says that the package was made to do harm.
+	Transitivity, Reachability, ReachableIf string
+	Malicious                               bool
+	// Lockfile and Manifest name the package. LockfileLine is 0 if it is unknown.
+	Lockfile, Manifest string
+	LockfileLine       int
 }
 
 // Suppression is a decision to ignore a result.

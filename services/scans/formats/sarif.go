@@ -41,9 +41,10 @@ type sarifRule struct {
 }
 
 type ruleProperties struct {
-	Tags  []string `json:"tags,omitempty"`
-	CWE   []string `json:"cwe,omitempty"`
-	OWASP []string `json:"owasp,omitempty"`
+	Tags       []string `json:"tags,omitempty"`
+	CWE        []string `json:"cwe,omitempty"`
+	OWASP      []string `json:"owasp,omitempty"`
+	References []string `json:"references,omitempty"`
 }
 
 type sarifInvocation struct {
@@ -94,6 +95,13 @@ type resultProperties struct {
 	Ecosystem      string   `json:"ecosystem,omitzero"`
 	PURL           string   `json:"purl,omitzero"`
 	Advisory       string   `json:"advisory,omitzero"`
+	Transitivity   string   `json:"transitivity,omitzero"`
+	Reachability   string   `json:"reachability,omitzero"`
+	ReachableIf    string   `json:"reachableCondition,omitzero"`
+	Malicious      bool     `json:"malicious,omitzero"`
+	Lockfile       string   `json:"lockfile,omitzero"`
+	LockfileLine   int      `json:"lockfileLine,omitzero"`
+	Manifest       string   `json:"manifest,omitzero"`
 }
 
 type sarifLocation struct {
@@ -154,6 +162,9 @@ func (w *Writer) convert(r *Result) *sarifResult {
 	if p := r.Package; p != nil {
 		out.Properties.PackageName, out.Properties.PackageVersion, out.Properties.FixedVersion = p.Name, p.Version, p.Fixed
 		out.Properties.Ecosystem, out.Properties.PURL, out.Properties.Advisory = p.Ecosystem, p.PURL, p.Advisory
+		out.Properties.Transitivity, out.Properties.Reachability, out.Properties.ReachableIf = p.Transitivity, p.Reachability, p.ReachableIf
+		out.Properties.Malicious, out.Properties.LockfileLine = p.Malicious, p.LockfileLine
+		out.Properties.Lockfile, out.Properties.Manifest = uri(p.Lockfile), uri(p.Manifest)
 		if len(out.Fingerprints) == 0 && p.Name != "" {
 			// The message has the version, but the finding is the same in the next vulnerable version.
 			out.Fingerprints = map[string]string{"package/v1": p.Name}
@@ -232,6 +243,9 @@ func (r *Rule) aboutSecrets(product string) bool {
 	return product == ProductSecrets || slices.ContainsFunc(r.Tags, isSecret) || slices.ContainsFunc(r.CWE, secretCWEs.MatchString)
 }
 
+// maxReferences bounds the pages of a rule.
+const maxReferences = 50
+
 // rule keeps the rule of a result for the end of the run, within limits.
 func (w *Writer) rule(id string, r *Rule) {
 	if _, known := w.rules[id]; known || len(w.rules) >= maxRules {
@@ -240,20 +254,24 @@ func (w *Writer) rule(id string, r *Rule) {
 	w.rules[id] = len(w.written)
 	if r.aboutSecrets(w.tool.Product) {
 		// Tools copy the secret from the message of a result into the texts of its rule, which all projects share.
-		r = &Rule{ID: r.ID, Name: id, HelpURI: r.HelpURI, CWE: r.CWE, OWASP: r.OWASP, Tags: r.Tags}
+		r = &Rule{ID: r.ID, Name: id, HelpURI: r.HelpURI, CWE: r.CWE, OWASP: r.OWASP, Tags: r.Tags, References: r.References}
 	}
 	rule := sarifRule{
 		ID: id, Name: r.Name, HelpURI: r.HelpURI,
 		ShortDescription: optional(jsonstream.Cut(r.Message, 1024)), FullDescription: optional(jsonstream.Cut(r.Description, 4096)),
-		Properties: ruleProperties{Tags: r.Tags, CWE: r.CWE, OWASP: r.OWASP},
+		Properties: ruleProperties{Tags: r.Tags, CWE: r.CWE, OWASP: r.OWASP, References: r.References[:min(len(r.References), maxReferences)]},
 	}
 	if r.Help != "" {
 		help := jsonstream.Cut(r.Help, 8<<10)
 		rule.Help = &sarifText{Text: help, Markdown: help}
 	}
 	size := len(id) + len(r.Name) + len(r.Message) + len(r.Description) + len(r.Help) + len(r.HelpURI)
+	for _, page := range rule.Properties.References {
+		size += len(page)
+	}
 	if w.bytes+size > maxRuleBytes {
 		w.Warn("the descriptions of some rules are left out: the report describes more than fits")
+		rule.Properties.References = nil
 		rule = sarifRule{ID: id, Properties: rule.Properties}
 	}
 	w.bytes += size

@@ -6,7 +6,9 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/scans/jsonstream"
+	"github.com/palisade/palisade/services/scans/scanner"
 )
 
 // semgrepJSON is the report of `semgrep --json`, and of Opengrep.
@@ -45,28 +47,45 @@ type semgrepResult struct {
 			Source     string           `json:"source"`
 			References jsonstream.Texts `json:"references"`
 			ShortLink  string           `json:"shortlink"`
+			semgrepAdvisory
 		} `json:"metadata"`
 		Trace semgrepTrace `json:"dataflow_trace"`
-		SCA   *struct {
-			Match struct {
-				Dependency struct {
-					Package   string `json:"package"`
-					Version   string `json:"version"`
-					Ecosystem string `json:"ecosystem"`
-				} `json:"found_dependency"`
-				Lockfile string `json:"lockfile"`
-			} `json:"dependency_match"`
-		} `json:"sca_info"`
+		SCA   *semgrepSCA  `json:"sca_info"`
 	} `json:"extra"`
+}
+
+// semgrepAdvisory is the part of the metadata of a supply-chain rule that other rules do not have.
+type semgrepAdvisory struct {
+	Kind        string                                            `json:"sca-kind"`
+	ID          string                                            `json:"sca-vuln-database-identifier"`
+	Fixes       jsonstream.List[jsonstream.Map[jsonstream.Texts]] `json:"sca-fix-versions"`
+	ReachableIf string                                            `json:"sca-reachable-if"`
+}
+
+// semgrepSCA is the dependency of a result. Kind is a word, or a list with a word and its details.
+type semgrepSCA struct {
+	Reachable bool           `json:"reachable"`
+	Kind      jsontext.Value `json:"kind"`
+	Match     struct {
+		Dependency struct {
+			Package      string             `json:"package"`
+			Version      string             `json:"version"`
+			Ecosystem    string             `json:"ecosystem"`
+			Transitivity string             `json:"transitivity"`
+			Line         jsonstream.Integer `json:"line_number"`
+			Lockfile     string             `json:"lockfile_path"`
+			Manifest     string             `json:"manifest_path"`
+		} `json:"found_dependency"`
+		Lockfile string `json:"lockfile"`
+	} `json:"dependency_match"`
 }
 
 // semgrepError has more members, such as code and spans. Path or rule may be missing.
 type semgrepError struct {
-	Level   string           `json:"level"`
-	Message string           `json:"message"`
-	Path    string           `json:"path"`
-	Rule    string           `json:"rule_id"`
-	Type    jsonstream.Texts `json:"type"`
+	Level string           `json:"level"`
+	Path  string           `json:"path"`
+	Rule  string           `json:"rule_id"`
+	Type  jsonstream.Texts `json:"type"`
 }
 
 func convertSemgrep(in *Input, w *Writer) error {
@@ -127,7 +146,7 @@ func (r *semgrepResult) result() *Result {
 	x, m := &r.Extra, &r.Extra.Metadata
 	out := &Result{
 		Rule: Rule{
-			ID: r.Check, Message: x.Message, HelpURI: cmp.Or(m.Source, m.ShortLink), CWE: m.CWE, OWASP: m.OWASP,
+			ID: r.Check, Message: x.Message, HelpURI: cmp.Or(m.Source, m.ShortLink), CWE: m.CWE, OWASP: m.OWASP, References: m.References,
 			Tags: append(append(m.Technology, m.Subclass...), optionalTags(m.Category)...),
 		},
 		Message: x.Message, Severity: x.Severity, Confidence: m.Confidence, Snippet: known(x.Lines),
@@ -141,11 +160,40 @@ func (r *semgrepResult) result() *Result {
 		out.Suppressed = &Suppression{Reason: "ignored by a comment in the code"}
 	}
 	if x.SCA != nil {
-		d := &x.SCA.Match.Dependency
-		out.Product = ProductSCA
-		out.Package = &Package{Name: d.Package, Version: d.Version, Ecosystem: d.Ecosystem}
+		out.Product, out.Package = ProductSCA, x.SCA.dependency(&m.semgrepAdvisory)
 	}
 	return out
+}
+
+// dependency means what it means in the results of semgrep ci.
+func (s *semgrepSCA) dependency(about *semgrepAdvisory) *Package {
+	found := &s.Match.Dependency
+	match := &storev1.ScannerDependencyMatch{Reachable: s.Reachable, Kind: s.kind()}
+	p := &Package{
+		Name: found.Package, Version: found.Version, Ecosystem: found.Ecosystem, Transitivity: found.Transitivity, Advisory: about.ID,
+		Reachability: scanner.Exposure(match, scanner.Metadata{SCAKind: about.Kind, ReachableIf: about.ReachableIf}),
+		ReachableIf:  about.ReachableIf, Malicious: about.Kind == "malicious",
+		Lockfile: cmp.Or(s.Match.Lockfile, found.Lockfile), LockfileLine: int(found.Line), Manifest: found.Manifest,
+	}
+	for _, fixes := range about.Fixes {
+		for name, versions := range fixes {
+			if strings.EqualFold(name, found.Package) {
+				p.Fixed = append(p.Fixed, versions...)
+			}
+		}
+	}
+	return p
+}
+
+func (s *semgrepSCA) kind() string {
+	var parts jsonstream.List[jsontext.Value]
+	word := s.Kind
+	if jsonstream.Unmarshal(word, &parts, nil) == nil && len(parts) > 0 {
+		word = parts[0]
+	}
+	var kind string
+	_ = jsonstream.Unmarshal(word, &kind, nil) // without a kind, reachable decides
+	return kind
 }
 
 func optionalTags(tag string) []string {

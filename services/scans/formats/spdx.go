@@ -35,7 +35,6 @@ type spdxRelationship struct {
 
 // spdxReader converts one document.
 type spdxReader struct {
-	w    *Writer
 	bom  bom
 	name string
 	// described has hashes of the ids of what the document is about.
@@ -45,7 +44,7 @@ type spdxReader struct {
 }
 
 func convertSPDX(in *Input, w *Writer) error {
-	r := &spdxReader{w: w, described: map[uint64]bool{}, contained: map[int32]bool{}, required: map[int32]bool{}}
+	r := &spdxReader{described: map[uint64]bool{}, contained: map[int32]bool{}, required: map[int32]bool{}}
 	var creation struct {
 		Creators jsonstream.List[string] `json:"creators"`
 	}

@@ -37,10 +37,12 @@ type trivyVulnerability struct {
 	PrimaryURL       string
 	Status           string
 	CweIDs           jsonstream.List[string]
+	References       jsonstream.List[string]
 }
 
 type trivyMisconfiguration struct {
 	ID, AVDID, Title, Description, Message, Resolution, Severity, PrimaryURL, Status string
+	References                                                                       jsonstream.List[string]
 	CauseMetadata                                                                    struct {
 		Resource           string
 		StartLine, EndLine jsonstream.Integer
@@ -199,7 +201,7 @@ func (r *trivyReport) vulnerability(t *trivyTarget, v *trivyVulnerability) error
 	return r.result(t, &Result{
 		Rule: Rule{
 			ID: v.VulnerabilityID, Message: v.Title, Description: v.Description, HelpURI: v.PrimaryURL, CWE: v.CweIDs,
-			Tags: []string{"vulnerability"},
+			Tags: []string{"vulnerability"}, References: v.References,
 		},
 		Message: message, Severity: v.Severity, Path: where, Logical: v.PkgName,
 		Package: &Package{
@@ -219,7 +221,7 @@ func (r *trivyReport) misconfiguration(t *trivyTarget, m *trivyMisconfiguration)
 	return r.result(t, &Result{
 		Rule: Rule{
 			ID: cmp.Or(m.ID, m.AVDID), Name: m.Title, Message: m.Title, Description: m.Description, Help: m.Resolution, HelpURI: m.PrimaryURL,
-			Tags: []string{"misconfiguration"},
+			Tags: []string{"misconfiguration"}, References: m.References,
 		},
 		Message: cmp.Or(m.Message, m.Description), Severity: m.Severity, Path: t.Target, Logical: m.CauseMetadata.Resource,
 		Line: int(m.CauseMetadata.StartLine), EndLine: int(m.CauseMetadata.EndLine), Snippet: strings.Join(code, "\n"),

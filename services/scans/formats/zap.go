@@ -42,6 +42,8 @@ const (
 	maxAlerts = 200_000
 	// maxPlaces bounds the places of an alert that are compared with each other.
 	maxPlaces = 200_000
+	// maxAttack bounds the parts of a message that tell how ZAP found the problem.
+	maxAttack = 1000
 )
 
 // zapReport converts one report. Its first pass collects the alerts, because their members follow their instances.
@@ -114,6 +116,7 @@ func (r *zapReport) instance(i *zapInstance) error {
 		Rule: Rule{
 			ID: cmp.Or(a.PluginID, a.Ref), Name: a.Name, Message: cmp.Or(a.Name, a.Alert), Description: plainText(a.Desc),
 			Help: paragraphs(plainText(a.Solution), plainText(a.Reference)), CWE: cweIDs(number(a.CWE)), Tags: []string{"security"},
+			References: []string{plainText(a.Reference)},
 		},
 		Message: title, Severity: zapRisk[a.Risk], Confidence: zapConfidence[a.Confidence], Logical: place, Snippet: i.Evidence,
 		Fingerprints: map[string]string{"zap/v1": key},
@@ -121,6 +124,7 @@ func (r *zapReport) instance(i *zapInstance) error {
 	if i.Param != "" {
 		result.Message = title + ": " + i.Param
 	}
+	result.Message = paragraphs(result.Message, optionalText("Attack: ", jsonstream.Cut(i.Attack, maxAttack), ""), jsonstream.Cut(plainText(i.Info), maxAttack))
 	if n := number(a.WASC); n > 0 {
 		result.Rule.Tags = append(result.Rule.Tags, "WASC-"+strconv.Itoa(n))
 	}
@@ -187,6 +191,7 @@ func (r *zapReport) alertXML(x *xmlStream, _ *xml.StartElement) error {
 			return x.children(xmlChildren{"instance": xmlItem(r.w, r.instance)})
 		},
 		"uri": xmlInto(&only.URI), "param": xmlInto(&only.Param), "evidence": xmlInto(&only.Evidence), "method": xmlInto(&only.Method),
+		"attack": xmlInto(&only.Attack), "otherinfo": xmlInto(&only.Info),
 	})
 	if err != nil || listed {
 		return err
@@ -250,6 +255,7 @@ func (r *zapReport) alertJSON(s *jsonstream.Stream) error {
 			return oneOrMore(func(s *jsonstream.Stream) error { return item(s, r.w, r.instance) })(s)
 		},
 		"uri": into(&only.URI), "param": into(&only.Param), "evidence": into(&only.Evidence), "method": into(&only.Method),
+		"attack": into(&only.Attack), "otherinfo": into(&only.Info),
 	})
 	if err != nil || listed {
 		return err

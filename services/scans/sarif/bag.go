@@ -72,12 +72,19 @@ func (b *bag) value(dec *jsontext.Decoder, f fact, year string, depth int) error
 			return dec.SkipValue()
 		}
 		return b.scalar(dec, f, year)
+	case 't':
+		if f == factMalicious {
+			return b.scalar(dec, f, year)
+		}
 	}
 	return dec.SkipValue()
 }
 
 // maxLoose bounds how many texts of one fact are kept. A rule with 20 tags is already unusual.
 const maxLoose = 200
+
+// maxText bounds a text.
+const maxText = 500
 
 // scalar keeps a string or a number. The year of an OWASP list belongs to its entries.
 func (b *bag) scalar(dec *jsontext.Decoder, f fact, year string) error {
@@ -95,7 +102,11 @@ func (b *bag) scalar(dec *jsontext.Decoder, f fact, year string) error {
 	if year != "" && owaspShort.MatchString(text) {
 		text += ":" + year
 	}
-	b.texts[f] = append(b.texts[f], strings.Clone(jsonstream.Cut(text, 500)))
+	limit := maxText
+	if f == factReference {
+		limit = maxURL // and several in one text
+	}
+	b.texts[f] = append(b.texts[f], strings.Clone(jsonstream.Cut(text, limit)))
 	return nil
 }
 

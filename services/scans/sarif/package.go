@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"path"
 	"regexp"
+	"strconv"
 	"strings"
 
 	packageurl "github.com/package-url/packageurl-go"
@@ -21,6 +22,13 @@ type Package struct {
 	Ecosystem string
 	// AdvisoryID is the identifier of the vulnerability: a CVE where one is known, else GHSA, GO, RUSTSEC and so on.
 	AdvisoryID string
+	// Transitivity is direct, transitive, or empty. Exposure is reachable, always_reachable, conditionally_reachable,
+	// unreachable, or empty; ReachableIf is the condition. Malicious says that the package was made to do harm.
+	Transitivity, Exposure, ReachableIf string
+	Malicious                           bool
+	// Lockfile and Manifest are files like the path of the result. LockfileLine is 0 if it is unknown.
+	Lockfile, Manifest string
+	LockfileLine       int
 }
 
 // packageOf reads the dependency of a result: its properties first, then what its rule says, package URLs anywhere, the
@@ -29,6 +37,7 @@ type Package struct {
 func packageOf(w *wireResult, rule *Rule, message, file string) *Package {
 	p := &Package{}
 	p.fromBag(&w.Properties)
+	p.fromUse(&w.Properties)
 	for _, location := range w.Locations {
 		if location.Properties != nil {
 			p.fromBag(location.Properties)
@@ -129,6 +138,26 @@ func (p *Package) fromBag(b *bag) {
 	set(&p.FixedVersion, versions(b.texts[factFixed]))
 	set(&p.Ecosystem, ecosystem(first(b.texts[factEcosystem])))
 	set(&p.AdvisoryID, advisory(b.texts[factAdvisory]...))
+}
+
+// fromUse reads how the project uses the package.
+func (p *Package) fromUse(b *bag) {
+	if word := strings.ToLower(first(b.texts[factTransitivity])); word == "direct" || word == "transitive" {
+		p.Transitivity = word
+	}
+	p.Exposure = exposures[string(normalName(make([]byte, 0, maxPropertyName), []byte(first(b.texts[factReachability]))))]
+	p.ReachableIf = redactTokens(first(b.texts[factCondition]))
+	p.Malicious = strings.EqualFold(first(b.texts[factMalicious]), "true")
+	p.Lockfile, p.Manifest = first(b.texts[factLockfile]), first(b.texts[factManifest])
+	if line, err := strconv.ParseInt(first(b.texts[factLockfileLine]), 10, 32); err == nil && line > 0 {
+		p.LockfileLine = int(line)
+	}
+}
+
+// exposures maps the words of tools to the API's, without separators.
+var exposures = map[string]string{
+	"reachable": "reachable", "unreachable": "unreachable", "notreachable": "unreachable", "alwaysreachable": "always_reachable",
+	"conditionallyreachable": "conditionally_reachable",
 }
 
 // fromLogical fills empty fields from names of logical locations, where dependency-check has the package URL.

@@ -42,6 +42,14 @@ const (
 	factFixed
 	factEcosystem
 	factAdvisory
+	factTransitivity
+	factReachability
+	factCondition
+	factMalicious // the only fact that may be true or false
+	factLockfile
+	factLockfileLine
+	factManifest
+	factReference
 
 	factPerson // of a suppression
 	factReason
@@ -90,6 +98,11 @@ var propertyFacts = map[string]fact{
 	"vulnerabilityid": factAdvisory, "vulnid": factAdvisory, "advisoryid": factAdvisory, "osvid": factAdvisory, "aliases": factAdvisory,
 	"identifiers": factAdvisory, "vulnerabilityname": factAdvisory,
 
+	"transitivity": factTransitivity, "reachability": factReachability, "reachablecondition": factCondition, "malicious": factMalicious,
+	"lockfile": factLockfile, "lockfileline": factLockfileLine, "manifest": factManifest,
+
+	"references": factReference, "reference": factReference,
+
 	"author": factPerson, "alias": factPerson, "user": factPerson, "username": factPerson, "suppressedby": factPerson,
 	"createdby": factPerson, "acceptedby": factPerson, "approvedby": factPerson, "dismissedby": factPerson, "reviewer": factPerson,
 	"reviewedby": factPerson, "auditor": factPerson, "justification": factReason, "reason": factReason, "comment": factReason,
@@ -100,13 +113,14 @@ var memberFacts = map[fact]map[string]fact{
 	factPackage: {
 		"name": factPackage, "version": factVersion, "type": factEcosystem, "manager": factEcosystem, "id": factPURL, "package": factPackage,
 	},
-	factAdvisory: {"id": factAdvisory, "name": factAdvisory, "value": factAdvisory},
-	factFixed:    {"versions": factFixed, "version": factFixed},
-	factCWE:      {"id": factCWE, "value": factCWE, "code": factCWE, "number": factCWE, "name": factCWEText, "url": factCWEText, "link": factCWEText},
-	factCWEText:  {"id": factCWEText, "name": factCWEText, "value": factCWEText, "url": factCWEText},
-	factOWASP:    {"id": factOWASP, "name": factOWASP, "value": factOWASP, "category": factOWASP},
-	factTags:     {"name": factTags, "tag": factTags, "value": factTags},
-	factSeverity: {"name": factSeverity, "level": factSeverity, "value": factSeverity, "label": factSeverity, "rating": factSeverity, "score": factCVSS},
+	factAdvisory:  {"id": factAdvisory, "name": factAdvisory, "value": factAdvisory},
+	factFixed:     {"versions": factFixed, "version": factFixed},
+	factCWE:       {"id": factCWE, "value": factCWE, "code": factCWE, "number": factCWE, "name": factCWEText, "url": factCWEText, "link": factCWEText},
+	factCWEText:   {"id": factCWEText, "name": factCWEText, "value": factCWEText, "url": factCWEText},
+	factOWASP:     {"id": factOWASP, "name": factOWASP, "value": factOWASP, "category": factOWASP},
+	factReference: {"url": factReference, "uri": factReference, "link": factReference, "href": factReference},
+	factTags:      {"name": factTags, "tag": factTags, "value": factTags},
+	factSeverity:  {"name": factSeverity, "level": factSeverity, "value": factSeverity, "label": factSeverity, "rating": factSeverity, "score": factCVSS},
 }
 
 // cvssMembers are the members of objects about CVSS. Others, such as exploitabilityScore, are no base scores.

@@ -129,8 +129,20 @@ func (run *Run) convert(raw jsontext.Value, index int, rep *Report) (*Result, *S
 	run.texts(res, w, location, rep)
 	if res.Product == vocabulary.SCA {
 		res.Package = packageOf(w, rule, res.Message, res.Path)
+		run.placePackage(res.Package)
 	}
 	return res, nil
+}
+
+// placePackage resolves the files of a package as those of results.
+func (run *Run) placePackage(p *Package) {
+	if p == nil {
+		return
+	}
+	for _, file := range []*string{&p.Lockfile, &p.Manifest} {
+		path, _ := run.paths.resolve(&wireArtifactLocation{URI: *file})
+		*file = redactTokens(path)
+	}
 }
 
 // texts sets all fields that may contain a secret, redacted.

@@ -18,6 +18,8 @@ type Rule struct {
 	Message string
 	// Help is the help text, at most 8 KiB, or empty. HelpURI is shown, never fetched.
 	Help, HelpURI string
+	// References are pages about the problem, at most 50; else HelpURI, if that is a page.
+	References []string
 	// Severity is the default for results without one: low, medium, high or critical; empty for level none.
 	Severity string
 	// Confidence is low, medium, high, or empty if unknown.
@@ -55,6 +57,7 @@ const (
 	maxDescription = 1024
 	maxHelp        = 8 << 10
 	maxTags        = 50
+	maxURL         = 2048
 )
 
 // stubRule is the rule of an id that the run does not declare.
@@ -75,7 +78,7 @@ func newRule(w *wireRule) *Rule {
 		ID:            id,
 		Name:          jsonstream.Cut(redactTokens(jsonstream.OneLine(jsonstream.Clean(w.Name))), maxName),
 		Message:       ruleMessage(w, id),
-		HelpURI:       jsonstream.Cut(redactTokens(jsonstream.Clean(w.HelpURI)), 2048),
+		HelpURI:       jsonstream.Cut(redactTokens(jsonstream.Clean(w.HelpURI)), maxURL),
 		guid:          w.GUID,
 		relationships: make([]wireDescriptorRef, 0, len(w.Relationships)),
 	}
@@ -98,8 +101,24 @@ func newRule(w *wireRule) *Rule {
 	}
 	rule.severities(w)
 	rule.classify(&w.Properties)
+	if rule.References = pages(w.Properties.texts[factReference]...); len(rule.References) == 0 {
+		rule.References = pages(rule.HelpURI)
+	}
 	rule.about = packageOfRule(w)
 	return rule
+}
+
+// pages are the web pages in texts.
+func pages(texts ...string) []string {
+	var all []string
+	for _, text := range texts {
+		for word := range strings.FieldsSeq(redactTokens(text)) {
+			if strings.HasPrefix(word, "https://") || strings.HasPrefix(word, "http://") {
+				all = append(all, strings.TrimRight(word, ",;"))
+			}
+		}
+	}
+	return head(distinct(all), maxTags)
 }
 
 // severities reads the rule's defaults for its results.
@@ -164,7 +183,7 @@ func (rule *Rule) link(run *Run) {
 // size is the approximate memory of a rule in bytes.
 func (rule *Rule) size() int {
 	n := 700 + len(rule.ID) + len(rule.Name) + len(rule.Message) + len(rule.Help) + len(rule.HelpURI) + len(rule.guid)
-	for _, list := range [][]string{rule.Tags, rule.Subcategories, rule.VulnerabilityClasses, rule.CWENames, rule.OWASPNames, rule.FormerIDs} {
+	for _, list := range [][]string{rule.Tags, rule.Subcategories, rule.VulnerabilityClasses, rule.CWENames, rule.OWASPNames, rule.FormerIDs, rule.References} {
 		for _, s := range list {
 			n += len(s) + 16
 		}

@@ -47,6 +47,24 @@ func (w *wireDependency) dependency() *storev1.ScannerDependency {
 	return out
 }
 
+// Exposure says whether the vulnerable part of a dependency is used, as the scanner shows it (scan protocol, section
+// 6). A rule that looks at versions only may say under which condition the version is vulnerable.
+func Exposure(match *storev1.ScannerDependencyMatch, m Metadata) string {
+	switch {
+	case m.SCAKind == "upgrade-only" && m.ReachableIf != "":
+		return "conditionally_reachable"
+	case m.SCAKind == "upgrade-only", m.SCAKind == "malicious":
+		return "always_reachable"
+	case m.SCAKind == "legacy", match.GetKind() == "TransitiveUndetermined":
+		return "unknown"
+	case match.GetKind() == "TransitiveUnreachable":
+		return "unreachable"
+	case match.GetReachable(), match.GetKind() == "DirectReachable", match.GetKind() == "TransitiveReachable":
+		return "reachable"
+	}
+	return "unreachable"
+}
+
 // withoutCredentials removes the user part of a URL. URLs of private registries often have a token there.
 func withoutCredentials(url string) string {
 	scheme, rest, ok := strings.Cut(url, "://")
