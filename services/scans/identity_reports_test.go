@@ -76,6 +76,14 @@ func TestDecisionStaysWithItsProblem(t *testing.T) {
 		return fmt.Sprintf(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"Trivy"}},"properties":{"imageName":%q},"results":[{"ruleId":"CVE-1",
 			"message":{"text":"zlib is vulnerable"},"locations":[{"physicalLocation":{"artifactLocation":{"uri":%q}}}]}]}]}`, name, file)
 	}
+	checkov := func(name string, line int) string {
+		return fmt.Sprintf(`{"check_type":"terraform","results":{"failed_checks":[{"check_id":"CKV_AWS_18","check_name":"Ensure logging",
+			"code_block":null,"file_path":"/main.tf","file_line_range":[%d,%d],"resource":%q}]},"summary":{"checkov_version":"3"}}`, line, line+3, name)
+	}
+	logical := func(file, locations, table string) string {
+		return fmt.Sprintf(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"scan"}},"logicalLocations":[%s],"results":[{"ruleId":"r","message":{"text":"m"},
+			"locations":[{"physicalLocation":{"artifactLocation":{"uri":%q},"region":{"startLine":1}},"logicalLocations":[%s]}]}]}]}`, table, file, locations)
+	}
 	file := func(name string) string { return string(testdata(t, "reports/"+name+".sarif")) }
 	for name, c := range map[string]struct {
 		reports []string
@@ -88,6 +96,35 @@ func TestDecisionStaysWithItsProblem(t *testing.T) {
 		"a resource is replaced, and returns": {
 			[]string{kube("Deployment/web", "Deployment/db"), kube("Deployment/db", "Deployment/cache"), kube("Deployment/web", "Deployment/cache")},
 			[]string{"deploy.yaml:1 Deployment/web unresolved ignored", "deploy.yaml:1 Deployment/db fixed fixed", "deploy.yaml:1 Deployment/cache unresolved open"},
+		},
+		"another bucket by Checkov": {
+			[]string{checkov("aws_s3_bucket.logs", 1), checkov("aws_s3_bucket.data", 20), checkov("aws_s3_bucket.logs", 9)},
+			[]string{"main.tf:9 aws_s3_bucket.logs unresolved ignored", "main.tf:20 aws_s3_bucket.data fixed fixed"},
+		},
+		"another object in SARIF": {
+			[]string{logical("k.yaml", `{"fullyQualifiedName":"default.Deployment.web"}`, ""), logical("k.yaml", `{"fullyQualifiedName":"default.Deployment.db"}`, "")},
+			[]string{"k.yaml:1 default.Deployment.web fixed fixed", "k.yaml:1 default.Deployment.db unresolved open"},
+		},
+		"a kind that is no code": {
+			[]string{
+				logical("stack.ts", `{"name":"web","kind":"resource"}`, ""), logical("stack.ts", `{"name":"db","kind":"resource"}`, ""),
+				logical("stack.ts", `{"name":"web","kind":"resource"}`, ""),
+			},
+			[]string{"stack.ts:1 web unresolved ignored", "stack.ts:1 db fixed fixed"},
+		},
+		"a kind in the table of the run": {
+			[]string{
+				logical("stack.ts", `{"index":1}`, `{"name":"Deployment"},{"name":"web","parentIndex":0,"kind":"object"}`),
+				logical("stack.ts", `{"index":1}`, `{"name":"Deployment"},{"name":"db","parentIndex":0,"kind":"object"}`),
+			},
+			[]string{"stack.ts:1 Deployment.web fixed fixed", "stack.ts:1 Deployment.db unresolved open"},
+		},
+		"a function is renamed": {
+			[]string{
+				logical("a.go", `{"fullyQualifiedName":"acme.test/web.Get","kind":"function"}`, ""),
+				logical("a.go", `{"fullyQualifiedName":"acme.test/web.Read","kind":"function"}`, ""),
+			},
+			[]string{"a.go:1 acme.test/web.Read unresolved ignored"},
 		},
 		"another Dockerfile": {
 			[]string{file("14a-hadolint-web-Dockerfile"), file("14b-hadolint-db-Dockerfile"), file("14a-hadolint-web-Dockerfile")},

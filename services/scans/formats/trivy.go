@@ -222,7 +222,8 @@ func (r *trivyReport) misconfiguration(t *trivyTarget, m *trivyMisconfiguration)
 			Tags: []string{"misconfiguration"},
 		},
 		Message: cmp.Or(m.Message, m.Description), Severity: m.Severity, Path: t.Target, Logical: m.CauseMetadata.Resource,
-		Line: int(m.CauseMetadata.StartLine), EndLine: int(m.CauseMetadata.EndLine), Snippet: strings.Join(code, "\n"),
+		LogicalKind: kindResource,
+		Line:        int(m.CauseMetadata.StartLine), EndLine: int(m.CauseMetadata.EndLine), Snippet: strings.Join(code, "\n"),
 	})
 }
 
