@@ -82,12 +82,13 @@ func convertTrivy(in *Input, w *Writer) error {
 	r := &trivyReport{in: in, w: w}
 	var artifact, kind, cluster, created string
 	var version struct{ Version string }
+	var image struct{ RepoTags, RepoDigests jsonstream.Texts }
 	err := in.Walk(func(s *jsonstream.Stream) error {
 		if s.Kind() == '[' {
 			return r.heads(s)
 		}
 		return object(s, members{
-			"ArtifactName": into(&artifact), "ArtifactType": into(&kind), "ClusterName": into(&cluster), "Trivy": into(&version),
+			"ArtifactName": into(&artifact), "ArtifactType": into(&kind), "Metadata": into(&image), "ClusterName": into(&cluster), "Trivy": into(&version),
 			"CreatedAt": into(&created), "Results": r.heads, "Resources": r.resources, "Findings": r.resources,
 		})
 	})
@@ -97,7 +98,7 @@ func convertTrivy(in *Input, w *Writer) error {
 	tool := Tool{Name: "Trivy", Version: version.Version, RanAt: created}
 	switch {
 	case kind == "container_image":
-		tool.Category = sarif.ImageName(artifact)
+		tool.Category = sarif.ImageName(sarif.ImageReference(artifact, image.RepoTags, image.RepoDigests))
 	case cluster != "":
 		tool.Category = "cluster:" + cluster
 	}
