@@ -4,8 +4,8 @@ import "github.com/palisade/palisade/services/scans/jsonstream"
 
 // placesTold counts what people should know about the places of a run.
 type placesTold struct {
-	faults  [pathFaults]int
-	example string // of an absolute path
+	faults   [pathFaults]int
+	examples [pathFaults]string
 	// split is the number of results with a finding for each place, and places the number of these findings. lost counts
 	// places that could not be read.
 	split, places, lost int
@@ -14,8 +14,8 @@ type placesTold struct {
 }
 
 func (t *placesTold) path(file string, fault pathFault) {
-	if t.faults[fault]++; fault == pathAbsolute && t.example == "" {
-		t.example = file
+	if t.faults[fault]++; t.examples[fault] == "" {
+		t.examples[fault] = jsonstream.Cut(file, 200)
 	}
 }
 
@@ -26,7 +26,11 @@ func (run *Run) tellPlaces() {
 		run.warn(`%d paths leave the repository by "..": their leading "../" are removed; path_prefix may say where they begin`, n)
 	}
 	if n := t.faults[pathAbsolute]; n > 0 {
-		run.warn("%d paths are absolute, such as %s: checkout_root may say which directory is the repository", n, jsonstream.Cut(t.example, 200))
+		run.warn("%d paths are absolute, such as %s: checkout_root may say which directory is the repository", n, t.examples[pathAbsolute])
+	}
+	if n := t.faults[pathOnHost]; n > 0 {
+		run.warn("%d paths are written as file:// and a name, such as file://%s: the name is taken for a directory of the repository; "+
+			"if it is a host, checkout_root may say which directory is the repository", n, t.examples[pathOnHost])
 	}
 	if n := t.faults[pathTooLong]; n > 0 {
 		run.warn("%d paths are cut after %d bytes", n, maxPath)
