@@ -9,6 +9,9 @@ type placesTold struct {
 	// split is the number of results with a finding for each place, and places the number of these findings. lost counts
 	// places that could not be read.
 	split, places, lost int
+	// unread is the number of results whose severity is none that is known, and severityExample one of them.
+	unread          int
+	severityExample string
 	// cutFlows is the number of results whose flows are longer than what is kept.
 	cutFlows int
 }
@@ -16,6 +19,18 @@ type placesTold struct {
 func (t *placesTold) path(file string, fault pathFault) {
 	if t.faults[fault]++; t.examples[fault] == "" {
 		t.examples[fault] = jsonstream.Cut(file, 200)
+	}
+}
+
+// maxUnread is the length at which an unknown severity is cut.
+const maxUnread = 40
+
+func (t *placesTold) severity(unread string) {
+	if unread == "" {
+		return
+	}
+	if t.unread++; t.severityExample == "" {
+		t.severityExample = jsonstream.Cut(redactTokens(jsonstream.OneLine(unread)), maxUnread)
 	}
 }
 
@@ -34,6 +49,9 @@ func (run *Run) tellPlaces() {
 	}
 	if n := t.faults[pathTooLong]; n > 0 {
 		run.warn("%d paths are cut after %d bytes", n, maxPath)
+	}
+	if t.unread > 0 {
+		run.warn("the severity of %d results cannot be read, such as %q: the next source decides, else it is medium", t.unread, t.severityExample)
 	}
 	if t.split > 0 {
 		run.warn("%d results name several places: each place is a finding, %d in all", t.split, t.places)
