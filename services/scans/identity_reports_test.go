@@ -76,6 +76,18 @@ func TestDecisionStaysWithItsProblem(t *testing.T) {
 		return fmt.Sprintf(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"Trivy"}},"properties":{"imageName":%q},"results":[{"ruleId":"CVE-1",
 			"message":{"text":"zlib is vulnerable"},"locations":[{"physicalLocation":{"artifactLocation":{"uri":%q}}}]}]}]}`, name, file)
 	}
+	archive := func(name, tag string) string {
+		return fmt.Sprintf(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"Trivy"}},"properties":{"imageName":%q,"repoTags":[%q]},"results":[
+			{"ruleId":"CVE-1","message":{"text":"zlib is vulnerable"},"locations":[{"physicalLocation":{"artifactLocation":{"uri":%q}}}]}]}]}`, name, tag, name)
+	}
+	checkov := func(name string, line int) string {
+		return fmt.Sprintf(`{"check_type":"terraform","results":{"failed_checks":[{"check_id":"CKV_AWS_18","check_name":"Ensure logging",
+			"code_block":null,"file_path":"/main.tf","file_line_range":[%d,%d],"resource":%q}]},"summary":{"checkov_version":"3"}}`, line, line+3, name)
+	}
+	logical := func(file, locations, table string) string {
+		return fmt.Sprintf(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"scan"}},"logicalLocations":[%s],"results":[{"ruleId":"r","message":{"text":"m"},
+			"locations":[{"physicalLocation":{"artifactLocation":{"uri":%q},"region":{"startLine":1}},"logicalLocations":[%s]}]}]}]}`, table, file, locations)
+	}
 	file := func(name string) string { return string(testdata(t, "reports/"+name+".sarif")) }
 	for name, c := range map[string]struct {
 		reports []string
@@ -88,6 +100,39 @@ func TestDecisionStaysWithItsProblem(t *testing.T) {
 		"a resource is replaced, and returns": {
 			[]string{kube("Deployment/web", "Deployment/db"), kube("Deployment/db", "Deployment/cache"), kube("Deployment/web", "Deployment/cache")},
 			[]string{"deploy.yaml:1 Deployment/web unresolved ignored", "deploy.yaml:1 Deployment/db fixed fixed", "deploy.yaml:1 Deployment/cache unresolved open"},
+		},
+		"another bucket by Checkov": {
+			[]string{checkov("aws_s3_bucket.logs", 1), checkov("aws_s3_bucket.data", 20), checkov("aws_s3_bucket.logs", 9)},
+			[]string{"main.tf:9 aws_s3_bucket.logs unresolved ignored", "main.tf:20 aws_s3_bucket.data fixed fixed"},
+		},
+		"another object in SARIF": {
+			[]string{logical("k.yaml", `{"fullyQualifiedName":"default.Deployment.web"}`, ""), logical("k.yaml", `{"fullyQualifiedName":"default.Deployment.db"}`, "")},
+			[]string{"k.yaml:1 default.Deployment.web fixed fixed", "k.yaml:1 default.Deployment.db unresolved open"},
+		},
+		"a kind that is no code": {
+			[]string{
+				logical("stack.ts", `{"name":"web","kind":"resource"}`, ""), logical("stack.ts", `{"name":"db","kind":"resource"}`, ""),
+				logical("stack.ts", `{"name":"web","kind":"resource"}`, ""),
+			},
+			[]string{"stack.ts:1 web unresolved ignored", "stack.ts:1 db fixed fixed"},
+		},
+		"a kind in the table of the run": {
+			[]string{
+				logical("stack.ts", `{"index":1}`, `{"name":"Deployment"},{"name":"web","parentIndex":0,"kind":"object"}`),
+				logical("stack.ts", `{"index":1}`, `{"name":"Deployment"},{"name":"db","parentIndex":0,"kind":"object"}`),
+			},
+			[]string{"stack.ts:1 Deployment.web fixed fixed", "stack.ts:1 Deployment.db unresolved open"},
+		},
+		"a function is renamed": {
+			[]string{
+				logical("a.go", `{"fullyQualifiedName":"acme.test/web.Get","kind":"function"}`, ""),
+				logical("a.go", `{"fullyQualifiedName":"acme.test/web.Read","kind":"function"}`, ""),
+			},
+			[]string{"a.go:1 acme.test/web.Read unresolved ignored"},
+		},
+		"two archives of images": {
+			[]string{archive("image.tar", "acme/web:1"), archive("image.tar", "acme/db:1"), archive("/tmp/ci-2/image.tar", "acme/web:2")},
+			[]string{"/tmp/ci-2/image.tar:1 acme/web unresolved ignored", "image.tar:1 acme/db unresolved open"},
 		},
 		"another Dockerfile": {
 			[]string{file("14a-hadolint-web-Dockerfile"), file("14b-hadolint-db-Dockerfile"), file("14a-hadolint-web-Dockerfile")},
@@ -191,4 +236,33 @@ func TestContradictionsOnOtherRefs(t *testing.T) {
 			t.Errorf("on dev it is %s and of the identity %s", dev.Status, dev.Fingerprint)
 		}
 	})
+}
+
+// Saved images have one file name, or a new one with each build. Their tags tell them apart.
+func TestArchivesOfImages(t *testing.T) {
+	t.Parallel()
+	trivy := func(file, tag string) string {
+		return fmt.Sprintf(`{"SchemaVersion":2,"ArtifactName":%q,"ArtifactType":"container_image","Metadata":{"RepoTags":[%q]},"Results":[{"Target":"%s (debian 11.1)",
+			"Class":"os-pkgs","Type":"debian","Vulnerabilities":[{"VulnerabilityID":"CVE-2021-1","PkgName":"zlib","InstalledVersion":"1","Severity":"HIGH"}]}]}`, file, tag, file)
+	}
+	grype := func(file, tag string) string {
+		return fmt.Sprintf(`{"matches":[{"vulnerability":{"id":"CVE-2021-1","severity":"High"},"artifact":{"name":"zlib","version":"1","type":"deb"}}],
+			"source":{"type":"image","target":{"userInput":%q,"tags":[%q]}},"descriptor":{"name":"grype","version":"0.7"}}`, file, tag)
+	}
+	for name, report := range map[string]func(string, string) string{"trivy": trivy, "grype": grype} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+				for _, c := range []struct{ file, tag, category, want string }{
+					{"image.tar", "acme/web:1.0", "acme/web", `"created":1`}, {"image.tar", "acme/db:1.0", "acme/db", `"created":1`},
+					{"/tmp/ci-2/web.tar", "acme/web:1.1", "acme/web", `"created":0`}, {"acme/db:1.1", "other:1", "acme/db", `"created":0`},
+				} {
+					answer := s.Upload(t, "acme/web", "main", []byte(report(c.file, c.tag)))
+					if !strings.Contains(answer, c.want) || !strings.Contains(answer, fmt.Sprintf(`"category":%q`, c.category)) || !strings.Contains(answer, `"fixed":0`) {
+						t.Errorf("%s %s: %s", c.file, c.tag, answer)
+					}
+				}
+			})
+		})
+	}
 }

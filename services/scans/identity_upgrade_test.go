@@ -94,7 +94,7 @@ func TestJobUpgradesIdentities(t *testing.T) {
 				t.Fatalf("finding %d has evidence %x, want %x", n, evidence, before[n])
 			}
 		}
-		if got := text.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `msg="the identities of findings were upgraded" version=3 findings=1038`) {
+		if got := text.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `msg="the identities of findings were upgraded" version=4 findings=1038`) {
 			t.Errorf("logged:\n%s", got)
 		}
 	})

@@ -270,3 +270,35 @@ func (c scannerClient) scansOf(t testing.TB) []string {
 	t.Helper()
 	return c.Store.Reader.Scan.Query().Order(ent.Asc(scan.FieldID)).Select(scan.FieldRef).StringsX(c.System(t))
 }
+
+// What CI systems send for a checkout without a branch is no branch, in reports, too.
+func TestRefsOfCISystems(t *testing.T) {
+	t.Parallel()
+	const report = `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"t"}},"results":[]}]}`
+	sha := strings.Repeat("3f", 20)
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		for _, c := range []struct{ ref, commit, want string }{
+			{"detached", sha, "refs/detached/" + sha}, {"ORIG_HEAD", sha, "refs/detached/" + sha}, {"heads/HEAD", sha, "refs/detached/" + sha},
+			{sha, "", "refs/detached/" + sha}, {"pull/5/merge", sha, "refs/pull/5/merge"}, {"refs/remotes/origin/main", sha, "refs/heads/main"},
+			{"origin/main", sha, "refs/heads/origin/main"},
+		} {
+			query := []string{}
+			if c.commit != "" {
+				query = []string{"commit", c.commit}
+			}
+			answer := s.Upload(t, "acme/web", c.ref, []byte(report), query...)
+			if stored := s.Store.Reader.Scan.Query().Order(ent.Desc(scan.FieldID)).FirstX(s.System(t)); stored.Ref != c.want {
+				t.Errorf("%s is %s, want %s", c.ref, stored.Ref, c.want)
+			}
+			if warned := strings.Contains(answer, "if origin is your remote, pass main as ref"); warned != (c.ref == "origin/main") {
+				t.Errorf("%s: %s", c.ref, answer)
+			}
+		}
+		for _, ref := range []string{"detached", "ORIG_HEAD"} {
+			path := "/api/v1/deployments/acme/reports?project=acme/web&ref=" + ref
+			if answer := s.Do(t, s.Token, http.MethodPost, path, report); answer.Status != http.StatusBadRequest || !strings.Contains(answer.Body, "checkout without a branch") {
+				t.Errorf("%s without a commit: %d %s", ref, answer.Status, answer.Body)
+			}
+		}
+	})
+}

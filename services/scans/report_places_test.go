@@ -258,3 +258,35 @@ func TestRefusedPlaces(t *testing.T) {
 		}
 	})
 }
+
+// The name of the build machine changes with each run.
+func TestMachinesInPaths(t *testing.T) {
+	t.Parallel()
+	report := func(root string) []byte {
+		var results []string
+		for n := range 4 {
+			results = append(results, fmt.Sprintf(`{"ruleId":"r%d","message":{"text":"same %d"},"locations":[{"physicalLocation":{"artifactLocation":{"uri":"%s/src/a%d.go"},
+				"region":{"startLine":%d}}}]}`, n, n, root, n, n+1))
+		}
+		return []byte(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"acme"}},"results":[` + strings.Join(results, ",") + `]}]}`)
+	}
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		for name, c := range map[string]struct {
+			first, second string
+			query         []string
+		}{
+			"acme/given":   {"file://agent-1/home/ci/proj", "file://agent-2/home/ci/proj", []string{"checkout_root", "/home/ci/proj"}},
+			"acme/share":   {"file://BUILD-01/c$/proj", "file://build-01/C$/Proj", []string{"checkout_root", `\\build-01\c$\proj`}},
+			"acme/guessed": {"file://agent-1/builds/g/p", "file://agent-2/home/runner/work/r/r", nil},
+		} {
+			s.Upload(t, name, "main", report(c.first), c.query...)
+			wantPlaces(t, s, name, "src/a0.go:1", "src/a1.go:2", "src/a2.go:3", "src/a3.go:4")
+			if answer := s.Upload(t, name, "main", report(c.second), c.query...); !strings.Contains(answer, `"created":0`) || !strings.Contains(answer, `"fixed":0`) {
+				t.Errorf("%s from another machine: %s", name, answer)
+			}
+		}
+		if answer := s.Upload(t, "acme/unknown", "main", report("file://agent-1/home/ci/proj")); !strings.Contains(answer, "if it is a host, checkout_root may say") {
+			t.Errorf("without a root: %s", answer)
+		}
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -219,6 +220,10 @@ func (s *ReportUploads) storeUpload(ctx context.Context, tx *ent.Tx, u *upload) 
 		return fmt.Errorf("decide whether policies block: %w", err)
 	}
 	u.runs = u.report.runs()
+	if branch, of := strings.CutPrefix(u.target.GetRef(), "origin/"); of && gitref.IsBranch(u.ref) && len(u.runs) > 0 {
+		u.runs[0].Warnings = append(u.runs[0].Warnings, fmt.Sprintf("the report is filed under a branch named origin/%s, and not under %s: "+
+			"if origin is your remote, pass %s as ref", branch, branch, branch))
+	}
 	if u.facts.warning != "" {
 		u.runs[0].Warnings = append(u.runs[0].Warnings, u.facts.warning)
 	}

@@ -191,7 +191,8 @@ func (s *sarifSource) toResult(r *sarif.Result) *ingest.Result {
 	location.EndLine, location.EndColumn = int32(r.EndLine), int32(r.EndColumn)
 	content.Location, content.Message, content.Snippet = location, r.Message, r.Snippet
 	content.LogicalLocation = r.Logical
-	content.MatchBasedId, content.ToolFingerprint, content.Fingerprints = r.MatchBasedID, r.ToolFingerprint, r.Fingerprints
+	content.MatchBasedId, content.ToolFingerprint = r.MatchBasedID, r.ToolFingerprint
+	ingest.SetFingerprints(content, r.Fingerprints, r.LogicalKind)
 	content.HistoricalCommit, content.SuppressionReason = r.HistoricalCommit, r.SuppressionReason
 	i.Group, i.Product, i.Severity, i.Suppressed, i.Content = s.groupOf(s.report.Runs[r.Run]), r.Product, r.Severity, r.Suppressed, content
 	i.Rule = s.rule(i.Group.Tool, r)

@@ -19,8 +19,9 @@ type Text struct {
 	MatchBasedID, ToolFingerprint, PatternHash, CodeHash string
 	// Fingerprints are further fingerprints of the tool that identify the result, each as "name:value".
 	Fingerprints []string
-	// Logical is the name of the place in the program or resource, such as a method or "Deployment/web".
-	Logical string
+	// Logical is the name of the place in the program or resource, such as a method or "Deployment/web". LogicalKind is
+	// KindResource, KindCode or empty.
+	Logical, LogicalKind string
 	// Snippet is the code. Message is the text for people.
 	Snippet, Message string
 	// Line, Column and EndLine are 1-based.
@@ -116,7 +117,7 @@ func (h *Hasher) EvidenceOf(t Text) Evidence {
 	message := collapse(withoutPositions(t.Message))
 	e.Snippet, e.Message = hashOf("snippet", snippet), hashOf("message", message)
 	e.Shape = hashOf("shape", shape(snippet))
-	e.Logical, e.Resource = logicalOf(t.Logical)
+	e.Logical, e.Resource = logicalOf(t.Logical, t.Path, t.LogicalKind)
 	name, value, lines := fingerprintOf(t.ToolFingerprint)
 	switch {
 	case value == "":

@@ -10,7 +10,7 @@ import (
 )
 
 // Version is the version of the identity ladder. It is stored with the evidence of each finding.
-const Version = 3
+const Version = 4
 
 // namesVersion is the version of the input of fingerprints. Stored fingerprints depend on it and never change.
 const namesVersion = 1

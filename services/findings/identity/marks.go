@@ -22,9 +22,9 @@ type strictness int
 const (
 	// byPrints: fingerprints.
 	byPrints strictness = iota
-	// byResource: and the name of a resource, if no code says more.
+	// byResource: and the name of a resource. Its code may have changed, or be the same as that of its neighbour.
 	byResource
-	// byName: and the name of a function, if no code says more. Functions are renamed more often than resources.
+	// byName: and any name, if no code says more. Functions are renamed more often than resources.
 	byName
 )
 
@@ -68,32 +68,12 @@ func printsOf(best string, others []string) (prints [maxPrints]mark) {
 	return prints
 }
 
-var (
-	purlVersion = regexp.MustCompile(`@[^@/?#]*`)
-	digest      = regexp.MustCompile(`[0-9a-fA-F]{32}`)
-	// element matches the name of a function, method, type or variable: dotted or with a signature.
-	element = regexp.MustCompile(`^[\pL\pN_$.]+$|::|[(#]`)
-)
-
-// logicalOf returns the evidence in the name of a logical location. The version of a package and names with digests
-// change with each build, so they are no evidence. resource says that the name is not the name of code.
-func logicalOf(name string) (hash uint64, resource bool) {
-	name = collapse(name)
-	if strings.HasPrefix(name, "pkg:") {
-		name = purlVersion.ReplaceAllString(name, "")
-	}
-	if digest.MatchString(name) {
-		return 0, false
-	}
-	return hashOf("logical", name), name != "" && !element.MatchString(name)
-}
-
 // hasCode reports whether there is evidence of the code itself.
 func (e *Evidence) hasCode() bool { return e.Snippet != 0 || e.Code != 0 || e.Pattern != 0 }
 
 // marks appends the marks that count, sorted.
 func (e *Evidence) marks(to []mark, s strictness) []mark {
-	if e.Logical != 0 && !e.hasCode() && (s == byName || s == byResource && e.Resource) {
+	if e.Logical != 0 && (s == byName && !e.hasCode() || s == byResource && e.Resource) {
 		to = append(to, logicalMark<<32|e.Logical>>32)
 	}
 	for _, print := range e.Prints {

@@ -1,6 +1,7 @@
 package identity_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -17,6 +18,8 @@ func marked(path string, line int, logical string, fingerprints ...string) ident
 func TestFingerprintsAndLogicalLocations(t *testing.T) {
 	best := func(t identity.Text, print string) identity.Text { t.ToolFingerprint = print; return t }
 	code := func(t identity.Text, code string) identity.Text { t.Snippet = code; return t }
+	kind := func(kind string, t identity.Text) identity.Text { t.LogicalKind = kind; return t }
+	const bucket = `resource "aws_s3_bucket" "%s" { acl = "public-read" }`
 	said := func(t identity.Text, message string) identity.Text { t.Message = message; return t }
 	for name, c := range map[string]struct {
 		known, results []identity.Text
@@ -93,6 +96,46 @@ func TestFingerprintsAndLogicalLocations(t *testing.T) {
 			results: []identity.Text{said(marked("f", 1, "Deployment/db"), "runs as root"), said(marked("f", 90, "Deployment/web"), "runs as root")},
 			want:    "1 logical, 0 logical",
 		},
+		"names of resources look like names of code": {
+			known:   []identity.Text{marked("main.tf", 1, "aws_s3_bucket.logs")},
+			results: []identity.Text{marked("main.tf", 20, "aws_s3_bucket.data")},
+			want:    "new",
+		},
+		"a plain name in a manifest": {
+			known:   []identity.Text{marked("k/deploy.yaml", 1, "web")},
+			results: []identity.Text{marked("k/deploy.yaml", 1, "db")},
+			want:    "new",
+		},
+		"a resource of a template": {
+			known:   []identity.Text{marked("stack.template", 1, "AWS::S3::Bucket.Logs")},
+			results: []identity.Text{marked("stack.template", 1, "AWS::S3::Bucket.Data")},
+			want:    "new",
+		},
+		"a resource in a program": {
+			known:   []identity.Text{kind(identity.KindResource, marked("stack.ts", 1, "Stack.Logs"))},
+			results: []identity.Text{kind(identity.KindResource, marked("stack.ts", 1, "Stack.Data"))},
+			want:    "new",
+		},
+		"a resource without a file": {
+			known:   []identity.Text{marked("", 1, "bucket.logs")},
+			results: []identity.Text{marked("", 1, "bucket.data")},
+			want:    "new",
+		},
+		"a function whose name has slashes was renamed": {
+			known:   []identity.Text{kind(identity.KindCode, marked("f.go", 9, "acme.test/web.Handle"))},
+			results: []identity.Text{kind(identity.KindCode, marked("f.go", 9, "acme.test/web.Serve"))},
+			want:    "0 shape",
+		},
+		"the code of another resource looks alike": {
+			known:   []identity.Text{code(marked("main.tf", 1, "aws_s3_bucket.logs"), fmt.Sprintf(bucket, "logs"))},
+			results: []identity.Text{code(marked("main.tf", 1, "aws_s3_bucket.data"), fmt.Sprintf(bucket, "data"))},
+			want:    "new",
+		},
+		"the code of a resource was edited": {
+			known:   []identity.Text{code(marked("main.tf", 1, "aws_s3_bucket.logs"), fmt.Sprintf(bucket, "logs"))},
+			results: []identity.Text{code(marked("main.tf", 2, "aws_s3_bucket.logs"), fmt.Sprintf(bucket, "logs")+" # kept")},
+			want:    "0 line",
+		},
 		"a function was renamed": {
 			known:   []identity.Text{marked("f", 9, "Boot.main(String[])"), marked("f", 40, "Boot.stop()")},
 			results: []identity.Text{marked("f", 9, "Boot.start(String[])"), marked("f", 40, "Boot.stop()")},
@@ -167,11 +210,24 @@ func TestContradictingFingerprintsNeverJoin(t *testing.T) {
 					t.Fatalf("%+v is joined with %+v by %s", is, was, j.Rung)
 				}
 			}
-			noCode := was.Snippet == "" && is.Snippet == ""
-			if noCode && strings.Contains(was.Logical, "/") && strings.Contains(is.Logical, "/") && is.Logical != was.Logical &&
+			sameCode := was.Snippet == is.Snippet && was.Snippet != ""
+			if !sameCode && strings.Contains(was.Logical, "/") && strings.Contains(is.Logical, "/") && is.Logical != was.Logical &&
 				!strings.HasSuffix(j.Rung, identity.RungMatchBasedID) && !strings.HasSuffix(j.Rung, identity.RungToolFingerprint) {
 				t.Fatalf("%+v is joined with another resource, %+v, by %s", is, was, j.Rung)
 			}
 		}
 	})
+}
+
+func TestKindOf(t *testing.T) {
+	for _, c := range []struct{ name, file, word, want string }{
+		{"web", "stack.ts", "resource", identity.KindResource}, {"web", "stack.ts", "Object", identity.KindResource},
+		{"logs", "stack.ts", "aws_s3_bucket", identity.KindResource}, {"logs", "main.tf", "resource", ""}, {"Pod/web", "a.go", "resource", ""},
+		{"web", "stack.ts", "", ""}, {"a.b", "a.go", "function", ""}, {"acme/web.Get", "a.go", "Function", identity.KindCode},
+		{"a.b", "", "method", identity.KindCode}, {"acme/web", "a.go", "package", ""}, {"web", "serverless.yml", "function", ""}, {"", "", "resource", ""},
+	} {
+		if got := identity.KindOf(c.name, c.file, c.word); got != c.want {
+			t.Errorf("%s %q in %q is %q, want %q", c.word, c.name, c.file, got, c.want)
+		}
+	}
 }

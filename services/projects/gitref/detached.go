@@ -17,7 +17,12 @@ const UnknownCommit = DetachedPrefix + "HEAD"
 // heads are the names that Git and CI systems give the checked-out commit, as full refs. None is a branch.
 var heads = []string{
 	"refs/heads/HEAD", "refs/heads/@", "refs/heads/FETCH_HEAD", "refs/heads/origin/HEAD", "refs/heads/remotes/origin/HEAD", "refs/remotes/origin/HEAD",
+	"refs/heads/heads/HEAD", "refs/heads/ORIG_HEAD", "refs/heads/MERGE_HEAD", "refs/heads/detached",
 }
+
+// commitRef matches a branch whose name is a whole commit hash. CI systems send it without a branch, and hosts refuse
+// such branches.
+var commitRef = regexp.MustCompile(`^refs/heads/([0-9A-Fa-f]{40}|[0-9A-Fa-f]{64})$`)
 
 // commitHash is a commit that can name a ref.
 var commitHash = regexp.MustCompile(`^[0-9A-Fa-f]{7,64}$`)
@@ -25,17 +30,24 @@ var commitHash = regexp.MustCompile(`^[0-9A-Fa-f]{7,64}$`)
 // Scanned returns the full ref that was scanned. A checkout without a branch, which tools call HEAD, has a ref for its
 // commit: it is not a branch, so it is never the default branch of a project.
 func Scanned(ref, commit string) string {
-	switch full := Full(ref); {
+	full := Full(ref)
+	named := commitRef.FindStringSubmatch(full)
+	switch {
 	case full != "" && !IsHead(full):
 		return full
 	case commitHash.MatchString(commit):
 		return DetachedPrefix + strings.ToLower(commit)
+	case named != nil:
+		return DetachedPrefix + strings.ToLower(named[1])
 	}
 	return UnknownCommit
 }
 
-// IsHead reports whether a ref in either form is a name of a checkout without a branch that says no commit.
-func IsHead(ref string) bool { return slices.Contains(Misnamed(), Full(ref)) }
+// IsHead reports whether a ref in either form is a name of a checkout without a branch, but not the ref of its commit.
+func IsHead(ref string) bool {
+	full := Full(ref)
+	return slices.Contains(Misnamed(), full) || commitRef.MatchString(full)
+}
 
 // IsDetached reports whether a ref in either form belongs to a checkout without a branch.
 func IsDetached(ref string) bool { return IsHead(ref) || strings.HasPrefix(Full(ref), DetachedPrefix) }

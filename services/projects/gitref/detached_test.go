@@ -13,6 +13,9 @@ func TestScanned(t *testing.T) {
 		{"@", sha, "refs/detached/" + strings.Repeat("3f", 20)}, {"origin/HEAD", "3f2a9c1", "refs/detached/3f2a9c1"}, {"remotes/origin/HEAD", "3f2a9c1", "refs/detached/3f2a9c1"},
 		{"refs/remotes/origin/HEAD", "3f2a9c1", "refs/detached/3f2a9c1"}, {"FETCH_HEAD", "3f2a9c1", "refs/detached/3f2a9c1"}, {UnknownCommit, "3f2a9c1", "refs/detached/3f2a9c1"},
 		{"refs/heads/@", "", UnknownCommit}, {"refs/detached/3f2a9c1", sha, "refs/detached/3f2a9c1"}, {"origin/HEAD2", sha, "refs/heads/origin/HEAD2"},
+		{"detached", "3f2a9c1", "refs/detached/3f2a9c1"}, {"ORIG_HEAD", "", UnknownCommit}, {"heads/HEAD", "3f2a9c1", "refs/detached/3f2a9c1"},
+		{sha, "", "refs/detached/" + strings.Repeat("3f", 20)}, {"refs/heads/" + sha, "3f2a9c1", "refs/detached/3f2a9c1"}, {"deadbeef", "", "refs/heads/deadbeef"},
+		{sha + sha[:24], "", "refs/detached/" + strings.Repeat("3f", 32)}, {"pull/5/merge", sha, "refs/pull/5/merge"}, {"detached-head", sha, "refs/heads/detached-head"},
 		{"HEAD", "", UnknownCommit}, {"HEAD", "v1.2 of yesterday", UnknownCommit}, {"", "../..", UnknownCommit}, {"head", sha, "refs/heads/head"},
 	} {
 		got := Scanned(one.ref, one.commit)

@@ -9,10 +9,23 @@ import (
 // Default is the callers' value for "the primary branch of each project" (contract facts 3.11).
 const Default = "_default"
 
-// Full returns the full form of a ref: names without the prefix "refs/" are branches. It returns "" for "".
+// remotes begins the names that Git gives the branches of its usual remote.
+const remotes = "remotes/origin/"
+
+// Full returns the full form of a ref: names without the prefix "refs/" are branches, except pull requests and branches
+// of the usual remote, which have a name of their own. It returns "" for "".
 func Full(ref string) string {
-	if ref == "" || strings.HasPrefix(ref, "refs/") {
+	short := strings.TrimPrefix(ref, "refs/")
+	branch, ofRemote := strings.CutPrefix(short, remotes)
+	switch {
+	case ref == "":
+		return ""
+	case ofRemote && branch != "":
+		return "refs/heads/" + branch
+	case short != ref:
 		return ref
+	case PullRequest("refs/"+ref) != 0:
+		return "refs/" + ref
 	}
 	return "refs/heads/" + ref
 }

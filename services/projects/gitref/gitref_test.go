@@ -5,7 +5,10 @@ import "testing"
 func TestFull(t *testing.T) {
 	for ref, want := range map[string]string{
 		"": "", "main": "refs/heads/main", "release/2": "refs/heads/release/2", "refs/heads/main": "refs/heads/main",
-		"refs/pull/7/merge": "refs/pull/7/merge", "refs/tags/v1": "refs/tags/v1",
+		"refs/pull/7/merge": "refs/pull/7/merge", "refs/tags/v1": "refs/tags/v1", "pull/5/merge": "refs/pull/5/merge",
+		"merge-requests/3/head": "refs/merge-requests/3/head", "pull/5": "refs/heads/pull/5", "pull/x/merge": "refs/heads/pull/x/merge",
+		"refs/remotes/origin/main": "refs/heads/main", "remotes/origin/a/b": "refs/heads/a/b", "origin/main": "refs/heads/origin/main",
+		"refs/remotes/fork/main": "refs/remotes/fork/main",
 	} {
 		if got := Full(ref); got != want || Full(got) != want {
 			t.Errorf("Full(%q) = %q, want %q", ref, got, want)

@@ -97,6 +97,7 @@ func (c *checkovCheck) result() *Result {
 	r := &Result{
 		Rule:    Rule{ID: c.ID, Name: c.Name, Message: cmp.Or(c.Short, c.Name), Description: c.Description, HelpURI: c.Guideline},
 		Message: cmp.Or(c.Short, c.Name), Severity: c.Severity, Path: checkovPath(cmp.Or(c.RepoPath, c.FilePath)), Logical: c.Resource,
+		LogicalKind: kindResource,
 	}
 	if len(c.Lines) == 2 && c.Lines[0] > 0 {
 		r.Line, r.EndLine = int(c.Lines[0]), max(int(c.Lines[1]), int(c.Lines[0]))

@@ -71,10 +71,13 @@ func convertGrype(in *Input, w *Writer) error {
 	image := ""
 	if source.Type == "image" {
 		var target struct {
-			Input string `json:"userInput"`
+			Input   string           `json:"userInput"`
+			Tags    jsonstream.Texts `json:"tags"`
+			Digests jsonstream.Texts `json:"repoDigests"`
 		}
-		if jsonstream.Unmarshal(source.Target, &target, nil) == nil && target.Input != "" {
-			image, tool.Category = target.Input, sarif.ImageName(target.Input)
+		if jsonstream.Unmarshal(source.Target, &target, nil) == nil {
+			image = target.Input
+			tool.Category = sarif.ImageName(sarif.ImageReference(image, target.Tags, target.Digests))
 		}
 	}
 	w.Run(tool)

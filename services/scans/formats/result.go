@@ -37,8 +37,9 @@ type Result struct {
 	// Path is as the tool writes it. Lines and columns are 1-based; 0 means unknown. EndColumn is exclusive.
 	Path                             string
 	Line, Column, EndLine, EndColumn int
-	// Logical is the qualified name of the place if it is not a file, such as "Deployment/web", or adds to it.
-	Logical string
+	// Logical is the qualified name of the place if it is not a file, such as "Deployment/web", or adds to it. LogicalKind
+	// is a kind of SARIF, such as kindResource, or empty.
+	Logical, LogicalKind string
 	// Snippet is the code of the lines. It is redacted if it may contain a secret.
 	Snippet string
 
@@ -55,6 +56,9 @@ type Result struct {
 	// Related are other places that explain the result. Flow is the way of the data to it, the source first.
 	Related, Flow []Place
 }
+
+// kindResource is the kind of logical locations that are no code.
+const kindResource = "resource"
 
 // Rule is what a report says about the rule of a result. The first result of a rule describes it; later ones may only
 // name it.

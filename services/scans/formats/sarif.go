@@ -112,6 +112,7 @@ type sarifLocation struct {
 
 type sarifLogical struct {
 	Name string `json:"fullyQualifiedName"`
+	Kind string `json:"kind,omitzero"`
 }
 
 type sarifPhysical struct {
@@ -175,7 +176,7 @@ func (w *Writer) convert(r *Result) *sarifResult {
 			Physical: physical(r.Path, sarifRegion{
 				StartLine: r.Line, StartColumn: r.Column, EndLine: r.EndLine, EndColumn: r.EndColumn, Snippet: optional(r.Snippet),
 			}),
-			Logical: logical(r.Logical),
+			Logical: logical(r.Logical, r.LogicalKind),
 		}}
 	}
 	for _, place := range r.Related {
@@ -220,11 +221,11 @@ func physical(path string, region sarifRegion) *sarifPhysical {
 	return p
 }
 
-func logical(name string) []sarifLogical {
+func logical(name, kind string) []sarifLogical {
 	if name == "" {
 		return nil
 	}
-	return []sarifLogical{{name}}
+	return []sarifLogical{{name, kind}}
 }
 
 func optional(text string) *sarifText {

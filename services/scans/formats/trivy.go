@@ -84,12 +84,13 @@ func convertTrivy(in *Input, w *Writer) error {
 	r := &trivyReport{in: in, w: w}
 	var artifact, kind, cluster, created string
 	var version struct{ Version string }
+	var image struct{ RepoTags, RepoDigests jsonstream.Texts }
 	err := in.Walk(func(s *jsonstream.Stream) error {
 		if s.Kind() == '[' {
 			return r.heads(s)
 		}
 		return object(s, members{
-			"ArtifactName": into(&artifact), "ArtifactType": into(&kind), "ClusterName": into(&cluster), "Trivy": into(&version),
+			"ArtifactName": into(&artifact), "ArtifactType": into(&kind), "Metadata": into(&image), "ClusterName": into(&cluster), "Trivy": into(&version),
 			"CreatedAt": into(&created), "Results": r.heads, "Resources": r.resources, "Findings": r.resources,
 		})
 	})
@@ -99,7 +100,7 @@ func convertTrivy(in *Input, w *Writer) error {
 	tool := Tool{Name: "Trivy", Version: version.Version, RanAt: created}
 	switch {
 	case kind == "container_image":
-		tool.Category = sarif.ImageName(artifact)
+		tool.Category = sarif.ImageName(sarif.ImageReference(artifact, image.RepoTags, image.RepoDigests))
 	case cluster != "":
 		tool.Category = "cluster:" + cluster
 	}
@@ -224,7 +225,8 @@ func (r *trivyReport) misconfiguration(t *trivyTarget, m *trivyMisconfiguration)
 			Tags: []string{"misconfiguration"}, References: m.References,
 		},
 		Message: cmp.Or(m.Message, m.Description), Severity: m.Severity, Path: t.Target, Logical: m.CauseMetadata.Resource,
-		Line: int(m.CauseMetadata.StartLine), EndLine: int(m.CauseMetadata.EndLine), Snippet: strings.Join(code, "\n"),
+		LogicalKind: kindResource,
+		Line:        int(m.CauseMetadata.StartLine), EndLine: int(m.CauseMetadata.EndLine), Snippet: strings.Join(code, "\n"),
 	})
 }
 

@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"encoding/binary"
+	"slices"
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
@@ -91,14 +92,37 @@ type Rule struct {
 func identityText(rule string, c *storev1.FindingContent) identity.Text {
 	text := identity.Text{
 		Rule: rule, Path: c.GetLocation().GetFilePath(), ToolFingerprint: c.GetToolFingerprint(), PatternHash: c.GetPatternHash(),
-		Fingerprints: c.GetFingerprints(), Logical: placeName(c), CodeHash: c.GetCodeHash(), Snippet: c.GetSnippet(), Message: c.GetMessage(),
+		Logical: placeName(c), CodeHash: c.GetCodeHash(), Snippet: c.GetSnippet(), Message: c.GetMessage(),
 		Line: int(c.GetLocation().GetLine()), Column: int(c.GetLocation().GetColumn()), EndLine: int(c.GetLocation().GetEndLine()),
 	}
+	text.Fingerprints, text.LogicalKind = splitKind(c.GetFingerprints())
 	// If the tool gives no id, the stored id is ours and adds no evidence.
 	if c.GetIdentityRung() == "" || c.GetIdentityRung() == identity.RungMatchBasedID {
 		text.MatchBasedID = c.GetMatchBasedId()
 	}
 	return text
+}
+
+// kindName is the name of the entry that has the kind of the logical location among the fingerprints of a content.
+const kindName = "logical location is:"
+
+// SetFingerprints sets the fingerprints that identify a result. kind is what the report says about the kind of its
+// logical location; it is stored only if it adds to the name and the file, which must be set.
+func SetFingerprints(c *storev1.FindingContent, fingerprints []string, kind string) {
+	if kind = identity.KindOf(c.GetLogicalLocation(), c.GetLocation().GetFilePath(), kind); kind != "" {
+		fingerprints = append(slices.Clip(fingerprints), kindName+kind)
+	}
+	c.Fingerprints = fingerprints
+}
+
+// splitKind separates the kind of the logical location, which is last.
+func splitKind(stored []string) (fingerprints []string, kind string) {
+	if n := len(stored) - 1; n >= 0 {
+		if kind, found := strings.CutPrefix(stored[n], kindName); found {
+			return stored[:n], kind
+		}
+	}
+	return stored, ""
 }
 
 // placeName is the name of the place, which distinguishes results of one message. For a dependency without one it is

@@ -80,12 +80,18 @@ func (r *Resolver) Guess(sample []string) (Guessed, bool) {
 	for _, file := range sample {
 		decoded := file
 		file = Normalise(file)
-		if _, inside := r.inside(decoded, file); inside || !IsAbsolute(file) || strings.HasPrefix(decoded, hostMark) {
+		if _, inside := r.inside(decoded, file); inside || !IsAbsolute(file) {
 			continue
 		}
-		total++
+		hosted := strings.HasPrefix(decoded, hostMark)
+		if hosted {
+			_, file = onHost(file)
+		}
 		found, kind, ok := r.rootOf(file)
-		if !ok {
+		if hosted && (!ok || kind == mount) {
+			continue // probably a relative path
+		}
+		if total++; !ok {
 			continue
 		}
 		mounts[found.Root] = kind == mount

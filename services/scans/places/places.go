@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -47,6 +48,8 @@ const (
 	Climbs Fault = iota + 1
 	// Absolute says that no root of the path is known.
 	Absolute
+	// OnHost says that the path begins with what may be a host or a directory.
+	OnHost
 )
 
 // Resolver makes paths relative to the repository.
@@ -55,7 +58,7 @@ type Resolver struct {
 	given           string // root of the caller; one of roots
 	// roots are the absolute directories that may be the checkout, the most reliable first.
 	roots []string
-	// servers are the roots on a file server. Only they contain the paths of URIs with a host.
+	// servers are the roots on a file server. They are compared in any case.
 	servers []string
 	// starts are absolute directories that relative paths may begin at.
 	starts []string
@@ -106,7 +109,11 @@ func (r *Resolver) Resolve(own, joined string) (string, Fault) {
 	switch {
 	case strings.HasPrefix(joined, hostMark):
 		// Many tools write file:// before a relative path, and its first part looks like a host.
-		return r.relative(full[1:])
+		file, fault := r.relative(full[1:])
+		if fault == 0 && strings.HasPrefix(own, hostMark) {
+			fault = OnHost
+		}
+		return file, fault
 	case !IsAbsolute(start):
 		// The base is the root of the file system or unknown, so the path as written is better.
 		return r.relative(start)
@@ -118,16 +125,40 @@ func (r *Resolver) Resolve(own, joined string) (string, Fault) {
 
 // inside returns the part of an absolute path below the first root that contains it.
 func (r *Resolver) inside(decoded, full string) (string, bool) {
-	roots := r.roots
-	if strings.HasPrefix(decoded, hostMark) {
-		roots = r.servers
+	if strings.HasPrefix(decoded, "//") {
+		for _, root := range r.servers {
+			if rest, ok := underIn(full, root, strings.EqualFold); ok {
+				return rest, true
+			}
+		}
 	}
-	for _, root := range roots {
-		if rest, ok := under(full, root); ok {
+	host := ""
+	if strings.HasPrefix(decoded, hostMark) {
+		host, full = onHost(full)
+	}
+	for _, root := range r.roots {
+		if rest, ok := under(full, root); ok && (host == "" || isTelling(root) || looksLikeHost.MatchString(host)) {
 			return rest, true
 		}
 	}
 	return "", false
+}
+
+var (
+	// looksLikeHost matches a qualified name, an address, and the host name of a container.
+	looksLikeHost = regexp.MustCompile(`\.|^[0-9a-f]{12}$`)
+	// adminShare matches the share of a Windows drive.
+	adminShare = regexp.MustCompile(`^/([A-Za-z])\$(/|$)`)
+)
+
+// isTelling reports whether a directory below the first part of a path shows that this part is a host. A directory
+// such as /src does not: in file://web/src/a.go, web is probably a directory, too.
+func isTelling(root string) bool { return strings.Count(root, "/") > 1 || hasDrive(root) }
+
+// onHost splits the normal form of a path with a host.
+func onHost(full string) (host, local string) {
+	host, local, _ = strings.Cut(full[1:], "/")
+	return host, slashes(adminShare.ReplaceAllString("/"+local, "$1:$2"))
 }
 
 // below adds the prefix to a path that was absolute, unless the path has it already.
@@ -274,10 +305,14 @@ func IsAbsolute(s string) bool { return strings.HasPrefix(s, "/") || hasDrive(s)
 
 // under returns the part of a path below a directory. Windows ignores case.
 func under(full, dir string) (string, bool) {
-	if len(full) < len(dir) || len(full) > len(dir) && full[len(dir)] != '/' {
-		return "", false
+	if hasDrive(dir) {
+		return underIn(full, dir, strings.EqualFold)
 	}
-	if head := full[:len(dir)]; head != dir && !(hasDrive(dir) && strings.EqualFold(head, dir)) {
+	return underIn(full, dir, func(a, b string) bool { return a == b })
+}
+
+func underIn(full, dir string, equal func(a, b string) bool) (string, bool) {
+	if len(full) < len(dir) || len(full) > len(dir) && full[len(dir)] != '/' || !equal(full[:len(dir)], dir) {
 		return "", false
 	}
 	return strings.TrimPrefix(full[len(dir):], "/"), true

@@ -34,6 +34,16 @@ func TestCheckoutRoot(t *testing.T) {
 		{"file://host/share", `\\host\share\a.cs`, "a.cs"},
 		{"/src", "file://src/a.go", "src/a.go"},
 		{"/w", "jar:file:///w/lib/a.jar!/com/B.class", "lib/a.jar!/com/B.class"},
+		{"/home/ci/proj", "file://agent-1/home/ci/proj/src/a.go", "src/a.go"},
+		{"/home/ci/proj", "file://agent-1.corp.example/home/ci/proj/src/a.go", "src/a.go"},
+		{"/home/ci/proj", "file://agent-1/home/ci/other/a.go", "agent-1/home/ci/other/a.go"},
+		{"/src", "file://web/src/a.go", "web/src/a.go"},
+		{"/src", "file://build.corp.example/src/a.go", "a.go"},
+		{"/src", "file://3f2a9c1b77e0/src/a.go", "a.go"},
+		{`\\build-01\c$\proj`, "file://BUILD-01/C$/Proj/src/a.go", "src/a.go"},
+		{`\\build-01\c$\proj`, `\\BUILD-01\c$\proj\src\a.go`, "src/a.go"},
+		{`C:\proj`, "file://BUILD-01/c$/proj/src/a.go", "src/a.go"},
+		{`C:\proj`, "file://BUILD-01/C:/proj/src/a.go", "src/a.go"},
 		{"/path", "../../path/ec2.tf", "ec2.tf"},
 	} {
 		if got, _ := resolve(places.New(places.Given{CheckoutRoot: c.root}), c.uri); got != c.want {
@@ -152,4 +162,32 @@ func TestTheFileIsNeverLost(t *testing.T) {
 			rt.Fatalf("%q is %q", uri, got)
 		}
 	})
+}
+
+func TestPathsWithAHost(t *testing.T) {
+	for _, c := range []struct {
+		uri, want string
+		fault     places.Fault
+	}{
+		{"file://runner/builds/g/p/src/a.go", "src/a.go", 0},
+		{"file://runner-7.corp.example/home/runner/work/r/r/src/a.go", "src/a.go", 0},
+		{"file://BUILD-01/D$/a/1/s/src/a.cs", "src/a.cs", 0},
+		{"file://agent-1/home/ci/proj/a.go", "agent-1/home/ci/proj/a.go", places.OnHost},
+		{"file://web/src/a.go", "web/src/a.go", places.OnHost},
+		{"file://a.go", "a.go", places.OnHost},
+		{"file:///src/a.go", "/src/a.go", places.Absolute},
+		{"src/a.go", "src/a.go", 0},
+	} {
+		r := places.New(places.Given{})
+		if c.fault == 0 {
+			r.Guess([]string{places.Decode(c.uri), "b.go"})
+		}
+		if got, fault := resolve(r, c.uri); got != c.want || fault != c.fault {
+			t.Errorf("%s is %q with fault %d, want %q with %d", c.uri, got, fault, c.want, c.fault)
+		}
+	}
+	r := places.New(places.Given{})
+	if guess, ok := r.Guess([]string{places.Decode("file://web/src/a.go"), places.Decode("file://db/src/b.go")}); ok {
+		t.Errorf("guessed %s", guess.Root)
+	}
 }

@@ -28,6 +28,17 @@ func TestSeverityOfProperties(t *testing.T) {
 	for _, c := range []struct{ rule, result, want string }{
 		// Words, in all spellings, also where a number is expected.
 		{bagOf(`"security-severity":"CRITICAL"`), ``, "critical"},
+		{bagOf(`"security-severity":"9.8/10"`), ``, "critical"},
+		{bagOf(`"security-severity":"7,5"`), ``, "high"},
+		{bagOf(`"security-severity":"4.0 / 10.0"`), ``, "medium"},
+		{bagOf(`"security-severity":"3.1 (Low)"`), ``, "low"},
+		{bagOf(`"security-severity":"9.8/100"`), `"level":"note"`, "low"},
+		{``, `"level":"critical"`, "critical"},
+		{``, `"level":"High"`, "high"},
+		{``, `"level":"fatal"`, "critical"},
+		{``, `"level":"info"`, "low"},
+		{``, `"level":"strange"`, "medium"},
+		{`"defaultConfiguration":{"level":"critical"}`, ``, "critical"},
 		{bagOf(`"Security_Severity":"High"`), ``, "high"},
 		{``, bagOf(`"severity":"low","unscored":"true"`), "low"},
 		{``, bagOf(`"severity":"BLOCKER"`), "critical"},
@@ -259,5 +270,29 @@ func TestSuppressionsOfTools(t *testing.T) {
 		{"kind":"inSource"},{"kind":"External","status":"accepted","justification":"fine","properties":{"SuppressedBy":"kim"}}]}`)))
 	if !r.Suppressed || r.SuppressionKind != "external" || r.SuppressionReason != "fine" || r.SuppressionAuthor != "kim" {
 		t.Errorf("%+v", r)
+	}
+}
+
+// A severity that cannot be read is told, unless something of equal rank is read.
+func TestUnreadSeverities(t *testing.T) {
+	for _, c := range []struct {
+		rule, result string
+		want         string // what the warning quotes, or empty
+	}{
+		{``, `"level":"strange"`, `"strange"`},
+		{``, bagOf(`"security-severity":"9.8/100"`), `"9.8/100"`},
+		{bagOf(`"security-severity":"-1"`), `"level":"note"`, `"-1"`},
+		{`"defaultConfiguration":{"level":"odd"}`, ``, `"odd"`},
+		{`"defaultConfiguration":{"level":"odd"}`, `"level":"note"`, ""},
+		{``, bagOf(`"security-severity":"-1","severity":"high"`), ""},
+		{bagOf(`"security-severity":"UNKNOWN"`), `"level":"error"`, ""},
+		{bagOf(`"security-severity":"0.0"`), `"level":"error"`, ""},
+		{``, `"level":"critical"`, ""},
+		{``, ``, ""},
+	} {
+		warnings := fmt.Sprint(read(t, withRule("t", "r", c.rule, c.result)).report.Runs[0].Warnings)
+		if told := strings.Contains(warnings, "severity of 1 results cannot be read"); told != (c.want != "") || !strings.Contains(warnings, c.want) {
+			t.Errorf("rule {%s}, result {%s}: %s", c.rule, c.result, warnings)
+		}
 	}
 }

@@ -33,11 +33,23 @@ const imageType = "container_image"
 func (p imageProperties) image() string {
 	switch first(p.ArtifactType) {
 	case "":
-		return first(p.ImageName, p.ImageRef, p.Image, p.RepoTags, p.RepoDigests)
+		return ImageReference(first(p.ImageName, p.ImageRef, p.Image), p.RepoTags, p.RepoDigests)
 	case imageType:
-		return first(p.ImageName, p.ImageRef, p.Image, p.ArtifactName, p.RepoTags, p.RepoDigests)
+		return ImageReference(first(p.ImageName, p.ImageRef, p.Image, p.ArtifactName), p.RepoTags, p.RepoDigests)
 	}
 	return ""
+}
+
+// imageFile matches names of files and directories with a saved image.
+var imageFile = regexp.MustCompile(`(?i)^(?:[./~]|[a-z]:[\\/])|\\|^(?:docker-archive|oci-archive|oci-dir|singularity|file):|\.(?:tar(?:\.[a-z0-9]+)?|tgz|txz|oci|sif)$`)
+
+// ImageReference is the scanned image as the caller of the scanner named it. Names of files are often equal for all
+// images, or new with each build. Then the first of the image's own tags and digests is better.
+func ImageReference(named string, own ...jsonstream.Texts) string {
+	if tag := first(own...); tag != "" && (named == "" || imageFile.MatchString(named)) {
+		return tag
+	}
+	return named
 }
 
 var (
@@ -45,8 +57,8 @@ var (
 	layerName = regexp.MustCompile(`^(\S+)@sha256:[0-9a-f]{64}:/`)
 	// foundInImage matches the end of Grype's messages.
 	foundInImage = regexp.MustCompile(` in image (\S+) at: `)
-	// imageScheme matches what Docker Scout and Skopeo put before a reference.
-	imageScheme = regexp.MustCompile(`^(?:[a-z-]+://|docker:)`)
+	// imageScheme matches what Docker Scout, Skopeo and Grype put before a reference or a file.
+	imageScheme = regexp.MustCompile(`^(?:[a-z-]+://|docker:|(?:docker|oci)-archive:|oci-dir:|singularity:)`)
 	// imageTag matches the tag and digest of a reference. A colon before a slash belongs to a port.
 	imageTag = regexp.MustCompile(`(?::[^:/@]*)?(?:@[^/]*)?$`)
 )

@@ -47,7 +47,7 @@ const maxRelated = 100
 func (run *Run) addLocations(res *Result, w *wireResult) {
 	chosen := w.chosen()
 	if chosen >= 0 {
-		res.Logical = run.logicalName(w.Locations[chosen].LogicalLocations)
+		res.Logical, res.LogicalKind = run.logicalPlace(w.Locations[chosen].LogicalLocations)
 	}
 	if len(w.Locations) < 2 || placesTools[run.Tool.Slug] {
 		return
@@ -55,7 +55,7 @@ func (run *Run) addLocations(res *Result, w *wireResult) {
 	for i := range w.Locations {
 		location := &w.Locations[i]
 		if res.Logical == "" {
-			res.Logical = run.logicalName(location.LogicalLocations)
+			res.Logical, res.LogicalKind = run.logicalPlace(location.LogicalLocations)
 		}
 		if i == chosen || len(res.Related) >= maxRelated {
 			continue
@@ -139,7 +139,7 @@ func (run *Run) placeOf(res *Result, location *wireLocation, rep *Report) (*Resu
 	}
 	var fault pathFault
 	place.Path, fault = run.paths.resolve(physical.ArtifactLocation)
-	place.Logical = run.logicalName(location.LogicalLocations)
+	place.Logical, place.LogicalKind = run.logicalPlace(location.LogicalLocations)
 	if place.Path == "" && place.Logical == "" {
 		return nil, false
 	}

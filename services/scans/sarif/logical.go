@@ -1,6 +1,7 @@
 package sarif
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/palisade/palisade/services/scans/jsonstream"
@@ -9,6 +10,7 @@ import (
 // logicalLocation is an entry of the run's table of logical locations.
 type logicalLocation struct {
 	name   string
+	kind   string
 	parent int // index of the enclosing one, or -1
 	whole  bool
 }
@@ -28,12 +30,12 @@ func (r *reader) logicalLocations(run *Run) error {
 			return err
 		}
 		// A broken entry is kept as an empty one, so that the indexes of the others stay valid.
-		entry := logicalLocation{parent: -1}
+		entry := logicalLocation{kind: w.ownKind(), parent: -1}
 		entry.name, entry.whole = w.ownName()
 		if w.ParentIndex != nil {
 			entry.parent = int(*w.ParentIndex)
 		}
-		if full = !r.charge(len(entry.name) + 48); full {
+		if full = !r.charge(len(entry.name) + len(entry.kind) + 64); full {
 			run.warn("logicalLocations from index %d on are ignored: the report describes more than fits", len(run.logical))
 			return nil
 		}
@@ -52,40 +54,55 @@ func (w *wireLogicalLocation) ownName() (name string, whole bool) {
 	return jsonstream.Cut(jsonstream.OneLine(w.Name), maxLogical), false
 }
 
-// logicalName is the name of the first logical location of a list, preferably one with a full name.
-func (run *Run) logicalName(list []wireLogicalLocation) string {
-	best := ""
-	for i := range list {
-		name, whole := run.nameOf(&list[i])
-		if name != "" && whole {
-			return name
-		}
-		if best == "" {
-			best = name
-		}
-	}
-	return best
+// maxKind is the length at which the kind of a logical location is cut. The longest of the specification has 21 bytes.
+const maxKind = 64
+
+func (w *wireLogicalLocation) ownKind() string {
+	return jsonstream.Cut(jsonstream.OneLine(w.Kind), maxKind)
 }
 
-func (run *Run) nameOf(w *wireLogicalLocation) (name string, whole bool) {
-	name, whole = w.ownName()
-	parent := -1
-	switch {
-	case whole:
-		return name, true
-	case w.ParentIndex != nil:
-		parent = int(*w.ParentIndex)
-	case w.Index != nil && *w.Index >= 0 && int(*w.Index) < len(run.logical):
-		entry := run.logical[*w.Index]
-		if name == "" || entry.whole {
-			name, whole = entry.name, entry.whole
+// logicalName is the name of the first logical location of a list, preferably one with a full name.
+func (run *Run) logicalName(list []wireLogicalLocation) string {
+	name, _ := run.logicalPlace(list)
+	return name
+}
+
+// logicalPlace is logicalName with the kind.
+func (run *Run) logicalPlace(list []wireLogicalLocation) (name, kind string) {
+	for i := range list {
+		own, ownKind, whole := run.nameOf(&list[i])
+		if own != "" && whole {
+			return own, ownKind
 		}
-		parent = entry.parent
+		if name == "" {
+			name, kind = own, ownKind
+		}
+	}
+	return name, kind
+}
+
+func (run *Run) nameOf(w *wireLogicalLocation) (name, kind string, whole bool) {
+	name, whole = w.ownName()
+	kind = w.ownKind()
+	parent := -1
+	if w.ParentIndex != nil {
+		parent = int(*w.ParentIndex)
+	}
+	if w.Index != nil && *w.Index >= 0 && int(*w.Index) < len(run.logical) {
+		entry := run.logical[*w.Index]
+		kind = cmp.Or(kind, entry.kind)
+		if !whole && w.ParentIndex == nil {
+			if name == "" || entry.whole {
+				name, whole = entry.name, entry.whole
+			}
+			parent = entry.parent
+		}
 	}
 	if whole || name == "" {
-		return name, whole
+		return name, kind, whole
 	}
-	return run.enclosed(name, parent)
+	name, whole = run.enclosed(name, parent)
+	return name, kind, whole
 }
 
 // enclosed puts the names of the enclosing logical locations before a name.

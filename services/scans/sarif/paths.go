@@ -36,8 +36,10 @@ const (
 	pathClimbs = pathFault(places.Climbs)
 	// pathAbsolute says that the root is unknown.
 	pathAbsolute = pathFault(places.Absolute)
+	// pathOnHost says that it begins with what may be a host.
+	pathOnHost = pathFault(places.OnHost)
 	// pathTooLong says that it is cut.
-	pathTooLong = pathAbsolute + 1
+	pathTooLong = pathOnHost + 1
 	pathFaults  = pathTooLong + 1
 )
 

@@ -59,8 +59,9 @@ type Result struct {
 	Package *Package
 	// CWENames and OWASPNames are the ones that the result names itself, beside those of its rule.
 	CWENames, OWASPNames []string
-	// Logical is the name of the place inside the program or resource (logicalLocations), or empty.
-	Logical string
+	// Logical is the name of the place inside the program or resource (logicalLocations), or empty. LogicalKind is its
+	// kind as the report writes it, such as "function" or "resource", or empty.
+	Logical, LogicalKind string
 	// Related are further places, in the order of the report.
 	Related []RelatedLocation
 	// Flows are paths through the code to the result, and Fixes are changes that the tool proposes.

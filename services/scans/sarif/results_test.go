@@ -17,7 +17,7 @@ func TestSeverity(t *testing.T) {
 		{``, `"level":"error"`, "high"},
 		{``, `"level":"note"`, "low"},
 		{``, `"level":"Warning"`, "medium"},
-		{``, `"level":"fatal"`, "medium"},
+		{``, `"level":"fatal"`, "critical"},
 		{`"defaultConfiguration":{"level":"error"}`, ``, "high"},
 		{`"defaultConfiguration":{"level":"error"}`, `"level":"note"`, "low"},
 		{`"defaultConfiguration":{}`, ``, "medium"},

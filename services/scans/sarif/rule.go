@@ -42,9 +42,12 @@ type Rule struct {
 	// Stub says that the report does not declare this rule, so only its id is known.
 	Stub bool
 
-	guid          string
-	score, word   string // severities by a score and by a word, or empty
-	defaultLevel  string // a severity or levelNone, or empty
+	guid         string
+	score, word  string // severities by a score and by a word, or empty
+	defaultLevel string // a severity or levelNone, or empty
+	// unreadScore and unreadLevel are meant to be severities and are none, or empty.
+	unreadScore, unreadLevel string
+
 	messages      map[string]string
 	relationships []wireDescriptorRef
 	sensitive     bool
@@ -127,7 +130,9 @@ func (rule *Rule) severities(w *wireRule) {
 	rule.word = cmp.Or(w.Properties.worded(), tagSeverity(w.Properties.texts[factTags]))
 	if w.DefaultConfiguration != nil {
 		rule.defaultLevel = fromLevel(w.DefaultConfiguration.Level)
+		rule.unreadLevel = jsonstream.Cut(unread(w.DefaultConfiguration.Level, rule.defaultLevel), maxUnread)
 	}
+	rule.unreadScore = jsonstream.Cut(w.Properties.unreadScore(), maxUnread)
 	switch {
 	case rule.score != "":
 		rule.Severity = rule.score

@@ -2,6 +2,7 @@ package sarif
 
 import (
 	"cmp"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -16,19 +17,13 @@ import (
 // levelNone is the level of results that are not problems.
 const levelNone = "none"
 
-// fromLevel maps a SARIF level. It returns "" for an absent or unknown level, so that the next source decides.
+// fromLevel maps a SARIF level, or a word that some tools write instead. It returns "" for an absent or unknown level,
+// so that the next source decides.
 func fromLevel(level string) string {
-	switch strings.ToLower(strings.TrimSpace(level)) {
-	case "error":
-		return vocabulary.SeverityHigh
-	case "warning":
-		return vocabulary.SeverityMedium
-	case "note":
-		return vocabulary.SeverityLow
-	case levelNone:
+	if level = strings.TrimSpace(level); strings.EqualFold(level, levelNone) {
 		return levelNone
 	}
-	return ""
+	return fromWord(level)
 }
 
 // severityOf tries the sources in their order. It returns levelNone for a result that must not be stored.
@@ -43,6 +38,7 @@ func (run *Run) severityOf(w *wireResult, rule *Rule) string {
 	case rule.word != "" && level != levelNone: // a word about the rule does not make a problem of what is none
 		return rule.word
 	}
+	run.told.severity(cmp.Or(w.Properties.unreadScore(), unread(w.Level, level), rule.unreadScore))
 	undecided := isUndecided(w.Kind)
 	if level != "" && !(undecided && level == levelNone) {
 		return level
@@ -56,6 +52,7 @@ func (run *Run) severityOf(w *wireResult, rule *Rule) string {
 	if rule.defaultLevel != "" {
 		return rule.defaultLevel
 	}
+	run.told.severity(rule.unreadLevel)
 	return vocabulary.SeverityMedium
 }
 
@@ -91,6 +88,27 @@ func (b *bag) scored() string {
 	return ""
 }
 
+// unreadScore is a security-severity that says something unknown, or "". It is a score by convention.
+func (b *bag) unreadScore() string {
+	text := first(b.texts[factSecuritySeverity])
+	if n, err := strconv.ParseFloat(text, 64); err == nil && n == 0 {
+		return ""
+	}
+	return unread(text, "")
+}
+
+// unread is a text that no severity was read from, unless it says that there is none.
+func unread(text, severity string) string {
+	switch strings.ToLower(strings.TrimSpace(text)) {
+	case "", "unknown", "undefined", "unspecified", "unassigned", "none", "null", "n/a", "na", "-":
+		return ""
+	}
+	if severity != "" {
+		return ""
+	}
+	return text
+}
+
 // mostOfCVSS2 caps scores of CVSS 2, whose highest range is "high".
 const mostOfCVSS2 = 8.9
 
@@ -108,8 +126,14 @@ func (b *bag) worded() string {
 	return ""
 }
 
+// loneScore matches a score with a decimal comma, its maximum or its word: "7,5", "9.8/10", "9.8 (critical)".
+var loneScore = regexp.MustCompile(`^(\d{1,2}(?:[.,]\d+)?)(?:\s*/\s*10(?:[.,]0+)?)?(?:\s*\(?[A-Za-z]+\)?)?$`)
+
 // score reads a number or a CVSS vector. It returns 0 for anything else.
 func score(text string) float64 {
+	if parts := loneScore.FindStringSubmatch(text); parts != nil {
+		text = strings.Replace(parts[1], ",", ".", 1)
+	}
 	if n, err := strconv.ParseFloat(text, 64); err == nil {
 		if !(n > 0) || n > 10 {
 			return 0

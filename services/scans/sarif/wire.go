@@ -71,6 +71,7 @@ type wireLogicalLocation struct {
 	FullyQualifiedName string   `json:"fullyQualifiedName"`
 	DecoratedName      string   `json:"decoratedName"`
 	Name               string   `json:"name"`
+	Kind               string   `json:"kind"`
 	Index              *integer `json:"index"`
 	ParentIndex        *integer `json:"parentIndex"`
 }
