@@ -39,8 +39,6 @@ type ChatInstallation struct {
 	Token []byte `json:"-"`
 	// the chat refused the token
 	Archived bool `json:"archived,omitempty"`
-	// id of the user
-	InstalledBy int64 `json:"installed_by,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt int64 `json:"created_at,omitempty"`
 	// UpdatedAt holds the value of the "updated_at" field.
@@ -57,7 +55,7 @@ func (*ChatInstallation) scanValues(columns []string) ([]any, error) {
 			values[i] = new([]byte)
 		case chatinstallation.FieldArchived:
 			values[i] = new(sql.NullBool)
-		case chatinstallation.FieldID, chatinstallation.FieldDeploymentID, chatinstallation.FieldInstalledBy, chatinstallation.FieldCreatedAt, chatinstallation.FieldUpdatedAt:
+		case chatinstallation.FieldID, chatinstallation.FieldDeploymentID, chatinstallation.FieldCreatedAt, chatinstallation.FieldUpdatedAt:
 			values[i] = new(sql.NullInt64)
 		case chatinstallation.FieldClientID, chatinstallation.FieldAppID, chatinstallation.FieldTeamID, chatinstallation.FieldTeamName, chatinstallation.FieldEnterpriseID, chatinstallation.FieldEnterpriseName, chatinstallation.FieldEnterpriseURL:
 			values[i] = new(sql.NullString)
@@ -150,12 +148,6 @@ func (_m *ChatInstallation) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.Archived = value.Bool
 			}
-		case chatinstallation.FieldInstalledBy:
-			if value, ok := values[i].(*sql.NullInt64); !ok {
-				return fmt.Errorf("unexpected type %T for field installed_by", values[i])
-			} else if value.Valid {
-				_m.InstalledBy = value.Int64
-			}
 		case chatinstallation.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -235,9 +227,6 @@ func (_m *ChatInstallation) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("archived=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Archived))
-	builder.WriteString(", ")
-	builder.WriteString("installed_by=")
-	builder.WriteString(fmt.Sprintf("%v", _m.InstalledBy))
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(fmt.Sprintf("%v", _m.CreatedAt))

@@ -119,12 +119,6 @@ func (_c *ChatInstallationCreate) SetNillableArchived(v *bool) *ChatInstallation
 	return _c
 }
 
-// SetInstalledBy sets the "installed_by" field.
-func (_c *ChatInstallationCreate) SetInstalledBy(v int64) *ChatInstallationCreate {
-	_c.mutation.SetInstalledBy(v)
-	return _c
-}
-
 // SetCreatedAt sets the "created_at" field.
 func (_c *ChatInstallationCreate) SetCreatedAt(v int64) *ChatInstallationCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -231,9 +225,6 @@ func (_c *ChatInstallationCreate) check() error {
 	if _, ok := _c.mutation.Archived(); !ok {
 		return &ValidationError{Name: "archived", err: errors.New(`ent: missing required field "ChatInstallation.archived"`)}
 	}
-	if _, ok := _c.mutation.InstalledBy(); !ok {
-		return &ValidationError{Name: "installed_by", err: errors.New(`ent: missing required field "ChatInstallation.installed_by"`)}
-	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`ent: missing required field "ChatInstallation.created_at"`)}
 	}
@@ -316,10 +307,6 @@ func (_c *ChatInstallationCreate) createSpec() (*ChatInstallation, *sqlgraph.Cre
 	if value, ok := _c.mutation.Archived(); ok {
 		_spec.SetField(chatinstallation.FieldArchived, field.TypeBool, value)
 		_node.Archived = value
-	}
-	if value, ok := _c.mutation.InstalledBy(); ok {
-		_spec.SetField(chatinstallation.FieldInstalledBy, field.TypeInt64, value)
-		_node.InstalledBy = value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(chatinstallation.FieldCreatedAt, field.TypeInt64, value)
@@ -504,24 +491,6 @@ func (u *ChatInstallationUpsert) SetArchived(v bool) *ChatInstallationUpsert {
 // UpdateArchived sets the "archived" field to the value that was provided on create.
 func (u *ChatInstallationUpsert) UpdateArchived() *ChatInstallationUpsert {
 	u.SetExcluded(chatinstallation.FieldArchived)
-	return u
-}
-
-// SetInstalledBy sets the "installed_by" field.
-func (u *ChatInstallationUpsert) SetInstalledBy(v int64) *ChatInstallationUpsert {
-	u.Set(chatinstallation.FieldInstalledBy, v)
-	return u
-}
-
-// UpdateInstalledBy sets the "installed_by" field to the value that was provided on create.
-func (u *ChatInstallationUpsert) UpdateInstalledBy() *ChatInstallationUpsert {
-	u.SetExcluded(chatinstallation.FieldInstalledBy)
-	return u
-}
-
-// AddInstalledBy adds v to the "installed_by" field.
-func (u *ChatInstallationUpsert) AddInstalledBy(v int64) *ChatInstallationUpsert {
-	u.Add(chatinstallation.FieldInstalledBy, v)
 	return u
 }
 
@@ -741,27 +710,6 @@ func (u *ChatInstallationUpsertOne) SetArchived(v bool) *ChatInstallationUpsertO
 func (u *ChatInstallationUpsertOne) UpdateArchived() *ChatInstallationUpsertOne {
 	return u.Update(func(s *ChatInstallationUpsert) {
 		s.UpdateArchived()
-	})
-}
-
-// SetInstalledBy sets the "installed_by" field.
-func (u *ChatInstallationUpsertOne) SetInstalledBy(v int64) *ChatInstallationUpsertOne {
-	return u.Update(func(s *ChatInstallationUpsert) {
-		s.SetInstalledBy(v)
-	})
-}
-
-// AddInstalledBy adds v to the "installed_by" field.
-func (u *ChatInstallationUpsertOne) AddInstalledBy(v int64) *ChatInstallationUpsertOne {
-	return u.Update(func(s *ChatInstallationUpsert) {
-		s.AddInstalledBy(v)
-	})
-}
-
-// UpdateInstalledBy sets the "installed_by" field to the value that was provided on create.
-func (u *ChatInstallationUpsertOne) UpdateInstalledBy() *ChatInstallationUpsertOne {
-	return u.Update(func(s *ChatInstallationUpsert) {
-		s.UpdateInstalledBy()
 	})
 }
 
@@ -1150,27 +1098,6 @@ func (u *ChatInstallationUpsertBulk) SetArchived(v bool) *ChatInstallationUpsert
 func (u *ChatInstallationUpsertBulk) UpdateArchived() *ChatInstallationUpsertBulk {
 	return u.Update(func(s *ChatInstallationUpsert) {
 		s.UpdateArchived()
-	})
-}
-
-// SetInstalledBy sets the "installed_by" field.
-func (u *ChatInstallationUpsertBulk) SetInstalledBy(v int64) *ChatInstallationUpsertBulk {
-	return u.Update(func(s *ChatInstallationUpsert) {
-		s.SetInstalledBy(v)
-	})
-}
-
-// AddInstalledBy adds v to the "installed_by" field.
-func (u *ChatInstallationUpsertBulk) AddInstalledBy(v int64) *ChatInstallationUpsertBulk {
-	return u.Update(func(s *ChatInstallationUpsert) {
-		s.AddInstalledBy(v)
-	})
-}
-
-// UpdateInstalledBy sets the "installed_by" field to the value that was provided on create.
-func (u *ChatInstallationUpsertBulk) UpdateInstalledBy() *ChatInstallationUpsertBulk {
-	return u.Update(func(s *ChatInstallationUpsert) {
-		s.UpdateInstalledBy()
 	})
 }
 

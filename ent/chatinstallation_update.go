@@ -165,27 +165,6 @@ func (_u *ChatInstallationUpdate) SetNillableArchived(v *bool) *ChatInstallation
 	return _u
 }
 
-// SetInstalledBy sets the "installed_by" field.
-func (_u *ChatInstallationUpdate) SetInstalledBy(v int64) *ChatInstallationUpdate {
-	_u.mutation.ResetInstalledBy()
-	_u.mutation.SetInstalledBy(v)
-	return _u
-}
-
-// SetNillableInstalledBy sets the "installed_by" field if the given value is not nil.
-func (_u *ChatInstallationUpdate) SetNillableInstalledBy(v *int64) *ChatInstallationUpdate {
-	if v != nil {
-		_u.SetInstalledBy(*v)
-	}
-	return _u
-}
-
-// AddInstalledBy adds value to the "installed_by" field.
-func (_u *ChatInstallationUpdate) AddInstalledBy(v int64) *ChatInstallationUpdate {
-	_u.mutation.AddInstalledBy(v)
-	return _u
-}
-
 // SetUpdatedAt sets the "updated_at" field.
 func (_u *ChatInstallationUpdate) SetUpdatedAt(v int64) *ChatInstallationUpdate {
 	_u.mutation.ResetUpdatedAt()
@@ -291,12 +270,6 @@ func (_u *ChatInstallationUpdate) sqlSave(ctx context.Context) (_node int, err e
 	}
 	if value, ok := _u.mutation.Archived(); ok {
 		_spec.SetField(chatinstallation.FieldArchived, field.TypeBool, value)
-	}
-	if value, ok := _u.mutation.InstalledBy(); ok {
-		_spec.SetField(chatinstallation.FieldInstalledBy, field.TypeInt64, value)
-	}
-	if value, ok := _u.mutation.AddedInstalledBy(); ok {
-		_spec.AddField(chatinstallation.FieldInstalledBy, field.TypeInt64, value)
 	}
 	if value, ok := _u.mutation.UpdatedAt(); ok {
 		_spec.SetField(chatinstallation.FieldUpdatedAt, field.TypeInt64, value)
@@ -462,27 +435,6 @@ func (_u *ChatInstallationUpdateOne) SetNillableArchived(v *bool) *ChatInstallat
 	return _u
 }
 
-// SetInstalledBy sets the "installed_by" field.
-func (_u *ChatInstallationUpdateOne) SetInstalledBy(v int64) *ChatInstallationUpdateOne {
-	_u.mutation.ResetInstalledBy()
-	_u.mutation.SetInstalledBy(v)
-	return _u
-}
-
-// SetNillableInstalledBy sets the "installed_by" field if the given value is not nil.
-func (_u *ChatInstallationUpdateOne) SetNillableInstalledBy(v *int64) *ChatInstallationUpdateOne {
-	if v != nil {
-		_u.SetInstalledBy(*v)
-	}
-	return _u
-}
-
-// AddInstalledBy adds value to the "installed_by" field.
-func (_u *ChatInstallationUpdateOne) AddInstalledBy(v int64) *ChatInstallationUpdateOne {
-	_u.mutation.AddInstalledBy(v)
-	return _u
-}
-
 // SetUpdatedAt sets the "updated_at" field.
 func (_u *ChatInstallationUpdateOne) SetUpdatedAt(v int64) *ChatInstallationUpdateOne {
 	_u.mutation.ResetUpdatedAt()
@@ -618,12 +570,6 @@ func (_u *ChatInstallationUpdateOne) sqlSave(ctx context.Context) (_node *ChatIn
 	}
 	if value, ok := _u.mutation.Archived(); ok {
 		_spec.SetField(chatinstallation.FieldArchived, field.TypeBool, value)
-	}
-	if value, ok := _u.mutation.InstalledBy(); ok {
-		_spec.SetField(chatinstallation.FieldInstalledBy, field.TypeInt64, value)
-	}
-	if value, ok := _u.mutation.AddedInstalledBy(); ok {
-		_spec.AddField(chatinstallation.FieldInstalledBy, field.TypeInt64, value)
 	}
 	if value, ok := _u.mutation.UpdatedAt(); ok {
 		_spec.SetField(chatinstallation.FieldUpdatedAt, field.TypeInt64, value)

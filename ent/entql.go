@@ -504,7 +504,6 @@ var schemaGraph = func() *sqlgraph.Schema {
 			chatinstallation.FieldScopes:         {Type: field.TypeJSON, Column: chatinstallation.FieldScopes},
 			chatinstallation.FieldToken:          {Type: field.TypeBytes, Column: chatinstallation.FieldToken},
 			chatinstallation.FieldArchived:       {Type: field.TypeBool, Column: chatinstallation.FieldArchived},
-			chatinstallation.FieldInstalledBy:    {Type: field.TypeInt64, Column: chatinstallation.FieldInstalledBy},
 			chatinstallation.FieldCreatedAt:      {Type: field.TypeInt64, Column: chatinstallation.FieldCreatedAt},
 			chatinstallation.FieldUpdatedAt:      {Type: field.TypeInt64, Column: chatinstallation.FieldUpdatedAt},
 		},
@@ -3948,11 +3947,6 @@ func (f *ChatInstallationFilter) WhereToken(p entql.BytesP) {
 // WhereArchived applies the entql bool predicate on the archived field.
 func (f *ChatInstallationFilter) WhereArchived(p entql.BoolP) {
 	f.Where(p.Field(chatinstallation.FieldArchived))
-}
-
-// WhereInstalledBy applies the entql int64 predicate on the installed_by field.
-func (f *ChatInstallationFilter) WhereInstalledBy(p entql.Int64P) {
-	f.Where(p.Field(chatinstallation.FieldInstalledBy))
 }
 
 // WhereCreatedAt applies the entql int64 predicate on the created_at field.

@@ -15893,8 +15893,6 @@ type ChatInstallationMutation struct {
 	appendscopes     []string
 	token            *[]byte
 	archived         *bool
-	installed_by     *int64
-	addinstalled_by  *int64
 	created_at       *int64
 	addcreated_at    *int64
 	updated_at       *int64
@@ -16453,62 +16451,6 @@ func (m *ChatInstallationMutation) ResetArchived() {
 	m.archived = nil
 }
 
-// SetInstalledBy sets the "installed_by" field.
-func (m *ChatInstallationMutation) SetInstalledBy(i int64) {
-	m.installed_by = &i
-	m.addinstalled_by = nil
-}
-
-// InstalledBy returns the value of the "installed_by" field in the mutation.
-func (m *ChatInstallationMutation) InstalledBy() (r int64, exists bool) {
-	v := m.installed_by
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldInstalledBy returns the old "installed_by" field's value of the ChatInstallation entity.
-// If the ChatInstallation object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *ChatInstallationMutation) OldInstalledBy(ctx context.Context) (v int64, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldInstalledBy is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldInstalledBy requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldInstalledBy: %w", err)
-	}
-	return oldValue.InstalledBy, nil
-}
-
-// AddInstalledBy adds i to the "installed_by" field.
-func (m *ChatInstallationMutation) AddInstalledBy(i int64) {
-	if m.addinstalled_by != nil {
-		*m.addinstalled_by += i
-	} else {
-		m.addinstalled_by = &i
-	}
-}
-
-// AddedInstalledBy returns the value that was added to the "installed_by" field in this mutation.
-func (m *ChatInstallationMutation) AddedInstalledBy() (r int64, exists bool) {
-	v := m.addinstalled_by
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// ResetInstalledBy resets all changes to the "installed_by" field.
-func (m *ChatInstallationMutation) ResetInstalledBy() {
-	m.installed_by = nil
-	m.addinstalled_by = nil
-}
-
 // SetCreatedAt sets the "created_at" field.
 func (m *ChatInstallationMutation) SetCreatedAt(i int64) {
 	m.created_at = &i
@@ -16655,7 +16597,7 @@ func (m *ChatInstallationMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ChatInstallationMutation) Fields() []string {
-	fields := make([]string, 0, 14)
+	fields := make([]string, 0, 13)
 	if m.deployment_id != nil {
 		fields = append(fields, chatinstallation.FieldDeploymentID)
 	}
@@ -16688,9 +16630,6 @@ func (m *ChatInstallationMutation) Fields() []string {
 	}
 	if m.archived != nil {
 		fields = append(fields, chatinstallation.FieldArchived)
-	}
-	if m.installed_by != nil {
-		fields = append(fields, chatinstallation.FieldInstalledBy)
 	}
 	if m.created_at != nil {
 		fields = append(fields, chatinstallation.FieldCreatedAt)
@@ -16728,8 +16667,6 @@ func (m *ChatInstallationMutation) Field(name string) (ent.Value, bool) {
 		return m.Token()
 	case chatinstallation.FieldArchived:
 		return m.Archived()
-	case chatinstallation.FieldInstalledBy:
-		return m.InstalledBy()
 	case chatinstallation.FieldCreatedAt:
 		return m.CreatedAt()
 	case chatinstallation.FieldUpdatedAt:
@@ -16765,8 +16702,6 @@ func (m *ChatInstallationMutation) OldField(ctx context.Context, name string) (e
 		return m.OldToken(ctx)
 	case chatinstallation.FieldArchived:
 		return m.OldArchived(ctx)
-	case chatinstallation.FieldInstalledBy:
-		return m.OldInstalledBy(ctx)
 	case chatinstallation.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	case chatinstallation.FieldUpdatedAt:
@@ -16857,13 +16792,6 @@ func (m *ChatInstallationMutation) SetField(name string, value ent.Value) error 
 		}
 		m.SetArchived(v)
 		return nil
-	case chatinstallation.FieldInstalledBy:
-		v, ok := value.(int64)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetInstalledBy(v)
-		return nil
 	case chatinstallation.FieldCreatedAt:
 		v, ok := value.(int64)
 		if !ok {
@@ -16889,9 +16817,6 @@ func (m *ChatInstallationMutation) AddedFields() []string {
 	if m.adddeployment_id != nil {
 		fields = append(fields, chatinstallation.FieldDeploymentID)
 	}
-	if m.addinstalled_by != nil {
-		fields = append(fields, chatinstallation.FieldInstalledBy)
-	}
 	if m.addcreated_at != nil {
 		fields = append(fields, chatinstallation.FieldCreatedAt)
 	}
@@ -16908,8 +16833,6 @@ func (m *ChatInstallationMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
 	case chatinstallation.FieldDeploymentID:
 		return m.AddedDeploymentID()
-	case chatinstallation.FieldInstalledBy:
-		return m.AddedInstalledBy()
 	case chatinstallation.FieldCreatedAt:
 		return m.AddedCreatedAt()
 	case chatinstallation.FieldUpdatedAt:
@@ -16929,13 +16852,6 @@ func (m *ChatInstallationMutation) AddField(name string, value ent.Value) error 
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddDeploymentID(v)
-		return nil
-	case chatinstallation.FieldInstalledBy:
-		v, ok := value.(int64)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.AddInstalledBy(v)
 		return nil
 	case chatinstallation.FieldCreatedAt:
 		v, ok := value.(int64)
@@ -17019,9 +16935,6 @@ func (m *ChatInstallationMutation) ResetField(name string) error {
 		return nil
 	case chatinstallation.FieldArchived:
 		m.ResetArchived()
-		return nil
-	case chatinstallation.FieldInstalledBy:
-		m.ResetInstalledBy()
 		return nil
 	case chatinstallation.FieldCreatedAt:
 		m.ResetCreatedAt()

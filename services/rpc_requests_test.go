@@ -42,6 +42,7 @@ var rpcRequests = map[string]string{
 	"/palisade.findings.v1.ExportsService/DownloadExport":                                 `{"exportId":"$1"}`,
 	"/palisade.findings.v1.ExportsService/ImportFindings":                                 `{"target":{},"chunk":"eyJoZWFkZXIiOnsidmVyc2lvbiI6MX19CnsiZW5kIjp7ImZpbmRpbmdzIjoiMCJ9fQo="}`,
 	"/palisade.findings.v1.FindingIdentityService/ListIdentityChanges":                    `={"deploymentId":"$deployment"}`,
+	"/palisade.findings.v1.SavedViewsService/UpdateSavedView":                             `{"team_id":"0"}`,
 	"/palisade.findings.v1.ExceptionRequestsService/ListExceptionRequests":                `={"deploymentId":"$deployment"}`,
 	"/palisade.findings.v1.ExceptionRequestsService/ReviewExceptionRequests":              `={"deploymentId":"$deployment","requestIds":$ids,"decision":"EXCEPTION_DECISION_APPROVE"}`,
 	"/palisade.findings.v1.IssuesService/BulkUpdateIssues":                                `={"deploymentId":"$deployment","filter":{"ids":$ids},"params":{"triageState":"FINDING_TRIAGE_STATE_FIXING","note":"text"}}`,

@@ -34,8 +34,6 @@ const (
 	FieldToken = "token"
 	// FieldArchived holds the string denoting the archived field in the database.
 	FieldArchived = "archived"
-	// FieldInstalledBy holds the string denoting the installed_by field in the database.
-	FieldInstalledBy = "installed_by"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// FieldUpdatedAt holds the string denoting the updated_at field in the database.
@@ -58,7 +56,6 @@ var Columns = []string{
 	FieldScopes,
 	FieldToken,
 	FieldArchived,
-	FieldInstalledBy,
 	FieldCreatedAt,
 	FieldUpdatedAt,
 }
@@ -142,11 +139,6 @@ func ByEnterpriseURL(opts ...sql.OrderTermOption) OrderOption {
 // ByArchived orders the results by the archived field.
 func ByArchived(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldArchived, opts...).ToFunc()
-}
-
-// ByInstalledBy orders the results by the installed_by field.
-func ByInstalledBy(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldInstalledBy, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

@@ -102,11 +102,6 @@ func Archived(v bool) predicate.ChatInstallation {
 	return predicate.ChatInstallation(sql.FieldEQ(FieldArchived, v))
 }
 
-// InstalledBy applies equality check predicate on the "installed_by" field. It's identical to InstalledByEQ.
-func InstalledBy(v int64) predicate.ChatInstallation {
-	return predicate.ChatInstallation(sql.FieldEQ(FieldInstalledBy, v))
-}
-
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v int64) predicate.ChatInstallation {
 	return predicate.ChatInstallation(sql.FieldEQ(FieldCreatedAt, v))
@@ -670,46 +665,6 @@ func ArchivedEQ(v bool) predicate.ChatInstallation {
 // ArchivedNEQ applies the NEQ predicate on the "archived" field.
 func ArchivedNEQ(v bool) predicate.ChatInstallation {
 	return predicate.ChatInstallation(sql.FieldNEQ(FieldArchived, v))
-}
-
-// InstalledByEQ applies the EQ predicate on the "installed_by" field.
-func InstalledByEQ(v int64) predicate.ChatInstallation {
-	return predicate.ChatInstallation(sql.FieldEQ(FieldInstalledBy, v))
-}
-
-// InstalledByNEQ applies the NEQ predicate on the "installed_by" field.
-func InstalledByNEQ(v int64) predicate.ChatInstallation {
-	return predicate.ChatInstallation(sql.FieldNEQ(FieldInstalledBy, v))
-}
-
-// InstalledByIn applies the In predicate on the "installed_by" field.
-func InstalledByIn(vs ...int64) predicate.ChatInstallation {
-	return predicate.ChatInstallation(sql.FieldIn(FieldInstalledBy, vs...))
-}
-
-// InstalledByNotIn applies the NotIn predicate on the "installed_by" field.
-func InstalledByNotIn(vs ...int64) predicate.ChatInstallation {
-	return predicate.ChatInstallation(sql.FieldNotIn(FieldInstalledBy, vs...))
-}
-
-// InstalledByGT applies the GT predicate on the "installed_by" field.
-func InstalledByGT(v int64) predicate.ChatInstallation {
-	return predicate.ChatInstallation(sql.FieldGT(FieldInstalledBy, v))
-}
-
-// InstalledByGTE applies the GTE predicate on the "installed_by" field.
-func InstalledByGTE(v int64) predicate.ChatInstallation {
-	return predicate.ChatInstallation(sql.FieldGTE(FieldInstalledBy, v))
-}
-
-// InstalledByLT applies the LT predicate on the "installed_by" field.
-func InstalledByLT(v int64) predicate.ChatInstallation {
-	return predicate.ChatInstallation(sql.FieldLT(FieldInstalledBy, v))
-}
-
-// InstalledByLTE applies the LTE predicate on the "installed_by" field.
-func InstalledByLTE(v int64) predicate.ChatInstallation {
-	return predicate.ChatInstallation(sql.FieldLTE(FieldInstalledBy, v))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

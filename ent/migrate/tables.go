@@ -447,7 +447,6 @@ var (
 			{Name: "scopes", Type: field.TypeJSON},
 			{Name: "token", Type: field.TypeBytes, Nullable: true},
 			{Name: "archived", Type: field.TypeBool},
-			{Name: "installed_by", Type: field.TypeInt64},
 			{Name: "created_at", Type: field.TypeInt64},
 			{Name: "updated_at", Type: field.TypeInt64},
 		},

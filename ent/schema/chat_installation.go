@@ -26,7 +26,6 @@ func (ChatInstallation) Fields() []ent.Field {
 		field.JSON("scopes", []string{}).Comment("that the workspace granted"),
 		field.Bytes("token").Optional().Sensitive().Comment("encrypted: the bot token"),
 		field.Bool("archived").Default(false).Comment("the chat refused the token"),
-		field.Int64("installed_by").Comment("id of the user"),
 		timestamp("created_at").Immutable(),
 		timestamp("updated_at"),
 	}

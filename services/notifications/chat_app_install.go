@@ -99,7 +99,6 @@ func (s *ChatApps) HandleChatAppCallback(ctx context.Context, r *notificationsv1
 
 // install stores an installation in place of an earlier one. What waits for it is sent at once.
 func (s *ChatApps) install(ctx context.Context, made *slackapp.Installation) (after, before *ent.ChatInstallation, err error) {
-	caller, _ := access.FromContext(ctx)
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		before, err = tx.ChatInstallation.Query().Only(ctx)
 		now := store.Now()
@@ -107,7 +106,7 @@ func (s *ChatApps) install(ctx context.Context, made *slackapp.Installation) (af
 		case ent.IsNotFound(err):
 			before = nil
 			after, err = tx.ChatInstallation.Create().SetClientID(s.app.ClientID).SetAppID(made.AppID).SetTeamID(made.TeamID).SetTeamName(made.TeamName).
-				SetScopes(made.Scopes).SetInstalledBy(caller.UserID).SetCreatedAt(now).SetUpdatedAt(now).Save(ctx)
+				SetScopes(made.Scopes).SetCreatedAt(now).SetUpdatedAt(now).Save(ctx)
 		case err == nil:
 			now = max(now, before.UpdatedAt+1)
 			after = before
@@ -121,7 +120,7 @@ func (s *ChatApps) install(ctx context.Context, made *slackapp.Installation) (af
 		}
 		after, err = after.Update().SetClientID(s.app.ClientID).SetAppID(made.AppID).SetTeamID(made.TeamID).SetTeamName(made.TeamName).
 			SetEnterpriseID(made.EnterpriseID).SetEnterpriseName(made.EnterpriseName).SetEnterpriseURL(made.URL).SetScopes(made.Scopes).
-			SetToken(sealed).SetArchived(false).SetInstalledBy(caller.UserID).SetUpdatedAt(now).Save(ctx)
+			SetToken(sealed).SetArchived(false).SetUpdatedAt(now).Save(ctx)
 		if err != nil {
 			return err
 		}

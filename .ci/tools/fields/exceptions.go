@@ -25,6 +25,7 @@ var exceptions = []exception{
 	except(`packagemanagerconfig\.(requires_auth|additional_config|registry_type|credential_kind)`, "kept for clients: nothing installs packages yet"),
 	except(`scmconfig\.source_id`, "a fact about the account at the host, shown to clients"),
 	except(`ruledocument\.(quarantine_scan_id|quarantined_at)`, "facts about a quarantine, shown to people"),
+	except(`notifications\.v1\.ChatAppNotificationMapping\.projects`, "of the contract; rules send findings of all projects"),
 	except(`notificationrule\.last_report_at`, "a fact, shown to people"),
 	except(`aimemory\.created_by`, "a fact, shown to people"),
 	except(`scmapp\.(created_by|entity_type|client_id)|invitation\.invited_by|workflowrun\.retry_of`, "facts for people who look into the database"),

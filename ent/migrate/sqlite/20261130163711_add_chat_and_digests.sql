@@ -18,7 +18,7 @@ CREATE INDEX `notification_rules_reports` ON `notification_rules` (`next_report_
 -- create index "notification_rules_digests" to table: "notification_rules"
 CREATE INDEX `notification_rules_digests` ON `notification_rules` (`next_digest_at`, `id`) WHERE next_digest_at IS NOT NULL;
 -- create "chat_installations" table
-CREATE TABLE `chat_installations` (`id` integer NOT NULL PRIMARY KEY AUTOINCREMENT, `deployment_id` integer NOT NULL, `client_id` text NOT NULL, `app_id` text NOT NULL, `team_id` text NOT NULL, `team_name` text NOT NULL, `enterprise_id` text NOT NULL DEFAULT (''), `enterprise_name` text NOT NULL DEFAULT (''), `enterprise_url` text NOT NULL DEFAULT (''), `scopes` json NOT NULL, `token` blob NULL, `archived` bool NOT NULL DEFAULT (false), `installed_by` integer NOT NULL, `created_at` integer NOT NULL, `updated_at` integer NOT NULL);
+CREATE TABLE `chat_installations` (`id` integer NOT NULL PRIMARY KEY AUTOINCREMENT, `deployment_id` integer NOT NULL, `client_id` text NOT NULL, `app_id` text NOT NULL, `team_id` text NOT NULL, `team_name` text NOT NULL, `enterprise_id` text NOT NULL DEFAULT (''), `enterprise_name` text NOT NULL DEFAULT (''), `enterprise_url` text NOT NULL DEFAULT (''), `scopes` json NOT NULL, `token` blob NULL, `archived` bool NOT NULL DEFAULT (false), `created_at` integer NOT NULL, `updated_at` integer NOT NULL);
 -- create index "chat_installations_of_deployment" to table: "chat_installations"
 CREATE UNIQUE INDEX `chat_installations_of_deployment` ON `chat_installations` (`deployment_id`);
 -- create index "chat_installations_of_team" to table: "chat_installations"
