@@ -33,6 +33,8 @@ type sarifSource struct {
 	converted io.Closer
 	facts     *spool.File
 	notes     []*formats.Notes
+	// failedRules are the rules of findings about packages that a run could not look at, by run.
+	failedRules map[int][]string
 
 	rules map[sarifRule]*ingest.Rule
 	seen  []seenInRun  // by run

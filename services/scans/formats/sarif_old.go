@@ -171,7 +171,7 @@ func (run *oldRun) describe(s *jsonstream.Stream) error {
 		"invocations":       func(s *jsonstream.Stream) error { return eachOf(s, run.invocation) },
 		"toolNotifications": run.notifications,
 		"results": func(s *jsonstream.Stream) error {
-			run.results = true
+			run.results = run.results || s.Kind() != 'n'
 			return s.Skip()
 		},
 	})

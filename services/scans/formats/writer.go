@@ -60,6 +60,8 @@ type Notes struct {
 	// Unreadable are items that could not be used. Omitted counts the ones that are not listed.
 	Unreadable []Unreadable
 	Omitted    int
+	// FailedPackages are packages that the tool could not look at. No finding about one of them is closed.
+	FailedPackages []string
 	// FactsOnly says that the document has dependencies or decisions and no results. It says nothing about findings that
 	// it does not name, so it neither creates nor closes any.
 	FactsOnly bool

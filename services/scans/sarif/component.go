@@ -21,6 +21,7 @@ type component struct {
 	// supported are the taxonomies that the component says it supports.
 	supported []wireComponentRef
 	strings   map[string]string // globalMessageStrings
+	notices   []wireNotice      // kinds of notifications
 }
 
 func newComponent() *component {
@@ -143,6 +144,11 @@ func (r *reader) component(run *Run, c *component, tool *Tool) error {
 			return r.ruleList(run, c)
 		case "taxa":
 			return r.taxa(run, c)
+		case "notifications":
+			var notices capped[wireNotice]
+			err := r.optional(run, &notices, always)
+			c.notices = append(c.notices, notices...)
+			return err
 		case "supportedTaxonomies":
 			var supported capped[wireComponentRef]
 			err := r.optional(run, &supported, never)

@@ -42,7 +42,7 @@ type Run struct {
 	// RanAt is when the run ended, or began if its end is unknown; zero if the report has neither.
 	RanAt time.Time
 	// Succeeded is false if missing results may still be in the code: an invocation failed or has an error-level
-	// notification about its execution, or the run has no results property (SARIF 3.14.23).
+	// notification, or the run has no results property, or null (SARIF 3.14.23).
 	Succeeded bool
 	// Results is the number of results in the file.
 	Results int
@@ -225,7 +225,7 @@ func (run *Run) finish(o options) {
 	run.checkComplete()
 	if !run.hasResults && run.Rejected == "" && run.Succeeded {
 		run.Succeeded = false
-		run.warn("the run has no results property, so that no finding is closed by it (an empty array would say that nothing was found)")
+		run.warn("the run has no results property, or null, so that no finding is closed by it (an empty array would say that nothing was found)")
 	}
 	run.cweTitles = run.taxonomyTitles()
 	for _, c := range run.components() {
