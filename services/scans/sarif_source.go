@@ -111,7 +111,7 @@ func (r *seenInRun) note(result *sarif.Result) {
 	if result.RuleID != result.Rule.ID {
 		r.see(result.Rule.ID, seenAny)
 	}
-	r.unnamedRules = r.unnamedRules || result.Rule.Stub // the run does not list all of its rules
+	r.unnamedRules = r.unnamedRules || result.Rule.Stub || result.Redacted // the run does not list all of its rules
 	r.nameless = r.nameless || result.Unnamed
 	if !r.products[result.Product] {
 		r.products[result.Product] = true

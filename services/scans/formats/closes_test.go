@@ -1,6 +1,7 @@
 package formats
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"testing"
@@ -79,6 +80,21 @@ func TestSkippedPackages(t *testing.T) {
 	notes := convertText(t, `{"dependencies":[{"name":"flask","skip_reason":"x"},{"name":"a","vulns":[]}],"fixes":[]}`).notes[0]
 	if !slices.Equal(notes.FailedPackages, []string{"flask"}) || notes.Failure != "" {
 		t.Errorf("%+v", notes)
+	}
+}
+
+// TestTokensInDependencies: a bill of materials may have a token in any text, and so may a warning.
+func TestTokensInDependencies(t *testing.T) {
+	token := "gh" + "p_" + strings.Repeat("Ab3dE6gH", 5)
+	var out, facts bytes.Buffer
+	src := strings.NewReader(`{"spdxVersion":"SPDX-2.3","SPDXID":"SPDXRef-DOCUMENT","name":"` + token + `","packages":[{"SPDXID":"a","name":"a","versionInfo":"` + token +
+		`","licenseConcluded":"` + token + `","externalRefs":[{"referenceType":"purl","referenceLocator":"pkg:npm/a@` + token + `"}]}]}`)
+	if _, err := Convert(t.Context(), spdx, src, wide, &out, &facts); err != nil || strings.Contains(facts.String(), token) || !strings.Contains(facts.String(), "[redacted]") {
+		t.Errorf("%v %s", err, facts.String())
+	}
+	got := convertText(t, `{"check_type":"terraform","results":{"failed_checks":[],"parsing_errors":["/`+token+`.tf"]}}`)
+	if warnings := strings.Join(got.notes[0].Warnings, "; "); strings.Contains(warnings, token) {
+		t.Error(warnings)
 	}
 }
 

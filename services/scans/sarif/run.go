@@ -101,7 +101,7 @@ type Run struct {
 const maxWarnings = 50
 
 func (run *Run) warn(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
+	text := redactTokens(fmt.Sprintf(format, args...))
 	switch {
 	case len(run.Warnings) > maxWarnings || slices.Contains(run.Warnings, text):
 	case len(run.Warnings) == maxWarnings:
@@ -114,7 +114,7 @@ func (run *Run) warn(format string, args ...any) {
 // reject keeps the first reason, because it usually causes the following ones.
 func (run *Run) reject(format string, args ...any) {
 	if run.Rejected == "" {
-		run.Rejected = fmt.Sprintf(format, args...)
+		run.Rejected = redactTokens(fmt.Sprintf(format, args...))
 	}
 }
 
@@ -193,6 +193,7 @@ func (r *reader) automation(run *Run) error {
 		run.CategoryUnknown = run.CategoryUnknown || pointer == "" || pointer == "/id"
 		return true
 	})
+	details.ID = redactTokens(details.ID)
 	if slash := strings.LastIndexByte(details.ID, '/'); slash > 0 {
 		run.AutomationCategory = jsonstream.Cut(jsonstream.Clean(details.ID[:slash]), 255)
 	} else {
