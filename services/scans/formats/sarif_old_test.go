@@ -40,6 +40,7 @@ func TestOldSARIFThatClosesNothing(t *testing.T) {
 		`"results":null`: "no results property",
 		`"results":[],"invocations":[{"toolExecutionSuccessful":false}]`:                 "did not succeed",
 		`"results":[],"invocation":{"toolNotifications":[{"level":"error"}]}`:            "error about its execution",
+		`"results":[],"configurationNotifications":[{"level":"error","ruleId":"R1"}]`:    "could not load a rule",
 		`"results":[],"toolNotifications":[{"level":"error"}]`:                           "error about its execution",
 		`"results":[],"rules":{"a":7}`:                                                   "could not be read",
 		`"results":[7]`:                                                                  "could not be read",
