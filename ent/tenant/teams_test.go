@@ -67,6 +67,7 @@ var notLimited = map[string]string{
 	"team_projects":   "readable as its team",
 	"tokens":          "for administrators; a token of a project's CI names the project",
 	"deliveries":      "for administrators",
+	"digest_parts":    "read by the server alone, for the receivers of rules",
 	"page_boundaries": "where walks are, under the digest of who walks and what he sees",
 	"branch_changes":  "read for the columns that all callers share; their views are limited",
 }

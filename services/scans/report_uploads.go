@@ -145,6 +145,9 @@ func (s *ReportUploads) ingest(ctx context.Context, slug string, target *scansv1
 	if err != nil {
 		return nil, fmt.Errorf("read ignored paths: %w", err)
 	}
+	if err := s.failPackages(ctx, u); err != nil {
+		return nil, fmt.Errorf("find the rules of packages that were not audited: %w", err)
+	}
 	u.results, err = ingest.Read(ctx, s.store.Reader, ingest.Input{
 		Results: u.report, Commit: u.origin.commit, CommitTime: commitTime(u.origin.commitTime, store.Now()), Calls: s.options.Calls, Spool: s.options.Spool.Of(ctx), FormerNames: u.report.formerNames(),
 		Ignores: ignores,

@@ -19,6 +19,7 @@ func (s *sarifSource) Coverages() (map[ingest.Analysis]*ingest.Coverage, error) 
 		var versions []string
 		for _, run := range runs {
 			addRun(c, run, &s.seen[run.Index])
+			c.FailedRules = append(c.FailedRules, s.failedRules[run.Index]...)
 			c.Products = slices.AppendSeq(append(c.Products, run.Products...), maps.Keys(s.seen[run.Index].products))
 			c.MayMix = c.MayMix || !run.ProductGiven
 			versions = append(versions, run.Tool.Version)

@@ -34,6 +34,8 @@ type sarifSource struct {
 	converted io.Closer
 	facts     *spool.File
 	notes     []*formats.Notes
+	// failedRules are the rules of findings about packages that a run could not look at, by run.
+	failedRules map[int][]string
 
 	rules map[sarifRule]*ingest.Rule
 	seen  []seenInRun  // by run
@@ -110,7 +112,7 @@ func (r *seenInRun) note(result *sarif.Result) {
 	if result.RuleID != result.Rule.ID {
 		r.see(result.Rule.ID, seenAny)
 	}
-	r.unnamedRules = r.unnamedRules || result.Rule.Stub // the run does not list all of its rules
+	r.unnamedRules = r.unnamedRules || result.Rule.Stub || result.Redacted // the run does not list all of its rules
 	r.nameless = r.nameless || result.Unnamed
 	if !r.products[result.Product] {
 		r.products[result.Product] = true

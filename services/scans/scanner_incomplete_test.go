@@ -31,7 +31,7 @@ const (
 
 func kept(findings string) []string { return strings.Fields(findings) }
 
-func list(values ...any) []any { return values }
+func list(values ...any) []any { return append([]any{}, values...) }
 
 // incompleteScans has a scan for each row of the table in docs/scanners.md.
 var incompleteScans = map[string]incompleteScan{
@@ -84,23 +84,65 @@ func TestScannerIncompleteScansKeepFindings(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
 		c := newScanner(s)
-		for name, scan := range incompleteScans {
-			of := func(body object) { with(displayName(name), "project_metadata", "repo_display_name")(body) }
-			base := orText(scan.base, "results")
-			c.scan(t, recorded(t, base), of)
-			id := c.create(t, of, orNone(scan.begins))
-			nothingFound := recorded(t, base, with(list(), "findings"), with(list(), "ignores"), with(object{}, "dependencies"), orNone(scan.results))
-			task, _ := c.ok(t, http.MethodPost, resultsPath(id), nothingFound)["task_id"].(string)
-			if scan.ends == nil {
-				body := recorded(t, "complete", with(task, "task_id"), orNone(scan.after))
-				apitest.Eventually(t, "the results are stored", func() bool {
-					return c.ok(t, http.MethodPost, completePath(id), body)["success"] == true
-				})
-			} else {
-				scan.ends(t, c, id, task)
-			}
-			wantList(t, name, c.openFindings(t, displayName(name)), scan.kept...)
+		c.keep(t, incompleteScans)
+	})
+}
+
+// keep does the scans, and checks which findings stay open.
+func (c scannerClient) keep(t *testing.T, scans map[string]incompleteScan) {
+	t.Helper()
+	for name, scan := range scans {
+		of := func(body object) { with(displayName(name), "project_metadata", "repo_display_name")(body) }
+		base := orText(scan.base, "results")
+		c.scan(t, recorded(t, base), of)
+		id := c.create(t, of, orNone(scan.begins))
+		nothingFound := recorded(t, base, with(list(), "findings"), with(list(), "ignores"), with(object{}, "dependencies"), orNone(scan.results))
+		task, _ := c.ok(t, http.MethodPost, resultsPath(id), nothingFound)["task_id"].(string)
+		if scan.ends == nil {
+			body := recorded(t, "complete", with(task, "task_id"), orNone(scan.after))
+			apitest.Eventually(t, "the results are stored", func() bool {
+				return c.ok(t, http.MethodPost, completePath(id), body)["success"] == true
+			})
+		} else {
+			scan.ends(t, c, id, task)
 		}
+		wantList(t, name, c.openFindings(t, displayName(name)), scan.kept...)
+	}
+}
+
+func removed(path ...string) func(object) {
+	return func(body object) {
+		inner, _ := at(body, path[:len(path)-1]...).(object)
+		delete(inner, path[len(path)-1])
+	}
+}
+
+// A scan closes nothing if a part of it that says so much cannot be read.
+func TestScannerUnreadablePartsKeepFindings(t *testing.T) {
+	t.Parallel()
+	all, dependencies := kept(evalFindings+hashFinding), kept("web/package-lock.json:30 api/app.py:3 api/requirements.txt:1 api/requirements.txt:4")
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		newScanner(s).keep(t, map[string]incompleteScan{
+			"no findings":              {results: removed("findings"), kept: all},
+			"findings null":            {results: with(nil, "findings"), kept: all},
+			"findings object":          {results: with(object{}, "findings"), kept: all},
+			"ignores text":             {results: with("x", "ignores"), kept: all},
+			"searched text":            {results: with("app/run.py", "searched_paths"), kept: all},
+			"rule of another type":     {results: with(list("acme.python.eval", object{"id": "x"}), "rule_ids"), kept: all},
+			"skipped text":             {results: with("lib/hash.py", "skipped_paths"), kept: all},
+			"skipped object":           {results: with(object{"path": "lib/hash.py"}, "skipped_paths"), kept: all},
+			"skipped number":           {results: with(list(5), "skipped_paths"), kept: all},
+			"skipped empty":            {results: with(list(""), "skipped_paths"), kept: all},
+			"errors text":              {after: with("out of memory", "stats", "errors"), kept: all},
+			"errors object":            {after: with(object{"path": "lib/hash.py"}, "stats", "errors"), kept: all},
+			"stats text":               {after: with("x", "stats"), kept: all},
+			"no exit code":             {after: removed("exit_code"), kept: all},
+			"exit code null":           {after: with(nil, "exit_code"), kept: all},
+			"exit code text":           {after: with("killed", "exit_code"), kept: all},
+			"subprojects text":         {base: "sca", results: with("web", "skipped_subprojects"), kept: dependencies},
+			"dependency errors object": {base: "sca", after: with(object{}, "dependency_parser_errors"), kept: dependencies},
+			"optional lists null":      {results: with(nil, "skipped_paths"), after: with(nil, "stats", "errors")},
+		})
 	})
 }
 

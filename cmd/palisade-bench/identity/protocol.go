@@ -141,7 +141,7 @@ func uuid(b []byte) string {
 
 // ciResults returns the body of /results.
 func ciResults(step Step) object {
-	var searched []string
+	searched := []string{}
 	for _, file := range step.Tree.Paths() {
 		if !step.Skipped[file] {
 			searched = append(searched, file)

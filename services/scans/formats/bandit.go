@@ -40,7 +40,7 @@ func convertBandit(in *Input, w *Writer) error {
 	// The measured files are the scanned ones. They are named after the errors but before the results.
 	err := in.Walk(func(s *jsonstream.Stream) error {
 		return object(s, members{
-			"errors": items(w, func(e *banditError) error { w.Failed(e.Filename, e.Reason); return nil }),
+			"errors": notNull(w, items(w, func(e *banditError) error { w.Failed(e.Filename, e.Reason); return nil })),
 			"metrics": func(s *jsonstream.Stream) error {
 				_, err := s.ObjectOf(func(name string) error {
 					if name != "_totals" {
@@ -56,7 +56,7 @@ func convertBandit(in *Input, w *Writer) error {
 		return err
 	}
 	return in.Walk(func(s *jsonstream.Stream) error {
-		return object(s, members{"results": items(w, func(i *banditIssue) error { return w.Result(i.result()) })})
+		return report(s, w, members{"results": items(w, func(i *banditIssue) error { return w.Result(i.result()) })}, "results")
 	})
 }
 

@@ -63,22 +63,22 @@ func convertBrakeman(in *Input, w *Writer) error {
 	}
 	w.Run(Tool{Name: "Brakeman", Version: info.Version, Directory: info.Directory})
 	return in.Walk(func(s *jsonstream.Stream) error {
-		return object(s, members{
+		return report(s, w, members{
 			"warnings": items(w, func(b *brakemanWarning) error { return w.Result(b.result()) }),
-			"ignored_warnings": items(w, func(b *brakemanWarning) error {
+			"ignored_warnings": notNull(w, items(w, func(b *brakemanWarning) error {
 				r := b.result()
 				r.Suppressed = &Suppression{Reason: b.Note}
 				return w.Result(r)
-			}),
-			"errors": items(w, func(e *brakemanError) error {
+			})),
+			"errors": notNull(w, items(w, func(e *brakemanError) error {
 				file, _ := strings.CutPrefix(e.Location, "Could not parse ")
 				if file == e.Location {
 					file = "" // a place in the code of Brakeman
 				}
 				w.Failed(file, e.Error)
 				return nil
-			}),
-		})
+			})),
+		}, "warnings")
 	})
 }
 

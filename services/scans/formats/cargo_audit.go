@@ -40,7 +40,7 @@ func convertCargo(in *Input, w *Writer) error {
 	problem := items(w, func(p *cargoProblem) error { return cargoResult(w, p) })
 	return in.Walk(func(s *jsonstream.Stream) error {
 		return object(s, members{
-			"vulnerabilities": func(s *jsonstream.Stream) error { return fields(s, w, members{"list": problem}) },
+			"vulnerabilities": func(s *jsonstream.Stream) error { return fields(s, w, members{"list": notNull(w, problem)}) },
 			"warnings": func(s *jsonstream.Stream) error {
 				if s.Kind() == '[' {
 					return problem(s) // before version 0.13
@@ -53,6 +53,10 @@ func convertCargo(in *Input, w *Writer) error {
 
 func cargoResult(w *Writer, p *cargoProblem) error {
 	a := &p.Advisory
+	if p.Package.Name == "" {
+		w.Unreadable(w.at, "names no package")
+		return nil
+	}
 	var fixed []string
 	for _, versions := range p.Versions.Patched {
 		fixed = append(fixed, from(versions)...)
@@ -67,7 +71,6 @@ func cargoResult(w *Writer, p *cargoProblem) error {
 		},
 	}
 	switch {
-	case p.Package.Name == "" && a.ID == "":
 	case p.Kind == "":
 		out.Message = fmt.Sprintf("%s %s is vulnerable to %s (%s)", p.Package.Name, p.Package.Version, a.ID, a.Title)
 	default:

@@ -55,26 +55,38 @@ func convertCheckov(in *Input, w *Writer) error {
 		return err
 	}
 	w.Run(Tool{Name: "Checkov", Version: version})
+	listed := 0 // files that could not be parsed, of one report
 	results := members{
 		"failed_checks": items(w, func(c *checkovCheck) error { return w.Result(c.result()) }),
-		"skipped_checks": items(w, func(c *checkovCheck) error {
+		"skipped_checks": notNull(w, items(w, func(c *checkovCheck) error {
 			r := c.result()
 			r.Suppressed = &Suppression{Reason: c.Result.Comment}
 			return w.Result(r)
-		}),
-		"parsing_errors": items(w, func(path *string) error { w.Failed(checkovPath(*path), "it could not be parsed"); return nil }),
+		})),
+		"parsing_errors": notNull(w, items(w, func(path *string) error {
+			listed++
+			w.Failed(checkovPath(*path), "it could not be parsed")
+			return nil
+		})),
 	}
 	return in.Walk(checkovReports(func(s *jsonstream.Stream) error {
-		found := false
+		found, errors := false, jsonstream.Integer(0)
+		listed = 0
 		err := object(s, members{"results": func(s *jsonstream.Stream) error {
 			found = s.Kind() == '{'
-			return object(s, results)
+			return report(s, w, results, "failed_checks")
 		}, "passed": func(s *jsonstream.Stream) error { // a summary of nothing that was scanned
 			found = true
 			return s.Skip()
+		}, "parsing_errors": into(&errors), "summary": func(s *jsonstream.Stream) error {
+			return object(s, members{"parsing_errors": into(&errors)})
 		}})
-		if !found && err == nil {
+		switch {
+		case err != nil:
+		case !found:
 			w.Fail("a report in it has no results")
+		case int(errors) > listed:
+			w.Fail("Checkov could not parse some files, and does not name them")
 		}
 		return err
 	}))

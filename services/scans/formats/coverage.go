@@ -75,6 +75,21 @@ func (w *Writer) FailedRule(rule, reason string) {
 	w.failed = append(w.failed, failedFile{rule: rule, reason: reason})
 }
 
+// maxFailedPackages bounds the packages of a run that are listed as failed.
+const maxFailedPackages = 1000
+
+// FailedPackage says that the tool could not look at a package in the open run, so that no finding about it is closed.
+func (w *Writer) FailedPackage(name, reason string) {
+	n := w.notes()
+	if name == "" || len(n.FailedPackages) >= maxFailedPackages {
+		w.Failed("", reason)
+		return
+	}
+	name = jsonstream.Cut(jsonstream.Clean(name), 200)
+	w.Warn("%s could not audit %s, so that no finding about it is closed", w.tool.Name, name)
+	n.FailedPackages = append(n.FailedPackages, name)
+}
+
 // begin starts an array of the open run, unless it is open.
 func (w *Writer) begin(list string) {
 	switch w.list {

@@ -31,7 +31,7 @@ func convertCycloneDX(in *Input, w *Writer) error {
 		return object(s, members{
 			"serialNumber": into(&r.head.serial), "metadata": r.metadata, "components": r.list(func(c *cdxComponent) error { return r.component(c, false) }),
 			"vulnerabilities": func(s *jsonstream.Stream) error {
-				r.listed = true
+				r.listed = s.Kind() != 'n'
 				_, err := s.ArrayOf(func(int) error {
 					return object(s, members{"analysis": func(s *jsonstream.Stream) error {
 						r.decided = true

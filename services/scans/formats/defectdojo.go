@@ -66,12 +66,12 @@ func convertDojo(in *Input, w *Writer) error {
 	}
 	w.Run(Tool{Name: cmp.Or(strings.TrimSpace(kind), strings.TrimSpace(name), "Generic Findings Import"), Version: version})
 	return in.Walk(func(s *jsonstream.Stream) error {
-		return object(s, members{"findings": items(w, func(f *dojoFinding) error {
+		return report(s, w, members{"findings": items(w, func(f *dojoFinding) error {
 			if f.Mitigated {
 				return nil // the tool reports it as fixed
 			}
 			return w.Result(f.result())
-		})})
+		})}, "findings")
 	})
 }
 

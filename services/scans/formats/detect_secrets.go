@@ -26,8 +26,8 @@ func convertDetectSecrets(in *Input, w *Writer) error {
 	}
 	w.Run(tool)
 	return in.Walk(func(s *jsonstream.Stream) error {
-		return object(s, members{"results": each(w, func(s *jsonstream.Stream, file string) error {
-			return items(w, func(r *detectSecretsResult) error {
+		return report(s, w, members{"results": each(w, func(s *jsonstream.Stream, file string) error {
+			return notNull(w, items(w, func(r *detectSecretsResult) error {
 				out := &Result{
 					Rule: Rule{ID: r.Type, Message: r.Type}, Message: "Possible secret: " + r.Type, Path: file, Line: int(r.Line),
 					// The plain hash of a weak secret can be guessed. As a snippet it is replaced by a keyed hash.
@@ -40,7 +40,7 @@ func convertDetectSecrets(in *Input, w *Writer) error {
 					out.Suppressed = &Suppression{Reason: "audited with detect-secrets: not a secret"}
 				}
 				return w.Result(out)
-			})(s)
-		})})
+			}))(s)
+		})}, "results")
 	})
 }

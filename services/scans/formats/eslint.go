@@ -55,7 +55,7 @@ func convertESLint(in *Input, w *Writer) error {
 		if s.Kind() == '[' {
 			return files(s)
 		}
-		return object(s, members{"results": files})
+		return report(s, w, members{"results": files}, "results")
 	})
 	if r.own > 0 {
 		w.Warn("messages of ESLint about itself, such as unused disable comments, are not findings: %d", r.own)
@@ -102,8 +102,8 @@ func (r *eslintReport) head(s *jsonstream.Stream) error {
 
 func (r *eslintReport) file(s *jsonstream.Stream, i int) error {
 	path := r.late[i]
-	messages := items(r.w, func(m *eslintMessage) error { return r.message(path, m, false) })
-	suppressed := items(r.w, func(m *eslintMessage) error { return r.message(path, m, true) })
+	messages := notNull(r.w, items(r.w, func(m *eslintMessage) error { return r.message(path, m, false) }))
+	suppressed := notNull(r.w, items(r.w, func(m *eslintMessage) error { return r.message(path, m, true) }))
 	return object(s, members{"filePath": into(&path), "messages": messages, "suppressedMessages": suppressed})
 }
 
@@ -111,6 +111,9 @@ func (r *eslintReport) message(path string, m *eslintMessage, suppressed bool) e
 	switch {
 	case m.Fatal || m.RuleID == "" && strings.HasPrefix(m.Message, "Parsing error"):
 		r.w.Failed(path, fmt.Sprintf("line %d: %s", m.Line, m.Message))
+		return nil
+	case m.RuleID == "" && strings.HasPrefix(m.Message, "File ignored"):
+		r.w.Failed(path, m.Message)
 		return nil
 	case m.RuleID == "":
 		r.own++

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/palisade/palisade/services/scans/jsonstream"
+	"github.com/palisade/palisade/services/scans/sarif"
 )
 
 const (
@@ -72,6 +73,14 @@ func (w *Writer) Dependency(d Dependency) error {
 	if w.kept.dependencies++; w.kept.dependencies > maxDependencies {
 		return errManyPackages
 	}
+	for _, text := range []*string{&d.Lockfile, &d.Name, &d.Version} {
+		*text = sarif.RedactTokens(*text)
+	}
+	for _, list := range [][]string{d.Licenses, d.Children} {
+		for i := range list {
+			list[i] = sarif.RedactTokens(list[i])
+		}
+	}
 	return w.fact(Fact{Dependency: &d})
 }
 
@@ -83,12 +92,16 @@ func (w *Writer) Decision(d Decision) error {
 		return &jsonstream.LimitError{What: "its statements are about more vulnerabilities and packages than a document may have", Max: maxDecisions}
 	}
 	for i, id := range d.Vulnerabilities {
-		d.Vulnerabilities[i] = jsonstream.Cut(jsonstream.Clean(id), 255)
+		d.Vulnerabilities[i] = short(id, 255)
 	}
-	d.PURL, d.Justification = jsonstream.Cut(jsonstream.Clean(d.PURL), 1024), jsonstream.Cut(jsonstream.Clean(d.Justification), 100)
-	d.Detail = jsonstream.Cut(jsonstream.Clean(d.Detail), 1024)
-	d.Author, d.Document = jsonstream.Cut(jsonstream.Clean(d.Author), 200), jsonstream.Cut(jsonstream.Clean(d.Document), 300)
+	d.PURL, d.Justification, d.Detail = short(d.PURL, 1024), short(d.Justification, 100), short(d.Detail, 1024)
+	d.Author, d.Document = short(d.Author, 200), short(d.Document, 300)
 	return w.fact(Fact{Decision: &d})
+}
+
+// short makes a text storable.
+func short(text string, most int) string {
+	return jsonstream.Cut(sarif.RedactTokens(jsonstream.Clean(text)), most)
 }
 
 func (w *Writer) fact(f Fact) error {

@@ -145,9 +145,9 @@ func convertGitLab(in *Input, w *Writer) error {
 	w.Run(tool)
 	scan.report(w, tool.Category)
 	return in.Walk(func(s *jsonstream.Stream) error {
-		return object(s, members{"vulnerabilities": items(w, func(v *gitlabVulnerability) error {
+		return report(s, w, members{"vulnerabilities": items(w, func(v *gitlabVulnerability) error {
 			return w.Result(v.result(tool.Product))
-		})})
+		})}, "vulnerabilities")
 	})
 }
 

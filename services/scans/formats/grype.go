@@ -82,7 +82,7 @@ func convertGrype(in *Input, w *Writer) error {
 	}
 	w.Run(tool)
 	return in.Walk(func(s *jsonstream.Stream) error {
-		return object(s, members{
+		return report(s, w, members{
 			"matches": items(w, func(m *grypeMatch) error { return grypeResult(w, m, image, nil) }),
 			"ignoredMatches": items(w, func(m *grypeMatch) error {
 				reason := "ignored by the configuration of Grype"
@@ -94,15 +94,16 @@ func convertGrype(in *Input, w *Writer) error {
 				}
 				return grypeResult(w, m, image, &Suppression{Reason: reason})
 			}),
-		})
+		}, "matches")
 	})
 }
 
 // grypeResult writes a match. Rule and message are the ones of Grype's SARIF report.
 func grypeResult(w *Writer, m *grypeMatch, image string, suppressed *Suppression) error {
 	v, a := &m.Vulnerability, &m.Artifact
-	if v.ID == "" && a.Name == "" {
-		return w.Result(&Result{})
+	if v.ID == "" || a.Name == "" {
+		w.Unreadable(w.at, "names no vulnerability or no package")
+		return nil
 	}
 	aliases, description := []string{}, v.Description
 	var cwes, pages []string

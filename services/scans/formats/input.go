@@ -3,7 +3,9 @@ package formats
 import (
 	"context"
 	"io"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -66,6 +68,38 @@ func (known members) read(s *jsonstream.Stream, name string) error {
 		return read(s)
 	}
 	return s.Skip()
+}
+
+// report is object for a report that has these lists. A missing or null one is not empty: the tool did not look, or the
+// report is not whole. Then no finding is closed.
+func report(s *jsonstream.Stream, w *Writer, known members, lists ...string) error {
+	known, missing := maps.Clone(known), slices.Clone(lists)
+	for _, name := range lists {
+		read := known[name]
+		known[name] = func(s *jsonstream.Stream) error {
+			if s.Kind() != 'n' {
+				missing = slices.DeleteFunc(missing, func(other string) bool { return other == name })
+			}
+			return read(s)
+		}
+	}
+	err := object(s, known)
+	if len(missing) > 0 && err == nil {
+		w.Fail("the report has no list " + missing[0])
+	}
+	return err
+}
+
+// notNull reads a part that may be missing. null is unreadable.
+func notNull(w *Writer, read func(*jsonstream.Stream) error) func(*jsonstream.Stream) error {
+	return func(s *jsonstream.Stream) error {
+		if s.Kind() != 'n' {
+			return read(s)
+		}
+		err := s.Skip()
+		w.Unreadable(s.Pointer(), "is null")
+		return err
+	}
 }
 
 // object reads the members of the next value that are known. A value of another kind is ignored, with a warning; parts

@@ -92,7 +92,7 @@ func (c *mapped) walk(s *jsonstream.Stream, path []string) error {
 	case "[]":
 		at, kind := s.Pointer(), s.Kind()
 		ok, err := s.ArrayOf(func(i int) error { return c.element(s, rest, "") })
-		c.found = c.found || ok
+		c.found = c.found || ok && kind != 'n'
 		if !ok && err == nil {
 			c.w.Unreadable(at, "is "+jsonstream.KindName(kind)+", want an array")
 		}

@@ -102,7 +102,8 @@ func TestMappingOfMembers(t *testing.T) {
 func TestMappingBlocksClosing(t *testing.T) {
 	for report, want := range map[string]string{
 		strings.Replace(acmeReport, `"done"`, `"aborted"`, 1): "the tool did not finish",
-		`{"other":[]}`: "the report has no files[].problems[]",
+		`{"other":[]}`:   "the report has no files[].problems[]",
+		`{"files":null}`: "the report has no files[].problems[]",
 		strings.Replace(acmeReport, `"level":4`, `"level":"high"`, 1):               "an expression of the mapping fails",
 		`{"files":[{"problems":7}]}`:                                                "some of its results could not be read",
 		`{"files":[{"problems":[{"title":"neither rule nor anything"}]}]}`:          "some of its results could not be read",

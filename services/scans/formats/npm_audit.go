@@ -2,6 +2,7 @@ package formats
 
 import (
 	"cmp"
+	"errors"
 	"path"
 	"strconv"
 	"strings"
@@ -53,8 +54,20 @@ func (c npmCVSS) text() string {
 
 func convertNPM(in *Input, w *Writer) error {
 	w.Run(Tool{Name: "npm audit", Product: ProductSCA})
-	found := false
+	found, described := false, map[string]bool{}
 	err := in.Walk(func(s *jsonstream.Stream) error {
+		return object(s, members{"vulnerabilities": func(s *jsonstream.Stream) error {
+			_, err := s.ObjectOf(func(name string) error {
+				described[name] = true
+				return errors.Join(in.keep(len(name)), s.Skip())
+			})
+			return err
+		}})
+	})
+	if err != nil {
+		return err
+	}
+	err = in.Walk(func(s *jsonstream.Stream) error {
 		return object(s, members{
 			"error": func(s *jsonstream.Stream) error {
 				var e struct {
@@ -68,7 +81,7 @@ func convertNPM(in *Input, w *Writer) error {
 			"vulnerabilities": func(s *jsonstream.Stream) error {
 				found = true
 				return each(w, func(s *jsonstream.Stream, name string) error {
-					return item(s, w, func(p *npmPackage) error { return npmPackageResults(w, name, p) })
+					return item(s, w, func(p *npmPackage) error { return npmPackageResults(w, name, p, described) })
 				})(s)
 			},
 		})
@@ -79,8 +92,11 @@ func convertNPM(in *Input, w *Writer) error {
 	return err
 }
 
-// npmPackageResults writes the advisories of a package.
-func npmPackageResults(w *Writer, name string, p *npmPackage) error {
+// npmPackageResults writes the advisories of a package. described are the packages of the report.
+func npmPackageResults(w *Writer, name string, p *npmPackage, described map[string]bool) error {
+	if len(p.Via) == 0 {
+		w.Unreadable(w.at, "has no advisory (via)")
+	}
 	var update struct {
 		Name    string `json:"name"`
 		Version string `json:"version"`
@@ -89,8 +105,12 @@ func npmPackageResults(w *Writer, name string, p *npmPackage) error {
 		_ = jsonstream.Unmarshal(p.Fix, &update, nil) // the report can do without it
 	}
 	for _, via := range p.Via {
-		if via.Kind() == '"' {
-			continue // the other package is in the report
+		if via.Kind() == '"' { // the other package has the advisory
+			var other string
+			if jsonstream.Unmarshal(via, &other, nil) != nil || !described[other] {
+				w.Unreadable(w.at, "has the advisory of a package (via) that the report does not describe")
+			}
+			continue
 		}
 		err := decoded(w, via, func(a *npmAdvisory) error {
 			fixed := below(a.Range)
@@ -143,6 +163,10 @@ type pnpmFinding struct {
 func convertPNPM(in *Input, w *Writer) error {
 	w.Run(Tool{Name: "pnpm audit", Product: ProductSCA})
 	use := func(a *pnpmAdvisory) error {
+		if a.Module == "" {
+			w.Unreadable(w.at, "names no package")
+			return nil
+		}
 		out := &Result{
 			Rule:     Rule{ID: cmp.Or(a.GHSA, advisoryOf(a.URL, a.ID)), Message: a.Title, Description: a.Overview, HelpURI: a.URL, CWE: a.CWE},
 			Severity: a.Severity, Score: a.CVSS.text(), Path: "pnpm-lock.yaml", Logical: a.Module,
@@ -162,6 +186,6 @@ func convertPNPM(in *Input, w *Writer) error {
 		return nil
 	}
 	return in.Walk(func(s *jsonstream.Stream) error {
-		return object(s, members{"advisories": each(w, func(s *jsonstream.Stream, _ string) error { return item(s, w, use) })})
+		return report(s, w, members{"advisories": each(w, func(s *jsonstream.Stream, _ string) error { return item(s, w, use) })}, "advisories")
 	})
 }

@@ -67,14 +67,14 @@ func convertOSV(in *Input, w *Writer) error {
 		p := &r.packages[r.read]
 		r.read++
 		return fields(s, w, members{
-			"vulnerabilities":    items(w, func(v *osvVulnerability) error { return r.vulnerability(p, v) }),
+			"vulnerabilities":    notNull(w, items(w, func(v *osvVulnerability) error { return r.vulnerability(p, v) })),
 			"license_violations": items(w, func(name *string) error { return r.license(p, *name) }),
 		})
 	})
 	return in.Walk(func(s *jsonstream.Stream) error {
-		return object(s, members{"results": list(w, func(s *jsonstream.Stream, _ int) error {
-			return fields(s, w, members{"packages": packages})
-		})})
+		return report(s, w, members{"results": list(w, func(s *jsonstream.Stream, _ int) error {
+			return fields(s, w, members{"packages": notNull(w, packages)})
+		})}, "results")
 	})
 }
 

@@ -16,7 +16,8 @@ type pipDependency struct {
 	Name       string `json:"name"`
 	Version    string `json:"version"`
 	SkipReason string `json:"skip_reason"`
-	Vulns      jsonstream.List[struct {
+	// Vulns is nil if it is missing or null.
+	Vulns *jsonstream.List[struct {
 		ID          string           `json:"id"`
 		Fixed       jsonstream.Texts `json:"fix_versions"`
 		Aliases     jsonstream.Texts `json:"aliases"`
@@ -27,10 +28,15 @@ type pipDependency struct {
 func convertPip(in *Input, w *Writer) error {
 	w.Run(Tool{Name: "pip-audit", Product: ProductSCA})
 	dependencies := items(w, func(d *pipDependency) error {
-		if d.SkipReason != "" {
-			w.Warn("pip-audit could not audit %s", jsonstream.Cut(d.Name, 100))
+		switch {
+		case d.SkipReason != "":
+			w.FailedPackage(d.Name, d.SkipReason)
+			return nil
+		case d.Name == "" || d.Vulns == nil:
+			w.Unreadable(w.at, "has no name, or neither vulns nor skip_reason")
+			return nil
 		}
-		for _, v := range d.Vulns {
+		for _, v := range *d.Vulns {
 			title, _, _ := strings.Cut(v.Description, "\n")
 			err := w.Result(&Result{
 				Rule:    Rule{ID: v.ID, Message: jsonstream.Cut(title, 200), Description: v.Description},
@@ -47,6 +53,6 @@ func convertPip(in *Input, w *Writer) error {
 		if s.Kind() == '[' {
 			return dependencies(s)
 		}
-		return object(s, members{"dependencies": dependencies})
+		return report(s, w, members{"dependencies": dependencies}, "dependencies")
 	})
 }

@@ -169,9 +169,9 @@ func (run *oldRun) describe(s *jsonstream.Stream) error {
 		"files":             run.readFiles,
 		"invocation":        run.invocation,
 		"invocations":       func(s *jsonstream.Stream) error { return eachOf(s, run.invocation) },
-		"toolNotifications": run.notifications,
+		"toolNotifications": run.notifications, "configurationNotifications": run.configurationNotifications,
 		"results": func(s *jsonstream.Stream) error {
-			run.results = true
+			run.results = run.results || s.Kind() != 'n'
 			return s.Skip()
 		},
 	})
@@ -251,7 +251,8 @@ func (run *oldRun) invocation(s *jsonstream.Stream) error {
 	var began, ended, beganUTC, endedUTC string // the names changed between the versions
 	err := object(s, members{
 		"toolExecutionSuccessful": into(&successful), "toolNotifications": run.notifications,
-		"startTime": into(&began), "endTime": into(&ended), "startTimeUtc": into(&beganUTC), "endTimeUtc": into(&endedUTC),
+		"configurationNotifications": run.configurationNotifications,
+		"startTime":                  into(&began), "endTime": into(&ended), "startTimeUtc": into(&beganUTC), "endTimeUtc": into(&endedUTC),
 	})
 	run.ranAt = cmp.Or(endedUTC, ended, beganUTC, began, run.ranAt)
 	if successful != nil && !*successful {
@@ -268,6 +269,22 @@ func (run *oldRun) notifications(s *jsonstream.Stream) error {
 		_, err := s.Decode(&n, nil)
 		if strings.EqualFold(n.Level, "error") {
 			run.fail("the tool reports an error about its execution")
+		}
+		return err
+	})
+}
+
+// configurationNotifications fails the run if a rule could not be loaded.
+func (run *oldRun) configurationNotifications(s *jsonstream.Stream) error {
+	return eachOf(s, func(s *jsonstream.Stream) error {
+		var n struct {
+			Level   string `json:"level"`
+			RuleID  string `json:"ruleId"`
+			RuleKey string `json:"ruleKey"`
+		}
+		_, err := s.Decode(&n, nil)
+		if strings.EqualFold(n.Level, "error") && n.RuleID+n.RuleKey != "" {
+			run.fail("the tool could not load a rule")
 		}
 		return err
 	})

@@ -35,10 +35,12 @@ func convertOld(t *testing.T, doc string) (string, []*formats.Notes) {
 // TestOldSARIFThatClosesNothing: a failed run, and a result or rule that cannot be read.
 func TestOldSARIFThatClosesNothing(t *testing.T) {
 	for members, want := range map[string]string{
-		`"results":[]`: "",
-		``:             "no results property",
+		`"results":[]`:   "",
+		``:               "no results property",
+		`"results":null`: "no results property",
 		`"results":[],"invocations":[{"toolExecutionSuccessful":false}]`:                 "did not succeed",
 		`"results":[],"invocation":{"toolNotifications":[{"level":"error"}]}`:            "error about its execution",
+		`"results":[],"configurationNotifications":[{"level":"error","ruleId":"R1"}]`:    "could not load a rule",
 		`"results":[],"toolNotifications":[{"level":"error"}]`:                           "error about its execution",
 		`"results":[],"rules":{"a":7}`:                                                   "could not be read",
 		`"results":[7]`:                                                                  "could not be read",

@@ -97,21 +97,21 @@ func convertSemgrep(in *Input, w *Writer) error {
 	w.Run(tool)
 	err = in.Walk(func(s *jsonstream.Stream) error {
 		return object(s, members{"paths": func(s *jsonstream.Stream) error {
-			return object(s, members{"scanned": items(w, func(file *string) error { w.Scanned(*file); return w.err })})
+			return object(s, members{"scanned": notNull(w, items(w, func(file *string) error { w.Scanned(*file); return w.err }))})
 		}})
 	})
 	if err != nil {
 		return err
 	}
 	return in.Walk(func(s *jsonstream.Stream) error {
-		return object(s, members{
+		return report(s, w, members{
 			"results": items(w, func(r *semgrepResult) error { return w.Result(r.result()) }),
-			"errors":  items(w, func(e *semgrepError) error { e.report(w); return nil }),
+			"errors":  notNull(w, items(w, func(e *semgrepError) error { e.report(w); return nil })),
 			"skipped_rules": items(w, func(r *semgrepError) error {
 				w.FailedRule(r.Rule, "Semgrep skipped it")
 				return nil
 			}),
-		})
+		}, "results")
 	})
 }
 

@@ -74,7 +74,7 @@ func convertSonar(in *Input, w *Writer) error {
 	for n, engine := range r.engines {
 		w.Run(Tool{Name: engine})
 		err := in.Walk(func(s *jsonstream.Stream) error {
-			return object(s, members{"issues": list(w, func(s *jsonstream.Stream, _ int) error { return r.issue(s, n) })})
+			return report(s, w, members{"issues": list(w, func(s *jsonstream.Stream, _ int) error { return r.issue(s, n) })}, "issues")
 		})
 		if err != nil {
 			return err

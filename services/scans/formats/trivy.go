@@ -190,6 +190,10 @@ func (r *trivyReport) result(t *trivyTarget, out *Result) error {
 }
 
 func (r *trivyReport) vulnerability(t *trivyTarget, v *trivyVulnerability) error {
+	if v.PkgName == "" {
+		r.w.Unreadable(r.w.at, "names no package")
+		return nil
+	}
 	where := cmp.Or(v.PkgPath, t.Target)
 	if t.Class == "os-pkgs" {
 		where = "" // the target is the name of an image and of its system

@@ -13,6 +13,7 @@ import (
 
 	"github.com/palisade/palisade/services/scans/jsonstream"
 	"github.com/palisade/palisade/services/scans/places"
+	"github.com/palisade/palisade/services/scans/sarif"
 )
 
 const (
@@ -60,6 +61,8 @@ type Notes struct {
 	// Unreadable are items that could not be used. Omitted counts the ones that are not listed.
 	Unreadable []Unreadable
 	Omitted    int
+	// FailedPackages are packages that the tool could not look at. No finding about one of them is closed.
+	FailedPackages []string
 	// FactsOnly says that the document has dependencies or decisions and no results. It says nothing about findings that
 	// it does not name, so it neither creates nor closes any.
 	FactsOnly bool
@@ -106,7 +109,7 @@ func (w *Writer) Run(t Tool) {
 // Fail says that the tool did not finish the open run, so that no finding is closed by it.
 func (w *Writer) Fail(reason string) {
 	if n := w.notes(); n.Failure == "" {
-		n.Failure = reason
+		n.Failure = sarif.RedactTokens(reason)
 	}
 }
 
@@ -116,6 +119,7 @@ func (w *Writer) Warn(format string, args ...any) { w.notes().warn(fmt.Sprintf(f
 func (w *Writer) notes() *Notes { return w.runs[len(w.runs)-1] }
 
 func (n *Notes) warn(text string) {
+	text = sarif.RedactTokens(text)
 	if len(n.Warnings) < maxNotes && !slices.Contains(n.Warnings, text) {
 		n.Warnings = append(n.Warnings, text)
 	}
@@ -127,7 +131,7 @@ func (w *Writer) Unreadable(pointer, reason string) {
 	if len(n.Unreadable) >= maxNotes {
 		n.Omitted++
 	} else {
-		n.Unreadable = append(n.Unreadable, Unreadable{Index: w.results + len(n.Unreadable) + n.Omitted, Pointer: pointer, Reason: reason})
+		n.Unreadable = append(n.Unreadable, Unreadable{Index: w.results + len(n.Unreadable) + n.Omitted, Pointer: sarif.RedactTokens(pointer), Reason: sarif.RedactTokens(reason)})
 	}
 	w.Fail("some of its results could not be read")
 }

@@ -234,7 +234,7 @@ func convertZAPJSON(in *Input, w *Writer) error {
 		return object(s, members{"site": oneOrMore(func(s *jsonstream.Stream) error {
 			r.site(version, names[min(site, len(names)-1)])
 			site++
-			return object(s, members{"alerts": oneOrMore(r.alertJSON)})
+			return object(s, members{"alerts": notNull(w, oneOrMore(r.alertJSON))})
 		})})
 	})
 	if err == nil && len(w.runs) == 0 {
@@ -252,7 +252,7 @@ func (r *zapReport) alertJSON(s *jsonstream.Stream) error {
 	err := object(s, members{
 		"instances": func(s *jsonstream.Stream) error {
 			listed = true
-			return oneOrMore(func(s *jsonstream.Stream) error { return item(s, r.w, r.instance) })(s)
+			return notNull(r.w, oneOrMore(func(s *jsonstream.Stream) error { return item(s, r.w, r.instance) }))(s)
 		},
 		"uri": into(&only.URI), "param": into(&only.Param), "evidence": into(&only.Evidence), "method": into(&only.Method),
 		"attack": into(&only.Attack), "otherinfo": into(&only.Info),

@@ -42,18 +42,28 @@ func TestFailuresOfFiles(t *testing.T) {
 		succeeded    bool
 		files, rules []string
 	}{
-		"a file":                {`"executionSuccessful":true,"toolExecutionNotifications":[{"level":"error",` + at + `}]`, true, []string{"a.go"}, nil},
-		"a rule":                {`"executionSuccessful":true,"toolExecutionNotifications":[{"level":"error","associatedRule":{"id":"r"}}]`, true, nil, []string{"r"}},
-		"a rule by index":       {`"executionSuccessful":true,"toolExecutionNotifications":[{"level":"error","associatedRule":{"index":0}}]`, true, nil, []string{"r"}},
-		"both and a warning":    {`"executionSuccessful":true,"toolExecutionNotifications":[{"level":"error","associatedRule":{"id":"r"},` + at + `},{"level":"warning"}]`, true, []string{"a.go"}, []string{"r"}},
-		"not successful":        {`"executionSuccessful":false,"toolExecutionNotifications":[{"level":"error",` + at + `}]`, false, nil, nil},
-		"nothing said":          {`"toolExecutionNotifications":[{"level":"error",` + at + `}]`, false, nil, nil},
-		"one names nothing":     {`"executionSuccessful":true,"toolExecutionNotifications":[{"level":"error",` + at + `},{"level":"error"}]`, false, nil, nil},
-		"unknown rule by index": {`"executionSuccessful":true,"toolExecutionNotifications":[{"level":"error","associatedRule":{"index":7}}]`, false, nil, nil},
-		"outside":               {`"executionSuccessful":true,"toolExecutionNotifications":[{"level":"error","locations":[{"physicalLocation":{"artifactLocation":{"uri":"../x"}}}]}]`, false, nil, nil},
-		"about configuration":   {`"executionSuccessful":true,"toolConfigurationNotifications":[{"level":"error",` + at + `}]`, true, nil, nil},
+		"a file":                               {`"executionSuccessful":true,"toolExecutionNotifications":[{"level":"error",` + at + `}]`, true, []string{"a.go"}, nil},
+		"a rule":                               {`"executionSuccessful":true,"toolExecutionNotifications":[{"level":"error","associatedRule":{"id":"r"}}]`, true, nil, []string{"r"}},
+		"a rule by index":                      {`"executionSuccessful":true,"toolExecutionNotifications":[{"level":"error","associatedRule":{"index":0}}]`, true, nil, []string{"r"}},
+		"both and a warning":                   {`"executionSuccessful":true,"toolExecutionNotifications":[{"level":"error","associatedRule":{"id":"r"},` + at + `},{"level":"warning"}]`, true, []string{"a.go"}, []string{"r"}},
+		"not successful":                       {`"executionSuccessful":false,"toolExecutionNotifications":[{"level":"error",` + at + `}]`, false, nil, nil},
+		"nothing said":                         {`"toolExecutionNotifications":[{"level":"error",` + at + `}]`, false, nil, nil},
+		"one names nothing":                    {`"executionSuccessful":true,"toolExecutionNotifications":[{"level":"error",` + at + `},{"level":"error"}]`, false, nil, nil},
+		"unknown rule by index":                {`"executionSuccessful":true,"toolExecutionNotifications":[{"level":"error","associatedRule":{"index":7}}]`, false, nil, nil},
+		"outside":                              {`"executionSuccessful":true,"toolExecutionNotifications":[{"level":"error","locations":[{"physicalLocation":{"artifactLocation":{"uri":"../x"}}}]}]`, false, nil, nil},
+		"a rule of the configuration":          {`"executionSuccessful":true,"toolConfigurationNotifications":[{"level":"error","associatedRule":{"id":"r"},` + at + `}]`, true, nil, []string{"r"}},
+		"an unknown rule of the configuration": {`"executionSuccessful":true,"toolConfigurationNotifications":[{"level":"error","associatedRule":{"index":7}}]`, false, nil, nil},
+		"a level of the descriptor":            {`"executionSuccessful":true,"toolExecutionNotifications":[{"descriptor":{"id":"N1"},` + at + `}]`, true, []string{"a.go"}, nil},
+		"a descriptor by index":                {`"executionSuccessful":true,"toolExecutionNotifications":[{"descriptor":{"index":0}}]`, false, nil, nil},
+		"a descriptor of a warning":            {`"executionSuccessful":true,"toolExecutionNotifications":[{"descriptor":{"id":"N2"},` + at + `},{"descriptor":{"id":"N3"}}]`, true, nil, nil},
+		"an own level":                         {`"executionSuccessful":true,"toolExecutionNotifications":[{"descriptor":{"id":"N1"},"level":"note"}]`, true, nil, nil},
+		"an overridden level": {`"executionSuccessful":true,"toolExecutionNotifications":[{"descriptor":{"id":"N2"},"associatedRule":{"id":"r"}},{"descriptor":{"id":"N1"}}],
+			"notificationConfigurationOverrides":[{"descriptor":{"guid":"G2"},"configuration":{"level":"error"}},{"descriptor":{"id":"N1"},"configuration":{"level":"note"}}]`, true, nil, []string{"r"}},
+		"a file that ESLint ignored": {`"executionSuccessful":true,"toolConfigurationNotifications":[{"level":"warning","message":{"text":"File ignored because of a pattern."},` + at + `}]`, true, []string{"a.go"}, nil},
+		"about configuration":        {`"executionSuccessful":true,"toolConfigurationNotifications":[{"level":"error",` + at + `}]`, true, nil, nil},
 	} {
-		report, err := open(run(`"invocations":[{`+c.invocation+`}],"tool":{"driver":{"name":"t","rules":[{"id":"r"}]}},"results":[]`), sarif.Limits{})
+		report, err := open(run(`"invocations":[{`+c.invocation+`}],"tool":{"driver":{"name":"t","rules":[{"id":"r"}],
+			"notifications":[{"id":"N1","defaultConfiguration":{"level":"error"}},{"id":"N2","guid":"g2"}]}},"results":[]`), sarif.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}

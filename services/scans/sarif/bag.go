@@ -95,7 +95,7 @@ func (b *bag) scalar(dec *jsontext.Decoder, f fact, year string) error {
 	if err != nil {
 		return err
 	}
-	text := strings.TrimSpace(jsonstream.Clean(token.String()))
+	text := strings.TrimSpace(redactTokens(jsonstream.Clean(token.String())))
 	if text == "" {
 		return nil
 	}

@@ -21,6 +21,7 @@ type component struct {
 	// supported are the taxonomies that the component says it supports.
 	supported []wireComponentRef
 	strings   map[string]string // globalMessageStrings
+	notices   []wireNotice      // kinds of notifications
 }
 
 func newComponent() *component {
@@ -143,6 +144,11 @@ func (r *reader) component(run *Run, c *component, tool *Tool) error {
 			return r.ruleList(run, c)
 		case "taxa":
 			return r.taxa(run, c)
+		case "notifications":
+			var notices capped[wireNotice]
+			err := r.optional(run, &notices, always)
+			c.notices = append(c.notices, notices...)
+			return err
 		case "supportedTaxonomies":
 			var supported capped[wireComponentRef]
 			err := r.optional(run, &supported, never)
@@ -260,6 +266,7 @@ func (r *reader) taxa(run *Run, c *component) error {
 		if _, err := r.decode(run, &w, never); err != nil || !r.charge(len(w.ID)+16) {
 			return err
 		}
+		w.ID = redactTokens(w.ID)
 		if c.taxonIDs = append(c.taxonIDs, w.ID); w.ID == "" {
 			return nil
 		}
@@ -267,7 +274,7 @@ func (r *reader) taxa(run *Run, c *component) error {
 		if short := w.ShortDescription; short != nil && short.Text != "" && (title == "" || len(short.Text) <= maxTitle) {
 			title = short.Text
 		}
-		title = jsonstream.Cut(jsonstream.OneLine(jsonstream.Clean(title)), 255)
+		title = jsonstream.Cut(redactTokens(jsonstream.OneLine(jsonstream.Clean(title))), 255)
 		if !r.charge(len(w.ID) + len(title) + 64) {
 			run.warn("some titles of a taxonomy are left out: the report describes more than fits")
 			return nil

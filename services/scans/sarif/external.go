@@ -161,7 +161,7 @@ func (part *inlinePart) join(run *Run) {
 
 // add adds the rules and texts of another component.
 func (c *component) add(other *component) {
-	c.rules = append(c.rules, other.rules...)
+	c.rules, c.notices = append(c.rules, other.rules...), append(c.notices, other.notices...)
 	for id, rule := range other.byID {
 		if c.byID[id] == nil {
 			c.byID[id] = rule

@@ -125,6 +125,6 @@ func (n *imageNames) category(slug string) string {
 
 // ImageName is the name of an image without scheme, tag and digest.
 func ImageName(reference string) string {
-	reference = imageScheme.ReplaceAllString(strings.TrimSpace(reference), "")
+	reference = imageScheme.ReplaceAllString(strings.TrimSpace(redactTokens(reference)), "")
 	return jsonstream.Cut(jsonstream.Clean(imageTag.ReplaceAllString(reference, "")), 255)
 }

@@ -13,6 +13,7 @@ import (
 type invocation struct {
 	workingDirectory wireArtifactLocation
 	overrides        []wireOverride
+	noticeOverrides  []wireOverride
 
 	successful, unsuccessful bool
 	// notStarted says that the process of the tool could not be started. signal is the name of the signal that ended it.
@@ -21,11 +22,10 @@ type invocation struct {
 	exitCode   *integer
 	// began and ended are zero if unknown.
 	began, ended time.Time
-	// failedFiles and failedRules are named by error-level notifications about the execution. unplaced counts
-	// notifications that name nothing.
-	failedFiles []wireArtifactLocation
-	failedRules []wireDescriptorRef
-	unplaced    int
+	// failed is what error-level notifications name. undecided are notifications whose level the tool describes
+	// elsewhere.
+	failed    failures
+	undecided []undecided
 
 	execution     notifications
 	configuration notifications
@@ -33,6 +33,26 @@ type invocation struct {
 
 // notifications counts what the tool reported about itself. These are not results.
 type notifications struct{ errors, others int }
+
+// failures are the files and rules that notifications name. unplaced counts notifications that name nothing.
+type failures struct {
+	files    []wireArtifactLocation
+	rules    []wireDescriptorRef
+	unplaced int
+}
+
+func (f *failures) some() bool { return f.unplaced+len(f.files)+len(f.rules) > 0 }
+
+func (f *failures) add(more failures) {
+	f.files, f.rules, f.unplaced = append(f.files, more.files...), append(f.rules, more.rules...), f.unplaced+more.unplaced
+}
+
+// undecided is a notification without a level: its descriptor may have one.
+type undecided struct {
+	descriptor    wireDescriptorRef
+	configuration bool
+	failures
+}
 
 // maxInvocations bounds the invocations of a run that are kept. Nearly all runs have one.
 const maxInvocations = 1000
@@ -81,10 +101,15 @@ func (r *reader) invocationMember(run *Run, inv *invocation, name string) error 
 		err := r.optional(run, &overrides, never)
 		inv.overrides = overrides
 		return err
+	case "notificationConfigurationOverrides":
+		var overrides capped[wireOverride]
+		err := r.optional(run, &overrides, always)
+		inv.noticeOverrides = overrides
+		return err
 	case "toolExecutionNotifications":
-		return r.notifications(run, &inv.execution, func(n *wireNotification) { r.failure(inv, n) })
+		return r.notifications(run, inv, false)
 	case "toolConfigurationNotifications":
-		return r.notifications(run, &inv.configuration, nil)
+		return r.notifications(run, inv, true)
 	}
 	return r.Skip()
 }
@@ -114,61 +139,132 @@ func (r *reader) successful(run *Run, inv *invocation) error {
 	return r.ignore(run, "a boolean", true)
 }
 
-func (r *reader) notifications(run *Run, count *notifications, failure func(*wireNotification)) error {
+func (r *reader) notifications(run *Run, inv *invocation, configuration bool) error {
 	return r.list(run, true, func(int) error {
 		var n wireNotification
-		problem, err := r.decode(run, &n, func(pointer string) bool { return failure != nil && (pointer == "" || pointer == "/level") })
+		problem, err := r.decode(run, &n, func(pointer string) bool {
+			return pointer == "" || pointer == "/level" || pointer == "/descriptor" || pointer == "/associatedRule"
+		})
 		if err != nil || problem != "" {
 			return err
 		}
-		if !strings.EqualFold(n.Level, "error") {
+		count := inv.counted(configuration)
+		switch {
+		case strings.EqualFold(n.Level, "error"):
+			count.errors++
+			inv.failed.add(r.failures(&n, configuration))
+		case n.Level == "" && n.Descriptor != nil:
+			one := undecided{*n.Descriptor, configuration, r.failures(&n, configuration)}
+			if !r.charge(len(one.descriptor.ID) + len(one.descriptor.GUID) + 256) {
+				inv.failed.unplaced++
+				return nil
+			}
+			inv.undecided = append(inv.undecided, one)
+		default:
 			count.others++
-			return nil
-		}
-		count.errors++
-		if failure != nil {
-			failure(&n)
+			if n.Message != nil && strings.HasPrefix(n.Message.Text, ignoredFile) {
+				inv.failed.add(r.failures(&n, false))
+			}
 		}
 		return nil
 	})
 }
 
-// failure records what an error-level notification names.
-func (r *reader) failure(inv *invocation, n *wireNotification) {
-	placed := false
+// ignoredFile is how ESLint begins its warning about a file that it did not look at.
+const ignoredFile = "File ignored"
+
+func (inv *invocation) counted(configuration bool) *notifications {
+	if configuration {
+		return &inv.configuration
+	}
+	return &inv.execution
+}
+
+// failures is what a notification names. One about the configuration only fails its rule: its place is a file of the
+// configuration.
+func (r *reader) failures(n *wireNotification, configuration bool) (f failures) {
 	for _, l := range n.Locations {
 		p := l.PhysicalLocation
-		if p == nil || p.ArtifactLocation == nil {
+		if configuration || p == nil || p.ArtifactLocation == nil {
 			continue
 		}
 		if !r.charge(len(p.ArtifactLocation.URI) + len(p.ArtifactLocation.URIBaseID) + 64) {
-			placed = false
-			break
+			return failures{unplaced: 1}
 		}
-		placed, inv.failedFiles = true, append(inv.failedFiles, *p.ArtifactLocation)
+		f.files = append(f.files, *p.ArtifactLocation)
 	}
-	if ref := n.AssociatedRule; ref != nil && r.charge(len(ref.ID)+len(ref.GUID)+128) {
-		placed, inv.failedRules = true, append(inv.failedRules, *ref)
+	if ref := n.AssociatedRule; ref != nil {
+		if !r.charge(len(ref.ID) + len(ref.GUID) + 128) {
+			return failures{unplaced: 1}
+		}
+		f.rules = append(f.rules, *ref)
 	}
-	if !placed {
-		inv.unplaced++
+	if !configuration && len(f.files)+len(f.rules) == 0 {
+		f.unplaced = 1
 	}
+	return f
+}
+
+// decideLevels decides about the notifications without a level. The default is a warning (SARIF 3.58.6).
+func (run *Run) decideLevels(inv *invocation) {
+	for _, n := range inv.undecided {
+		count := inv.counted(n.configuration)
+		if !strings.EqualFold(run.noticeLevel(inv, n.descriptor), "error") {
+			count.others++
+			continue
+		}
+		count.errors++
+		inv.failed.add(n.failures)
+	}
+	inv.undecided = nil
+}
+
+// noticeLevel is the level that the invocation or else the descriptor gives a kind of notification, or empty.
+func (run *Run) noticeLevel(inv *invocation, ref wireDescriptorRef) string {
+	kind := run.notice(ref)
+	for _, o := range inv.noticeOverrides {
+		other := run.notice(o.Descriptor)
+		same := other.ID != "" && other.ID == kind.ID || other.GUID != "" && strings.EqualFold(other.GUID, kind.GUID)
+		if same && o.Configuration != nil && o.Configuration.Level != "" {
+			return o.Configuration.Level
+		}
+	}
+	if kind.DefaultConfiguration == nil {
+		return ""
+	}
+	return kind.DefaultConfiguration.Level
+}
+
+// notice finds a kind of notification by index, id or GUID. One that no component describes has only these names.
+func (run *Run) notice(ref wireDescriptorRef) wireNotice {
+	c, i := run.component(ref.ToolComponent), ref.Index
+	if c != nil && ref.ID == "" && ref.GUID == "" && i != nil && *i >= 0 && int(*i) < len(c.notices) {
+		return c.notices[*i]
+	}
+	for _, c := range run.components() {
+		for _, n := range c.notices {
+			if ref.ID != "" && ref.ID == n.ID || ref.GUID != "" && strings.EqualFold(ref.GUID, n.GUID) {
+				return n
+			}
+		}
+	}
+	return wireNotice{ID: ref.ID, GUID: ref.GUID}
 }
 
 // confined reports whether all errors of a successful invocation name a file or a rule, and records these.
 func (run *Run) confined(inv *invocation) bool {
-	if !inv.successful || inv.unplaced > 0 {
+	if !inv.successful && !run.onlyUnusedDirectives(inv) || inv.failed.unplaced > 0 {
 		return false
 	}
 	var files, rules []string
-	for i := range inv.failedFiles {
-		file, fault := run.paths.resolve(&inv.failedFiles[i])
+	for i := range inv.failed.files {
+		file, fault := run.paths.resolve(&inv.failed.files[i])
 		if file == "" || fault == pathClimbs || fault == pathTooLong {
 			return false
 		}
 		files = append(files, file)
 	}
-	for _, ref := range inv.failedRules {
+	for _, ref := range inv.failed.rules {
 		id := ruleID(ref.ID)
 		if rule := run.component(ref.ToolComponent).at(ref.Index); id == "" && rule != nil {
 			id = rule.ID
@@ -185,6 +281,7 @@ func (run *Run) confined(inv *invocation) bool {
 // checkComplete decides whether the run is complete. An incomplete run may add findings, but closes none.
 func (run *Run) checkComplete() {
 	for i, inv := range run.invoked {
+		run.decideLevels(inv)
 		if n := inv.execution.errors + inv.execution.others + inv.configuration.errors + inv.configuration.others; n > 0 {
 			run.warn("invocations[%d] has notifications of the tool about itself, which are not findings: %d, of them errors: %d", i, n, inv.execution.errors+inv.configuration.errors)
 		}
@@ -203,8 +300,8 @@ const killed = 126
 func (run *Run) failureOf(inv *invocation) string {
 	documented, known := foundCodes(run.Tool.Slug)
 	switch {
-	case inv.execution.errors > 0 && !run.confined(inv):
-		return "has error-level notifications about its execution"
+	case inv.failed.some() && !run.confined(inv):
+		return "has notifications about what it could not look at"
 	case inv.notStarted:
 		return "could not start the tool"
 	case inv.signal != "" && !isSuccessSignal(inv.signal):

@@ -122,6 +122,9 @@ func (run *Run) yieldPlaces(raw jsontext.Value, res *Result, rep *Report, yield 
 			return nil
 		}
 		place, ok := run.placeOf(res, location, rep)
+		if !ok || place.Path == "" && res.Path != "" {
+			run.told.lost++
+		}
 		if !ok || place.ownPlace("") == last.ownPlace("") {
 			return nil
 		}

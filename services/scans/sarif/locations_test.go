@@ -33,6 +33,15 @@ func TestPlacesOfOneResult(t *testing.T) {
 	if want := []string{"a.go:1 line 10", "b.go:2 line 20", "a.go:3 line 30"}; !slices.Equal(got, want) {
 		t.Errorf("places %q, want %q", got, want)
 	}
+	for _, lost := range []string{`{}`, `{"physicalLocation":{}}`, `{"physicalLocation":{"artifactLocation":{}}}`, `{"physicalLocation":{"artifactLocation":{"index":7}}}`,
+		`{"logicalLocations":[{"fullyQualifiedName":"f"}]}`} {
+		if run := read(t, severalAt("PMD", at("a.go", 1), lost)).report.Runs[0]; run.Succeeded {
+			t.Errorf("%s: the place is not counted as lost", lost)
+		}
+	}
+	if run := read(t, severalAt("PMD", at("a.go", 1), at("a.go", 1))).report.Runs[0]; !run.Succeeded {
+		t.Errorf("the same place twice: %q", run.Warnings)
+	}
 	if one := read(t, severalAt("pmd", at("a.go", 1))).results; len(one) != 1 || one[0].ToolFingerprint == "" {
 		t.Errorf("one place: %+v", one)
 	}

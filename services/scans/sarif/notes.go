@@ -127,7 +127,7 @@ func (r *reader) text(run *Run, into *string, blocks bool) error {
 	if err != nil {
 		return err
 	}
-	*into = jsonstream.Cut(jsonstream.OneLine(jsonstream.Clean(token.String())), 255)
+	*into = jsonstream.Cut(redactTokens(jsonstream.OneLine(jsonstream.Clean(token.String()))), 255)
 	if kind != '"' {
 		run.notes.add(r.here(), "is "+jsonstream.KindName(kind)+", want a string: converted", blocks)
 	}

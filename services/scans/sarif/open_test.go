@@ -207,6 +207,8 @@ func TestSucceeded(t *testing.T) {
 		{"unknown tool", `"results":[],"invocations":[{"exitCode":1,"executionSuccessful":false}]`, false},
 		{"unknown tool", `"results":[],"invocations":[{"exitCode":1,"executionSuccessful":true}]`, true},
 		{"t", `"other":1`, false},
+		{"t", `"results":null`, false},
+		{"ESLint", `"results":[],"invocations":[{"executionSuccessful":false,"toolConfigurationNotifications":[{"level":"warning","message":{"text":"File ignored by default."}}]}]`, false},
 		{"t", `"results":[],"externalPropertyFileReferences":{"results":[{"location":{"uri":"more.sarif"}}]}`, false},
 		// ESLint writes false for an unused directive. A file that it cannot parse is an error.
 		{"ESLint", `"results":[],"invocations":[{"executionSuccessful":false,"toolConfigurationNotifications":[{"level":"warning"}]}]`, true},

@@ -297,7 +297,7 @@ func advisory(texts ...string) string {
 
 func set(field *string, value string) {
 	if *field == "" {
-		*field = jsonstream.Cut(strings.TrimSpace(value), 255)
+		*field = jsonstream.Cut(redactTokens(strings.TrimSpace(value)), 255)
 	}
 }
 

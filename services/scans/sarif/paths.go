@@ -122,11 +122,11 @@ func (p *pathResolver) place(uri, base string) (string, pathFault) {
 	file, isOther := nonFile(uri)
 	fault := places.Fault(0)
 	if !isOther {
-		own := places.Decode(uri)
+		own := redactTokens(places.Decode(uri)) // before "//" is joined
 		file, fault = p.Resolve(own, p.join(own, base, 0))
 		p.last.rebased = places.IsAbsolute(own) || fault != 0
 	}
-	file = jsonstream.Clean(file)
+	file = redactTokens(jsonstream.Clean(file))
 	if len(file) > maxPath {
 		return jsonstream.Cut(file, maxPath), pathTooLong
 	}

@@ -22,7 +22,8 @@ func (r *reader) provenance(run *Run) error {
 		if i == 0 {
 			run.RepositoryURI = jsonstream.Cut(jsonstream.Clean(d.RepositoryURI), 2048)
 			run.AsOf = ParseTime(d.AsOf)
-			run.Revision, run.Branch = jsonstream.Cut(jsonstream.Clean(d.RevisionID), 255), jsonstream.Cut(jsonstream.Clean(d.Branch), 255)
+			run.Revision = jsonstream.Cut(redactTokens(jsonstream.Clean(d.RevisionID)), 255)
+			run.Branch = jsonstream.Cut(redactTokens(jsonstream.Clean(d.Branch)), 255)
 		}
 		if d.MappedTo != nil {
 			run.mappedTo = append(run.mappedTo, *d.MappedTo)

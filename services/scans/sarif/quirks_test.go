@@ -276,12 +276,12 @@ func TestQuirkNullsForArrays(t *testing.T) {
 	o := read(t, `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"gosec","rules":null,"taxa":null},"extensions":null},"taxonomies":null,
 		"artifacts":null,"invocations":null,"originalUriBaseIds":null,"results":[{"ruleId":"G1","message":{"text":"m","arguments":null},
 		"locations":null,"suppressions":null,"relatedLocations":null,"fingerprints":null,"properties":null,"rule":null}]},
-		{"tool":{"driver":{"name":"gosec"}},"results":null}]}`)
+		{"tool":{"driver":{"name":"gosec","rules":null}},"results":[],"invocations":null}]}`)
 	if r := only(t, o); r.Path != "" || r.Line != 1 || r.Suppressed {
 		t.Errorf("result is %+v", r)
 	}
 	if empty := o.report.Runs[1]; !empty.Succeeded || empty.Rejected != "" || empty.Results != 0 {
-		t.Errorf("a run with null results is %+v, want a complete one without results", empty)
+		t.Errorf("an empty run with nulls is %+v, want a complete one without results", empty)
 	}
 	for _, run := range o.report.Runs {
 		if len(run.Warnings) != 0 {

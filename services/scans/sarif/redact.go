@@ -19,12 +19,15 @@ type redactor struct {
 	hides   bool
 	key     []byte
 	secrets []string // the longest first, so that a part never hides the whole
-	unsure  bool     // there are more candidates than are compared
+	// namesRules says that the code has a comment that may name rules.
+	namesRules bool
+	unsure     bool // there are more candidates than are compared
 }
 
 func newRedactor(key []byte, snippets ...string) redactor {
 	r := redactor{hides: true, key: key}
 	for _, snippet := range snippets {
+		r.namesRules = r.namesRules || suppressing.MatchString(snippet)
 		r.add(candidates(snippet))
 	}
 	return r
@@ -63,6 +66,44 @@ func (r redactor) text(s string) string {
 		s = strings.ReplaceAll(s, secret, Redacted)
 	}
 	return redactTokens(s)
+}
+
+// ruleText removes the secret from a text of the rule. A rule is about many results, so that only what can hardly be a
+// word of a rule counts: letters and digits, and in an id without spaces small and capital ones.
+func (r redactor) ruleText(s string) string {
+	isName := !strings.ContainsFunc(s, unicode.IsSpace)
+	for _, secret := range r.secrets {
+		if len(secret) < minRuleSecret || !strings.Contains(s, secret) || identifier.MatchString(secret) {
+			continue
+		}
+		upper, lower := strings.ContainsFunc(secret, unicode.IsUpper), strings.ContainsFunc(secret, unicode.IsLower)
+		if strings.ContainsAny(secret, "0123456789") && (upper || lower) && (!isName || upper && lower && !r.namesRules) {
+			s = strings.ReplaceAll(s, secret, Redacted)
+		}
+	}
+	return s
+}
+
+// minRuleSecret is the length below which a text is too common to be replaced in a rule.
+const minRuleSecret = 8
+
+// suppressing matches comments that name rules.
+var suppressing = regexp.MustCompile(`(?i)nosem|nosec|noqa|nosonar|skip|disable|ignore|suppress|allow`)
+
+// redactRule removes the secret from the rule of a result, in a copy.
+func (res *Result) redactRule(r redactor) {
+	if !r.hides {
+		return
+	}
+	rule := *res.Rule
+	rule.ID, rule.Name, rule.Message = r.ruleText(rule.ID), r.ruleText(rule.Name), r.ruleText(rule.Message)
+	rule.Help, rule.HelpURI = r.ruleText(rule.Help), r.ruleText(rule.HelpURI)
+	if id := r.ruleText(res.RuleID); id != res.RuleID {
+		res.RuleID, res.Redacted = id, true
+	}
+	if rule.ID != res.Rule.ID || rule.Name != res.Rule.Name || rule.Message != res.Rule.Message || rule.Help != res.Rule.Help || rule.HelpURI != res.Rule.HelpURI {
+		res.Rule = &rule
+	}
 }
 
 // quotedText is like quoted, of any length, so that it pairs the right quotes.

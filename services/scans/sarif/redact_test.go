@@ -38,6 +38,34 @@ func TestSecretsAreNeverKept(t *testing.T) {
 	}
 }
 
+// The secret may be in the id, the name and the texts of a rule, too.
+func TestSecretsInRulesAreNeverKept(t *testing.T) {
+	const secret = "Zq88hunter-Kx9v"
+	for name, c := range map[string]struct{ id, texts, snippet, message, want string }{
+		"an id that is a title": {"Hardcoded credential " + secret, "", "", "Hardcoded credential " + secret, "Hardcoded credential [redacted]"},
+		"an id":                 {secret, "", secret, "m", "[redacted]"},
+		"a part of an id":       {"leak/" + secret, "", "key=" + secret, "m", "leak/[redacted]"},
+		"texts":                 {"hardcoded-password", "found " + secret, "key = '" + secret + "'", "m", "hardcoded-password"},
+	} {
+		doc := run(`"tool":{"driver":{"name":"t","rules":[{"id":"` + c.id + `","name":"` + c.texts + `","shortDescription":{"text":"` + c.texts + `"},"help":{"text":"` + c.texts + `"},
+			"properties":{"cwe":798}}]}},"results":[{"ruleId":"` + c.id + `","message":{"text":"` + c.message + `"},
+			"locations":[{"physicalLocation":{"artifactLocation":{"uri":"a.env"},"region":{"startLine":1,"snippet":{"text":"` + c.snippet + `"}}}}]}]`)
+		r := only(t, read(t, doc))
+		if kept := fmt.Sprintf("%+v %+v", *r, *r.Rule); strings.Contains(kept, secret) || r.RuleID != c.want {
+			t.Errorf("%s: rule %q: %s", name, r.RuleID, kept)
+		}
+	}
+	// Words of rules in code are no secrets.
+	for id, snippet := range map[string]string{
+		"hardcoded-password": `password = "password"`, "CKV_SECRET_6": "# checkov:skip=CKV_SECRET_6:reason", "487f4be7-3d13-4506": `id: "487f4be7-3d13-4506"`,
+		"a.Jwt2Hardcoded": "x() # nosemgrep: a.Jwt2Hardcoded",
+	} {
+		if r := only(t, read(t, driver("gitleaks", strings.Replace(leaky(snippet, "m", ""), "generic", id, 1)))); r.RuleID != id || r.Rule.ID != id {
+			t.Errorf("%s became %q", id, r.RuleID)
+		}
+	}
+}
+
 // With too many words to compare, the whole message is redacted.
 func TestLongSnippetsRedactTheWholeMessage(t *testing.T) {
 	r := only(t, read(t, driver("gitleaks", leaky(strings.Repeat("word1234 x=y ", 300)+"hunter22", "found hunter22", ""))))

@@ -21,6 +21,8 @@ type Result struct {
 	RuleID string
 	// Rule is never nil. An unknown id has a stub.
 	Rule *Rule
+	// Redacted says that the id of the rule had the secret of the result.
+	Redacted bool
 	// Unnamed says that the result names no rule, and has the rule [Run.UnnamedRule].
 	Unnamed bool
 	// Product is the run's, unless the rule of a tool with several products says otherwise.
@@ -100,7 +102,6 @@ func (run *Run) convert(raw jsontext.Value, index int, rep *Report) (*Result, *S
 	}
 	location := w.location()
 	file, fault = run.paths.resolve(location.ArtifactLocation)
-	file = redactTokens(file)
 	run.lostPlace(location.ArtifactLocation, file)
 	run.lostRegion(location.Region)
 	rule, name := run.rule(w)
@@ -158,6 +159,7 @@ func (run *Run) texts(res *Result, w *wireResult, location wirePhysicalLocation,
 			r.add(quotedIn(res.Message, res.Path))
 		}
 	}
+	res.redactRule(r)
 	res.Snippet = r.snippet(jsonstream.Clean(cmp.Or(own, around)))
 	res.Message = r.text(res.Message)
 	res.redactPlaces(r)

@@ -42,7 +42,7 @@ type Run struct {
 	// RanAt is when the run ended, or began if its end is unknown; zero if the report has neither.
 	RanAt time.Time
 	// Succeeded is false if missing results may still be in the code: an invocation failed or has an error-level
-	// notification about its execution, or the run has no results property (SARIF 3.14.23).
+	// notification, or the run has no results property, or null (SARIF 3.14.23).
 	Succeeded bool
 	// Results is the number of results in the file.
 	Results int
@@ -101,7 +101,7 @@ type Run struct {
 const maxWarnings = 50
 
 func (run *Run) warn(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
+	text := redactTokens(fmt.Sprintf(format, args...))
 	switch {
 	case len(run.Warnings) > maxWarnings || slices.Contains(run.Warnings, text):
 	case len(run.Warnings) == maxWarnings:
@@ -114,7 +114,7 @@ func (run *Run) warn(format string, args ...any) {
 // reject keeps the first reason, because it usually causes the following ones.
 func (run *Run) reject(format string, args ...any) {
 	if run.Rejected == "" {
-		run.Rejected = fmt.Sprintf(format, args...)
+		run.Rejected = redactTokens(fmt.Sprintf(format, args...))
 	}
 }
 
@@ -193,6 +193,7 @@ func (r *reader) automation(run *Run) error {
 		run.CategoryUnknown = run.CategoryUnknown || pointer == "" || pointer == "/id"
 		return true
 	})
+	details.ID = redactTokens(details.ID)
 	if slash := strings.LastIndexByte(details.ID, '/'); slash > 0 {
 		run.AutomationCategory = jsonstream.Cut(jsonstream.Clean(details.ID[:slash]), 255)
 	} else {
@@ -225,7 +226,7 @@ func (run *Run) finish(o options) {
 	run.checkComplete()
 	if !run.hasResults && run.Rejected == "" && run.Succeeded {
 		run.Succeeded = false
-		run.warn("the run has no results property, so that no finding is closed by it (an empty array would say that nothing was found)")
+		run.warn("the run has no results property, or null, so that no finding is closed by it (an empty array would say that nothing was found)")
 	}
 	run.cweTitles = run.taxonomyTitles()
 	for _, c := range run.components() {

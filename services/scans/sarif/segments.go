@@ -39,8 +39,8 @@ func (r *reader) countResults(run *Run) error {
 	}
 	var err error
 	switch k := r.Kind(); k {
-	case 'n': // Go programs write a nil slice, which means no results, as null
-		err = r.Skip()
+	case 'n': // like an absent one, it says nothing about results
+		return r.Skip()
 	case '[':
 		err = r.countElements(run)
 	case '{':

@@ -57,6 +57,37 @@ func TestTokensOfAnyToolAreRedacted(t *testing.T) {
 	}
 }
 
+// Nor do they leave in what is no text for people: names, versions, categories, properties and paths.
+func TestTokensInNamesAreRedacted(t *testing.T) {
+	for _, token := range tokens() {
+		if strings.ContainsAny(token, "\n") {
+			continue
+		}
+		secret := token[max(0, len(token)-12):]
+		if strings.Contains(token, "://kim:") {
+			secret = "pa55word"
+		}
+		text, path := fmt.Sprintf("%q", token), fmt.Sprintf("%q", "x/"+token+"/a.c")
+		bag := `"properties":{"tags":[` + text + `],"category":` + text + `,"subcategory":[` + text + `],"cwe":` + text + `,"owasp":[` + text + `],"purl":` + text + `,
+			"packageName":` + text + `,"packageVersion":` + text + `,"fixedVersion":` + text + `}`
+		at := `{"physicalLocation":{"artifactLocation":{"uri":` + path + `}}}`
+		o := read(t, run(`"tool":{"driver":{"name":`+text+`,"version":`+text+`,"rules":[{"id":`+text+`,"deprecatedIds":[`+text+`],`+bag+`}]}},
+			"automationDetails":{"id":`+fmt.Sprintf("%q", token+"/x")+`},
+			"taxonomies":[{"name":"OWASP","taxa":[{"id":"A1","name":`+text+`}]}],
+			"results":[{"ruleId":`+text+`,"message":{"text":"m"},`+bag+`,"relatedLocations":[`+at+`],"locations":[`+at+`],
+				"codeFlows":[{"threadFlows":[{"id":`+text+`,"locations":[{"location":`+at+`}]}]}],
+				"fixes":[{"artifactChanges":[{"artifactLocation":{"uri":`+path+`},"replacements":[{"deletedRegion":{"startLine":1}}]}]}]}]`), sarif.WithProduct("sca"))
+		r, one := only(t, o), o.report.Runs[0]
+		kept := fmt.Sprintf("%+v %+v %+v %+v %q %q", *r, *r.Rule, r.Package, one.Tool, one.AutomationCategory, one.Warnings)
+		if strings.Contains(kept, secret) {
+			t.Errorf("%q is kept: %s", token, kept)
+		}
+	}
+	if name := sarif.ImageName("https://kim:pa55word@registry.acme.test/web:1"); strings.Contains(name, "pa55word") {
+		t.Error(name)
+	}
+}
+
 // Texts that only look similar stay.
 func TestTextsWithoutTokensStay(t *testing.T) {
 	for _, text := range []string{

@@ -162,6 +162,15 @@ type wireArtifact struct {
 
 type wireNotification struct {
 	Level          string               `json:"level"`
+	Descriptor     *wireDescriptorRef   `json:"descriptor"`
+	Message        *wireText            `json:"message"`
 	Locations      capped[wireLocation] `json:"locations"`
 	AssociatedRule *wireDescriptorRef   `json:"associatedRule"`
+}
+
+// wireNotice is a rule-shaped entry that describes a kind of notification.
+type wireNotice struct {
+	ID                   string             `json:"id"`
+	GUID                 string             `json:"guid"`
+	DefaultConfiguration *wireConfiguration `json:"defaultConfiguration"`
 }

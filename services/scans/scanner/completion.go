@@ -40,12 +40,13 @@ var keptStats = map[string]bool{
 func ReadCompletion(ctx context.Context, src io.Reader, limits Limits, emit func(*storev1.ScannerFrame) error) (Completion, error) {
 	missing := &incomplete{doc: newDocument(ctx, src, limits), coverage: &storev1.ScannerCoverage{}}
 	doc, out := missing.doc, Completion{Stats: map[string]any{}, Incomplete: missing.coverage}
+	ended := false
 	err := doc.root(func(name string) error {
 		switch name {
 		case "exit_code":
-			var code number
+			var code text
 			_, err := doc.item(&code)
-			out.ExitCode = int32(code)
+			out.ExitCode, ended = code.number()
 			return err
 		case "final_attempt":
 			var final flag
@@ -53,6 +54,9 @@ func ReadCompletion(ctx context.Context, src io.Reader, limits Limits, emit func
 			out.Final = bool(final)
 			return err
 		case "stats":
+			if k := doc.kind(); k != '{' && k != 'n' {
+				missing.unreadable(name)
+			}
 			return doc.object(func(name string) error {
 				if name == "errors" {
 					return missing.errors(&out.RuleErrors)
@@ -72,6 +76,9 @@ func ReadCompletion(ctx context.Context, src io.Reader, limits Limits, emit func
 			return doc.skip()
 		}
 	})
+	if !ended {
+		missing.unreadable("exit_code")
+	}
 	if err != nil || proto.Size(missing.coverage) == 0 {
 		return out, err
 	}
@@ -84,6 +91,9 @@ func stat(doc *document, stats map[string]any, name string, missing *incomplete)
 	}
 	var value raw
 	problem, err := doc.item(&value)
+	if problem != "" && name == "parse_rate" {
+		missing.unreadable(name)
+	}
 	if err != nil || problem != "" {
 		return err
 	}

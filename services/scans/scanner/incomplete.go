@@ -36,10 +36,23 @@ type wireError struct {
 	} `json:"spans"`
 }
 
+// unreadable records that a part without which the scan cannot be understood is missing or has another type.
+func (c *incomplete) unreadable(name string) {
+	c.coverage.Failure = "the scanner sent " + name + " in an unknown form, or not at all"
+}
+
+// list reads an optional list. It may be missing or null.
+func (c *incomplete) list(element func(int) error, unreadable func() error) error {
+	if k := c.doc.kind(); k != '[' && k != 'n' {
+		return cmp.Or(unreadable(), c.doc.skip())
+	}
+	return c.doc.array(element)
+}
+
 // errors reads stats.errors: an error is about files, or else about a rule, or else about the whole scan. It adds the
 // ones about broken rules to broken.
 func (c *incomplete) errors(broken *[]RuleError) error {
-	return c.doc.array(func(int) error {
+	return c.list(func(int) error {
 		var value raw
 		if _, err := c.doc.item(&value); err != nil {
 			return err
@@ -65,6 +78,9 @@ func (c *incomplete) errors(broken *[]RuleError) error {
 			c.coverage.Failure = failedNameless
 		}
 		return nil
+	}, func() error {
+		c.unreadable("stats.errors")
+		return nil
 	})
 }
 
@@ -86,16 +102,16 @@ func (w *wireError) files() (files []string) {
 	return slices.Compact(files)
 }
 
-// skipped reads skipped_paths: paths, or objects that have them. Anything else that is not an object is ignored.
+// skipped reads skipped_paths: paths, or objects that have them.
 func (c *incomplete) skipped() error {
-	return c.doc.array(func(int) error {
+	return c.list(func(int) error {
 		var value raw
 		problem, err := c.doc.item(&value)
 		if err != nil {
 			return err
 		}
-		paths := pathsIn(value)
-		if problem != "" || len(paths) == 0 && len(value) > 0 && value[0] == '{' {
+		paths := slices.DeleteFunc(pathsIn(value), func(path string) bool { return path == "" })
+		if problem != "" || len(paths) == 0 && len(value) > 0 {
 			c.coverage.Failure = failedSkipped
 		}
 		for _, path := range paths {
@@ -104,12 +120,15 @@ func (c *incomplete) skipped() error {
 			}
 		}
 		return nil
+	}, func() error {
+		c.coverage.Failure = failedSkipped
+		return nil
 	})
 }
 
 // parserErrors reads dependency_parser_errors. The dependencies of the directory of such a file are unknown.
 func (c *incomplete) parserErrors() error {
-	return c.doc.array(func(int) error {
+	return c.list(func(int) error {
 		var w struct {
 			Path text `json:"path"`
 		}
@@ -117,13 +136,15 @@ func (c *incomplete) parserErrors() error {
 			return err
 		}
 		return c.keep(&c.coverage.SkippedSubprojects, path.Dir(string(w.Path)))
-	})
+	}, c.anySubproject)
 }
+
+func (c *incomplete) anySubproject() error { return c.keep(&c.coverage.SkippedSubprojects, anywhere) }
 
 // subprojects reads subprojects with unknown dependencies: their names, or the paths that describe them. A subproject
 // without a path may be anywhere.
 func (c *incomplete) subprojects() error {
-	return c.doc.array(func(int) error {
+	return c.list(func(int) error {
 		var value raw
 		if _, err := c.doc.item(&value); err != nil {
 			return err
@@ -138,7 +159,7 @@ func (c *incomplete) subprojects() error {
 			}
 		}
 		return nil
-	})
+	}, c.anySubproject)
 }
 
 // parseRate reads stats.parse_rate. It does not say which files were parsed only in part.

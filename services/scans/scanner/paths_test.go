@@ -35,13 +35,13 @@ func readBoth(t *testing.T, results, completion string) (out [2]*storev1.Scanner
 
 func TestPathsOfErrors(t *testing.T) {
 	t.Parallel()
-	const results = `{"searched_paths":["a.py","web/a.py","./lib/b.py"],"skipped_paths":["./slow.py"]}`
+	const results = `{"findings":[],"searched_paths":["a.py","web/a.py","./lib/b.py"],"skipped_paths":["./slow.py"]}`
 	for path, want := range map[string][]string{
 		`a.py`: {"a.py"}, `./a.py`: {"a.py"}, `.\\a.py`: {"a.py"}, `web//a.py`: {"web/a.py"}, `web\\a.py`: {"web/a.py"},
 		`/builds/acme/web/a.py`: {"web/a.py", "a.py"}, `C:\\src\\lib\\b.py`: {"lib/b.py"}, `x/slow.py`: {"slow.py"},
 		`/builds/other.py`: nil, `other.py`: nil, `/builds/ba.py`: nil,
 	} {
-		got := readBoth(t, results, `{"stats":{"errors":[{"level":"warn","path":"`+path+`"}]}}`)
+		got := readBoth(t, results, `{"exit_code":0,"stats":{"errors":[{"level":"warn","path":"`+path+`"}]}}`)
 		if !slices.Equal(got[1].GetSkippedPaths(), want) || (got[1].GetFailure() != "") != (want == nil) {
 			t.Errorf("%s: %v, want %v", path, got[1], want)
 		}
@@ -56,14 +56,16 @@ func TestPathsOfSkippedFiles(t *testing.T) {
 	for element, want := range map[string][]string{
 		`"a.py"`: {"a.py"}, `"./a.py"`: {"a.py"}, `{"path":"./a.py"}`: {"a.py"}, `"lib\\a.py"`: {"lib/a.py", `lib\a.py`},
 		`"/builds/web/a.py"`: {"/builds/web/a.py", "a.py", "builds/web/a.py", "web/a.py"}, `"/builds/b.py"`: {"/builds/b.py", "b.py"},
-		`null`: nil, `7`: nil,
+		`null`: nil,
 	} {
-		got := readBoth(t, `{"searched_paths":["b.py"],"skipped_paths":[`+element+`]}`, `{"stats":{"errors":["x"]}}`)[0]
+		got := readBoth(t, `{"findings":[],"searched_paths":["b.py"],"skipped_paths":[`+element+`]}`, `{"stats":{"errors":["x"]}}`)[0]
 		if !slices.Equal(got.GetSkippedPaths(), want) || got.GetFailure() != "" {
 			t.Errorf("%s: %v, want %v", element, got, want)
 		}
 	}
-	if got := readBoth(t, `{"skipped_paths":[{"reason":"too big"}]}`, `{"stats":{"errors":["x"]}}`)[0]; got.GetFailure() != failedSkipped {
-		t.Errorf("%v", got)
+	for _, element := range []string{`{"reason":"too big"}`, `7`, `""`} {
+		if got := readBoth(t, `{"findings":[],"skipped_paths":[`+element+`]}`, `{"stats":{"errors":["x"]}}`)[0]; got.GetFailure() != failedSkipped {
+			t.Errorf("%s: %v", element, got)
+		}
 	}
 }

@@ -59,8 +59,16 @@ type results struct {
 func ReadResults(ctx context.Context, src io.Reader, o Options, emit func(*storev1.ScannerFrame) error) (Summary, error) {
 	r := &results{doc: newDocument(ctx, src, o.Limits), options: o, emit: emit, coverage: &storev1.ScannerCoverage{}, rules: map[string]int{}}
 	r.incomplete = &incomplete{doc: r.doc, coverage: r.coverage}
-	if err := r.doc.root(r.member); err != nil {
+	found := false
+	err := r.doc.root(func(name string) error {
+		found = found || name == "findings"
+		return r.member(name)
+	})
+	if err != nil {
 		return Summary{}, err
+	}
+	if !found {
+		r.incomplete.unreadable("findings")
 	}
 	if more := r.unusable - len(r.summary.Problems); more > 0 {
 		r.summary.Problems = append(r.summary.Problems, fmt.Sprintf("%d more findings were left out", more))
@@ -70,18 +78,22 @@ func ReadResults(ctx context.Context, src io.Reader, o Options, emit func(*store
 
 func (r *results) member(name string) error {
 	switch name {
-	case "findings":
-		return r.findings(false)
-	case "ignores":
-		return r.findings(true)
+	case "findings", "ignores":
+		if r.doc.kind() != '[' {
+			r.incomplete.unreadable(name)
+		}
+		return r.findings(name == "ignores")
 	case "searched_paths":
-		return r.paths(&r.coverage.SearchedPaths)
+		if r.doc.kind() != '[' {
+			r.incomplete.unreadable(name)
+		}
+		return r.paths(&r.coverage.SearchedPaths, func() {}) // a file without a name counts as not searched
 	case "renamed_paths":
-		return r.paths(&r.coverage.RenamedPaths)
+		return r.paths(&r.coverage.RenamedPaths, func() {})
 	case "skipped_paths":
 		return r.incomplete.skipped()
-	case "rule_ids":
-		return r.paths(&r.coverage.RuleIds)
+	case "rule_ids": // an empty list closes nothing
+		return r.paths(&r.coverage.RuleIds, func() { r.incomplete.unreadable(name) })
 	case "skipped_subprojects":
 		return r.incomplete.subprojects()
 	case "contributions":
@@ -170,10 +182,11 @@ func CommitTime(text string) time.Time {
 	return time.Time{}
 }
 
-// paths reads a list of paths or of rule ids. Elements that are not strings are skipped.
-func (r *results) paths(list *[]string) error {
+// paths reads a list of paths or of rule ids. Elements that are not strings are skipped and passed to odd.
+func (r *results) paths(list *[]string, odd func()) error {
 	return r.doc.array(func(int) error {
 		if r.doc.kind() != '"' {
+			odd()
 			return r.doc.skip()
 		}
 		token, err := r.doc.token()

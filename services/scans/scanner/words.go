@@ -27,11 +27,18 @@ type number int32
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
 func (n *number) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	v, err := scalar(dec)
-	*n = 0
-	if f, bad := strconv.ParseFloat(strings.TrimSpace(v), 64); bad == nil && f > math.MinInt32 && f < math.MaxInt32 {
-		*n = number(f)
-	}
+	value, _ := text(v).number()
+	*n = number(value)
 	return err
+}
+
+// number is the integer in a text. ok is false if there is none.
+func (t text) number() (n int32, ok bool) {
+	f, err := strconv.ParseFloat(strings.TrimSpace(string(t)), 64)
+	if err != nil || f <= math.MinInt32 || f >= math.MaxInt32 || math.IsNaN(f) {
+		return 0, false
+	}
+	return int32(f), true
 }
 
 // count is a number of bytes. It reads the same forms as number.
