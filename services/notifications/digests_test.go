@@ -61,7 +61,7 @@ func (c caller) setMail(t testing.TB, rule int64, more string) string {
 
 func nextWeek() time.Time { return time.Now().Add(8 * 24 * time.Hour) }
 
-// A digest has the new findings of all scans since the last one, without findings that are gone by now. It is sent once,
+// A digest has the new findings of all scans since the last one, without the ones gone by now. It is sent once,
 // also if two nodes write it, and not at all if nothing is new.
 func TestDigest(t *testing.T) {
 	eachMail(t, "ada@acme.test", func(t *testing.T, s caller, m *mailbox, rule int64) {
