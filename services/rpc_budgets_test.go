@@ -219,7 +219,7 @@ var budgets = map[string]budget{
 	"/palisade.policies.v1.RuleboardService/GetRuleboardOverview":          {9, 0, codes.OK},
 	"/palisade.policies.v1.RuleboardService/UpdateRuleboardOverview":       {9, 9, codes.OK},
 	"/palisade.policies.v1.PoliciesV2Service/ApplyRemediationPolicies":     {3, 2, codes.FailedPrecondition},
-	"/palisade.policies.v1.PoliciesV2Service/DryRunRemediationPolicies":    {3, 0, codes.OK},
+	"/palisade.policies.v1.PoliciesV2Service/DryRunRemediationPolicies":    {4, 0, codes.OK},
 	"/palisade.policies.v1.PoliciesV2Service/GetRemediationPolicies":       {3, 0, codes.OK},
 	"/palisade.policies.v1.PoliciesV2Service/ListRemediationPolicyRuns":    {4, 2, codes.OK},
 	"/palisade.policies.v1.PoliciesV2Service/GetVocab":                     {1, 0, codes.OK},

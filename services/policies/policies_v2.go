@@ -65,7 +65,11 @@ func (s *PoliciesV2) DryRunRemediationPolicies(ctx context.Context, r *policiesv
 	response := &policiesv1.DryRunRemediationPoliciesResponse{StateVersion: current.version, ValidationErrors: problems}
 	if len(problems) == 0 {
 		current.compare(wanted, response)
-		response.Warnings = warnings(wanted)
+		ends, err := stopped(ctx, s.store.Reader, current.policies, wanted)
+		if err != nil {
+			return nil, err
+		}
+		response.Warnings = append(warnings(wanted), ends...)
 	}
 	return response, nil
 }

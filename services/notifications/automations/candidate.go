@@ -127,12 +127,16 @@ func (c *candidate) consider(s *subject, told memory) {
 	}
 }
 
-func ofAutomations(rows []*ent.Automation) ([]*candidate, error) {
-	list := make([]*candidate, len(rows))
-	for i, row := range rows {
+// ofAutomations leaves out automations that name a policy which is not among the active ones: "not of this policy" would
+// mean every finding.
+func ofAutomations(rows []*ent.Automation, active []remediation.Policy) (list []*candidate, err error) {
+	for _, row := range rows {
 		content, err := stored(row)
 		if err != nil {
 			return nil, err
+		}
+		if !namesOnly(content.GetFilters(), active) {
+			continue
 		}
 		filter, err := compile(content.GetFilters())
 		if err != nil {
@@ -146,9 +150,28 @@ func ofAutomations(rows []*ent.Automation) ([]*candidate, error) {
 		for _, action := range content.GetActions() {
 			c.parts = append(c.parts, &part{kind: kindOf(action.GetType()), config: action.GetConfig(), selection: all})
 		}
-		list[i] = c
+		list = append(list, c)
 	}
 	return list, nil
+}
+
+func namesOnly(filters *v1.AutomationFilters, active []remediation.Policy) bool {
+	for _, slug := range namedPolicies(filters) {
+		if !slices.ContainsFunc(active, func(p remediation.Policy) bool { return p.Slug() == slug }) {
+			return false
+		}
+	}
+	return true
+}
+
+// namedPolicies are the slugs of the policies that conditions name.
+func namedPolicies(filters *v1.AutomationFilters) (slugs []string) {
+	for _, c := range filters.GetConditions() {
+		if c.GetType() == v1.ConditionType_CONDITION_TYPE_POLICY {
+			slugs = append(slugs, c.GetValues()...)
+		}
+	}
+	return slugs
 }
 
 func kindOf(action v1.ActionType) actKind {

@@ -141,11 +141,11 @@ func (w *runWorker) Work(ctx context.Context, job *river.Job[outbox.Automate]) e
 	if err != nil {
 		return err
 	}
-	candidates, err := ofAutomations(rows)
+	policies, err := remediation.Load(ctx, w.store.Reader)
 	if err != nil {
 		return err
 	}
-	policies, err := remediation.Load(ctx, w.store.Reader)
+	candidates, err := ofAutomations(rows, policies)
 	if err != nil {
 		return err
 	}
