@@ -32,10 +32,10 @@ var budgets = map[string]budget{
 	// Looks up each name in a memory's scope.
 	"/palisade.ai.v1.MemoriesService/UpdateMemory": {13, 3, codes.OK},
 	// Each of its tasks is done when a row exists, in different tables.
-	"/palisade.deployments.v1.ChecklistService/GetChecklistStatus": {12, 0, codes.OK},
+	"/palisade.deployments.v1.ChecklistService/GetChecklistStatus": {13, 0, codes.OK},
 	"/palisade.deployments.v1.ChecklistService/InviteMembers":      {6, 4, codes.OK},
 	// The response is the same as of GetChecklistStatus.
-	"/palisade.deployments.v1.ChecklistService/PatchChecklist":                           {14, 3, codes.OK},
+	"/palisade.deployments.v1.ChecklistService/PatchChecklist":                           {15, 3, codes.OK},
 	"/palisade.deployments.v1.DeploymentProductsService/GetDeploymentAdminProductConfig": {1, 0, codes.OK},
 	"/palisade.deployments.v1.DeploymentProductsService/GetDeploymentProductConfig":      {2, 0, codes.OK},
 	"/palisade.deployments.v1.DeploymentProductsService/PutDeploymentProductConfig":      {5, 3, codes.OK},

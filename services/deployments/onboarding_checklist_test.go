@@ -91,6 +91,17 @@ func TestChecklistFollowsTheData(t *testing.T) {
 
 		expect("CUSTOMIZE_RULES", "INCOMPLETE")
 		s.write(t, func(ctx context.Context, tx *ent.Tx) error {
+			now := store.Now()
+			return tx.RemediationPolicy.Create().SetDeploymentID(s.DeploymentID).SetSlug("crit").SetPosition(0).SetActive(true).SetContent([]byte{}).
+				SetCreatedAt(now).SetUpdatedAt(now).Exec(ctx)
+		})
+		expect("CUSTOMIZE_RULES", "COMPLETE")
+		s.write(t, func(ctx context.Context, tx *ent.Tx) error {
+			_, err := tx.RemediationPolicy.Delete().Exec(ctx)
+			return err
+		})
+		expect("CUSTOMIZE_RULES", "INCOMPLETE")
+		s.write(t, func(ctx context.Context, tx *ent.Tx) error {
 			return tx.Finding.Update().SetPolicyMode("rule-board-block").Exec(ctx)
 		})
 		expect("CUSTOMIZE_RULES", "COMPLETE")

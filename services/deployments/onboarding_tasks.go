@@ -13,6 +13,7 @@ import (
 	"github.com/palisade/palisade/ent/notificationwebhook"
 	"github.com/palisade/palisade/ent/onboardingtask"
 	"github.com/palisade/palisade/ent/project"
+	"github.com/palisade/palisade/ent/remediationpolicy"
 	"github.com/palisade/palisade/ent/scan"
 	"github.com/palisade/palisade/ent/scmconfig"
 	"github.com/palisade/palisade/ent/tenant"
@@ -139,8 +140,13 @@ func triaged(issueTypes ...string) func(context.Context, *ent.Client, *ent.Deplo
 	}
 }
 
+// rulesCustomized: a finding has a mode of its rule, or a remediation policy is active.
 func rulesCustomized(ctx context.Context, db *ent.Client, d *ent.Deployment) (bool, error) {
-	return db.Finding.Query().Where(finding.DeploymentID(d.ID), finding.PolicyModeNotNil()).Exist(ctx)
+	found, err := db.Finding.Query().Where(finding.DeploymentID(d.ID), finding.PolicyModeNotNil()).Exist(ctx)
+	if err != nil || found {
+		return found, err
+	}
+	return db.RemediationPolicy.Query().Where(remediationpolicy.DeploymentID(d.ID), remediationpolicy.Active(true)).Exist(ctx)
 }
 
 func integrated(ctx context.Context, db *ent.Client, d *ent.Deployment) (bool, error) {

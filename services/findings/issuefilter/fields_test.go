@@ -19,9 +19,7 @@ func TestFieldsHaveTheirIndexes(t *testing.T) {
 	for _, table := range migrate.Tables {
 		for _, index := range table.Indexes {
 			if table.Name == finding.Table {
-				for _, column := range index.Columns {
-					indexes[index.Name] = append(indexes[index.Name], column)
-				}
+				indexes[index.Name] = append(indexes[index.Name], index.Columns...)
 			}
 		}
 	}

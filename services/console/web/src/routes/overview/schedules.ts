@@ -17,6 +17,8 @@ export interface Draft {
   hour: number;
   zone: string;
   filters?: Filters;
+  /** The rule that is changed. The form shows a part of it. */
+  rule?: Rule;
 }
 
 const email = "CHANNEL_EMAIL";
@@ -31,19 +33,25 @@ export const draftOf = (rule: Rule): Draft => ({
   hour: rule.send_report?.hour ?? 0,
   zone: rule.send_report?.time_zone || "UTC",
   filters: rule.send_report?.filters,
+  rule,
 });
 
-/** The rule that sends a report and nothing else. */
+/** The rule with what the form says. A new one sends the report and nothing else. */
 const inputOf = (draft: Draft): Schemas["notifications.v1.NotificationRuleInput"] => ({
   channel: email,
   name: draft.name,
   config: { to: draft.to },
-  is_enabled: true,
-  send_findings: false,
-  send_scan_completion: false,
-  send_held_closes: false,
-  send_rule_alerts: false,
-  send_freshness: false,
+  is_enabled: draft.rule?.is_enabled ?? true,
+  policy_slugs: draft.rule?.policy_slugs,
+  use_network_broker: draft.rule?.use_network_broker ?? false,
+  // What is on by default is absent from the answer.
+  send_findings: draft.rule ? (draft.rule.send_findings ?? true) : false,
+  send_scan_completion: draft.rule?.send_scan_completion ?? false,
+  send_held_closes: draft.rule?.send_held_closes ?? false,
+  send_rule_alerts: draft.rule?.send_rule_alerts ?? false,
+  send_freshness: draft.rule?.send_freshness ?? false,
+  digest: draft.rule?.digest,
+  quiet_hours: draft.rule?.quiet_hours,
   send_report: {
     cadence: draft.cadence,
     weekday: draft.cadence === "REPORT_CADENCE_WEEKLY" ? draft.weekday : 0,
