@@ -30,7 +30,7 @@ func (s *ReportUploads) failPackages(ctx context.Context, u *upload) error {
 		}
 		analysis, ids := u.report.groupOf(u.report.report.Runs[n]), []int64(nil)
 		err = s.store.Reader.Finding.Query().Where(finding.ProjectID(of.ID), finding.Ref(u.ref), finding.Tool(analysis.Tool),
-			finding.AnalysisCategory(analysis.Category), finding.StateIn(lifecycle.Unresolved, lifecycle.Muted), finding.PackageIn(notes.FailedPackages...)).
+			finding.AnalysisCategory(analysis.Category), finding.StateIn(lifecycle.Unresolved, lifecycle.Muted), store.OneOf(finding.FieldPackage, notes.FailedPackages)).
 			Unique(true).Select(finding.FieldRuleID).Scan(ctx, &ids)
 		if err != nil {
 			return err

@@ -127,8 +127,8 @@ func (c *candidate) consider(s *subject, told memory) {
 	}
 }
 
-// ofAutomations leaves out automations that name a policy which is not among the active ones: "not of this policy" would
-// mean every finding.
+// ofAutomations leaves out automations that name a policy which is not among the active ones: "not of this policy"
+// would mean every finding.
 func ofAutomations(rows []*ent.Automation, active []remediation.Policy) (list []*candidate, err error) {
 	for _, row := range rows {
 		content, err := stored(row)

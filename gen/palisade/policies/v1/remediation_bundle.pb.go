@@ -350,8 +350,8 @@ func (x *RemediationPolicyAction) GetConfig() map[string]string {
 type BundleWarning struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// BLOCKS_EVERYTHING: every scan with a finding fails, because the policy has no condition, or none that leaves a
-	// finding out. NAMED_BY_AUTOMATION: an automation names the policy, which is active now and not in the bundle; it does
-	// nothing until it is changed.
+	// finding out. NAMED_BY_AUTOMATION: an automation names the policy, which is active now and not in the bundle; it
+	// does nothing until it is changed.
 	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
 	// Description for people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
