@@ -45,7 +45,7 @@ func (c *chatHook) taken() []string {
 // Each chat gets one message about a scan, in its own form. The URL is a secret; the template is not.
 func TestChatsGetScans(t *testing.T) {
 	each(t, func(t *testing.T, s caller) {
-		const mine = `{"msg":{{json .Title}},"where":{{json .Link}},"kind":{{json .Kind}}}`
+		const mine = `{"msg":"{{title}}","where":"{{link}}","kind":"{{kind}}"}`
 		hooks := map[string]*chatHook{}
 		for format, status := range map[string]int{"teams": 202, "google-chat": 200, "discord": 204, "mattermost": 200, "custom": 200} {
 			hooks[format] = newChatHook(t, status)
@@ -86,7 +86,7 @@ func TestChatsGetScans(t *testing.T) {
 func TestChatFailures(t *testing.T) {
 	each(t, func(t *testing.T, s caller) {
 		wrong := `{"notificationRule":{"name":"x","channel":"chat_webhook","config":{"url":"https://chat.acme.test/x","format":"custom","template":"{\n{{range .Text}}{{end}}}"}}}`
-		if got := s.Body(t, s.Token, http.MethodPost, s.actions(""), wrong, 400); !strings.Contains(got, "config.template is not usable: config.template:2:") {
+		if got := s.Body(t, s.Token, http.MethodPost, s.actions(""), wrong, 400); !strings.Contains(got, "config.template is not usable: it must be JSON") {
 			t.Errorf("got %s", got)
 		}
 		gone := newChatHook(t, http.StatusNotFound)

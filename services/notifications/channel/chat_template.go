@@ -1,14 +1,12 @@
 package channel
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
-	"text/template"
-	"text/template/parse"
 	"time"
 )
 
@@ -19,144 +17,89 @@ const (
 	// shortened if the result is too large.
 	maxTemplateText = 16_000
 	minTemplateText = 500
-	// maxFunctionInput limits the function json: nested calls would double their results.
-	maxFunctionInput = 64 << 10
+	// maxPlaceholders is the maximum number of placeholders in a template.
+	maxPlaceholders = 20
 )
 
-// templateFunctions are the functions that a template may call. The others can build texts of any size.
-var templateFunctions = []string{"json", "and", "or", "not", "eq", "ne"}
+// placeholder is the place of a field in a text of a template. Package text/template would keep the linker from
+// dropping what nothing calls: 35 MB of the program.
+var placeholder = regexp.MustCompile(`\{\{([^{}]*)\}\}`)
 
-// chatTemplate is a template of config.template. Without loops and templates in it, it ends after as many steps as it
-// has parts.
-type chatTemplate struct{ parsed *template.Template }
+// templateFields are the names of placeholders.
+var templateFields = []string{"title", "text", "link", "kind", "at"}
 
-// templateFields are the fields of a template.
-type templateFields struct {
-	Title, Text, Link, Kind, At string
-}
+// chatTemplate is the JSON that is posted, with placeholders in its texts.
+type chatTemplate struct{ document any }
 
-// parseTemplate reads a template and tries it with a sample. The error names the position, and is for the author.
+// parseTemplate reads a template. The error is for its author.
 func parseTemplate(text string) (*chatTemplate, error) {
-	parsed, err := template.New("config.template").Funcs(template.FuncMap{"json": toJSON}).Parse(text)
-	if err != nil {
-		return nil, errors.New(strings.TrimPrefix(err.Error(), "template: "))
+	t := &chatTemplate{}
+	if err := json.Unmarshal([]byte(text), &t.document); err != nil {
+		return nil, fmt.Errorf("it must be JSON: %w%s", err, placeOf(text, err))
 	}
-	t := &chatTemplate{parsed}
-	if len(parsed.Templates()) > 1 || parsed.Tree == nil {
-		return nil, errors.New("config.template must have no define and no block, and must give JSON")
-	}
-	if err := t.check(parsed.Root); err != nil {
-		return nil, err
-	}
-	// The sample has what a template must not paste into JSON without the function json.
-	_, err = t.body(Message{Subject: `Test "of" a template`, Text: "A line with \\ and \"quotes\"\nand another", Link: "https://palisade.example/console", Kind: "test", At: time.Now()})
-	return t, err
-}
-
-// check refuses loops, templates and functions that are not listed.
-func (t *chatTemplate) check(node parse.Node) error {
-	switch node := node.(type) {
-	case *parse.RangeNode, *parse.TemplateNode:
-		return t.refuse(node, "range, template and block are not allowed")
-	case *parse.IdentifierNode:
-		if !slices.Contains(templateFunctions, node.Ident) {
-			return t.refuse(node, "the function "+node.Ident+" is not allowed; allowed are "+strings.Join(templateFunctions, ", "))
-		}
-	case *parse.ListNode:
-		return t.checkAll(node.Nodes)
-	case *parse.ActionNode:
-		return t.check(node.Pipe)
-	case *parse.IfNode:
-		return t.checkBranch(&node.BranchNode)
-	case *parse.WithNode:
-		return t.checkBranch(&node.BranchNode)
-	case *parse.PipeNode:
-		for _, command := range node.Cmds {
-			if err := t.checkAll(command.Args); err != nil {
-				return err
+	n := 0
+	var problem error
+	t.fill(func(value string) string {
+		for _, found := range placeholder.FindAllStringSubmatch(value, -1) {
+			n++
+			if name := strings.TrimSpace(found[1]); !slices.Contains(templateFields, name) {
+				problem = fmt.Errorf("it has the placeholder %q; known are {{%s}}", found[0], strings.Join(templateFields, "}}, {{"))
 			}
 		}
-	case *parse.ChainNode:
-		return t.check(node.Node)
+		return value
+	})
+	if n > maxPlaceholders {
+		problem = fmt.Errorf("it has %d placeholders, and at most %d are allowed", n, maxPlaceholders)
 	}
-	return nil
+	return t, problem
 }
 
-func (t *chatTemplate) checkAll(list []parse.Node) error {
-	for _, node := range list {
-		if err := t.check(node); err != nil {
-			return err
+// placeOf says where the JSON is broken.
+func placeOf(text string, err error) string {
+	var syntax *json.SyntaxError
+	if !errors.As(err, &syntax) {
+		return ""
+	}
+	before := text[:min(int(syntax.Offset), len(text))]
+	return fmt.Sprintf(", in line %d, byte %d", strings.Count(before, "\n")+1, len(before)-strings.LastIndexByte(before, '\n')-1)
+}
+
+// fill returns the document with other texts.
+func (t *chatTemplate) fill(change func(text string) string) any { return fillIn(t.document, change) }
+
+func fillIn(value any, change func(text string) string) any {
+	switch value := value.(type) {
+	case string:
+		return change(value)
+	case []any:
+		out := make([]any, len(value))
+		for i, one := range value {
+			out[i] = fillIn(one, change)
 		}
-	}
-	return nil
-}
-
-func (t *chatTemplate) checkBranch(branch *parse.BranchNode) error {
-	if branch.ElseList != nil {
-		if err := t.check(branch.ElseList); err != nil {
-			return err
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(value))
+		for name, one := range value {
+			out[name] = fillIn(one, change)
 		}
+		return out
 	}
-	return t.checkAll([]parse.Node{branch.Pipe, branch.List})
-}
-
-func (t *chatTemplate) refuse(node parse.Node, text string) error {
-	place, _ := t.parsed.ErrorContext(node)
-	return fmt.Errorf("%s: %s", place, text)
+	return value
 }
 
 // body gives the JSON of a message. A long text is shortened until the result is small enough.
 func (t *chatTemplate) body(m Message) ([]byte, error) {
-	fields := templateFields{Title: cutBytes(m.Subject, maxSubject), Link: m.Link, Kind: m.Kind, At: m.At.UTC().Format(time.RFC3339)}
+	fields := map[string]string{
+		"title": cutBytes(m.Subject, maxSubject), "link": m.Link, "kind": m.Kind, "at": m.At.UTC().Format(time.RFC3339),
+	}
 	for most := maxTemplateText; most >= minTemplateText; most /= 2 {
-		fields.Text = cutBytes(m.Text, most)
-		out := &limitedBuffer{most: maxTemplated}
-		err := t.parsed.Execute(out, fields)
-		switch {
-		case errors.Is(err, errTooMuch):
-			continue
-		case err != nil:
-			return nil, errors.New(strings.TrimPrefix(err.Error(), "template: "))
+		fields["text"] = cutBytes(m.Text, most)
+		body := encode(t.fill(func(text string) string {
+			return placeholder.ReplaceAllStringFunc(text, func(found string) string { return fields[strings.TrimSpace(found[2:len(found)-2])] })
+		}))
+		if len(body) <= maxTemplated {
+			return body, nil
 		}
-		body := bytes.TrimSpace(out.Bytes())
-		if problem := json.Unmarshal(body, new(any)); problem != nil {
-			return nil, fmt.Errorf("config.template must give JSON, which the function json does for texts: %w, in %s", problem, near(body, problem))
-		}
-		return body, nil
 	}
 	return nil, fmt.Errorf("config.template gives more than %d bytes", maxTemplated)
-}
-
-// near quotes what is at the place of an error.
-func near(body []byte, problem error) string {
-	at := len(body)
-	var syntax *json.SyntaxError
-	if errors.As(problem, &syntax) {
-		at = int(syntax.Offset)
-	}
-	return fmt.Sprintf("%q", bytes.ToValidUTF8(body[max(at-20, 0):min(at+20, len(body))], nil))
-}
-
-// toJSON is the function json of templates.
-func toJSON(value any) (string, error) {
-	if text, ok := value.(string); ok && len(text) > maxFunctionInput {
-		return "", errTooMuch
-	}
-	return string(encode(value)), nil
-}
-
-var errTooMuch = errors.New("too much text")
-
-// limitedBuffer refuses more than so many bytes.
-type limitedBuffer struct {
-	bytes.Buffer
-	most int
-}
-
-// Write implements io.Writer.
-func (b *limitedBuffer) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > b.most {
-		return 0, errTooMuch
-	}
-	return b.Buffer.Write(p)
 }

@@ -151,7 +151,7 @@ func TestGoogleChatAndMattermostMentionNobody(t *testing.T) {
 
 // A template gives any JSON. A long text is shortened until the result is small enough.
 func TestTemplate(t *testing.T) {
-	conf := config{"format": "custom", "template": `{"title":{{json .Title}},"body":{{json .Text}},"url":{{if .Link}}{{json .Link}}{{else}}null{{end}},"kind":{{json .Kind}},"at":{{json .At}}}`}
+	conf := config{"format": "custom", "template": `{"title":"{{title}}","body":"{{text}}","url":"{{ link }}","kind":"{{kind}}","at":"{{at}}"}`}
 	var got struct{ Title, Body, URL, Kind, At string }
 	if err := json.Unmarshal([]byte(post(t, conf, hostile, http.StatusOK)), &got); err != nil {
 		t.Fatal(err)
@@ -166,12 +166,14 @@ func TestTemplate(t *testing.T) {
 	}
 }
 
-// A template that fails for a message only is an error that names it, and the message is tried again.
+// A template with more than fits is an error that names it, and the message is tried again.
 func TestTemplateFailsLater(t *testing.T) {
 	r := newReceiver(t)
-	sender := open(t, Chat, config{"url": r.URL, "format": "custom", "template": `{"a":{{if eq .Kind "test"}}1{{else}}{{.Text}}{{end}}}`})
-	_, err := sender.Send(t.Context(), hostile)
-	if e, ok := err.(*Error); !ok || e.Permanent || !strings.Contains(e.Public, "config.template must give JSON") || r.request != nil {
+	sender := open(t, Chat, config{"url": r.URL, "format": "custom", "template": `["` + strings.Repeat("{{link}}", 20) + `"]`})
+	long := hostile
+	long.Link = "https://palisade.acme.test/" + strings.Repeat("x", 2000)
+	_, err := sender.Send(t.Context(), long)
+	if e, ok := err.(*Error); !ok || e.Permanent || !strings.Contains(e.Public, "config.template gives more than 28000 bytes") || r.request != nil {
 		t.Errorf("got %v", err)
 	}
 }

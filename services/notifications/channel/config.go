@@ -51,7 +51,7 @@ var channelKeys = map[string][]Key{
 	Chat: {
 		{Name: "url", Secret: true, Required: true, Doc: "URL of an incoming webhook; whoever knows it can post, so it is kept as a secret"},
 		{Name: "format", Required: true, Doc: "teams, google-chat, discord, mattermost, or custom for any other chat"},
-		{Name: "template", Doc: "for the format custom: a Go template of the JSON that is posted"},
+		{Name: "template", Doc: "for the format custom: the JSON that is posted, with the placeholders {{title}}, {{text}}, {{link}}, {{kind}} and {{at}} in its texts"},
 	},
 }
 
