@@ -99,7 +99,7 @@ func TestSplitSurvivesScans(t *testing.T) {
 		scanned(t, s, "acme/web", "main", first)
 		ignore(t, s, 1)
 		want(t, "edited", scanned(t, s, "acme/web", "main", edited), "created 0, updated 1, unchanged 0, reopened 0, fixed 0")
-		if body := l.explain(t, s, "a"); !strings.Contains(body, `"outcome":"joined"`) || !strings.Contains(body, `"version":3`) {
+		if body := l.explain(t, s, "a"); !strings.Contains(body, `"outcome":"joined"`) || !strings.Contains(body, `"version":4`) {
 			t.Errorf("explained: %s", body)
 		}
 		joined := snapshot(t, s)

@@ -173,7 +173,7 @@ func (s *ChatApps) ListChatAppChannels(ctx context.Context, r *notificationsv1.L
 	}
 	token, err := s.senders.chatToken(row)
 	if err != nil {
-		return nil, apierr.FailedPrecondition("the stored token of the chat app cannot be read: install it again")
+		return nil, apierr.FailedPrecondition("the stored token of the chat app cannot be read: install it again").(*apierr.Error).WithCause(err)
 	}
 	found, next, err := s.app.Channels(ctx, token, r.GetCursor(), cmp.Or(int(r.GetLimit()), shownChannels))
 	if err != nil {
