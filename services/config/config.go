@@ -62,7 +62,7 @@ type Config struct {
 	SMTPFrom    string `name:"smtp-from" doc:"sender address of e-mail"`
 
 	SupportEmail         string `name:"support-email" doc:"addresses that get each new support case by e-mail, separated by commas; needs smtp. See docs/support.md"`
-	SupportWebhook       string `name:"support-webhook" secret:"true" doc:"https:// URL that each new support case is posted to; empty means none. Whoever knows the URL of some receivers can post to them, so it is kept as a secret"`
+	SupportWebhook       string `name:"support-webhook" secret:"true" doc:"https:// URL that each new support case is posted to; empty means none. Some receivers accept every message that is posted to their URL, so it is kept as a secret"`
 	SupportWebhookSecret string `name:"support-webhook-secret" secret:"true" doc:"what these requests are signed with, at least 15 characters; empty means that they are not signed. Prefer the environment variable: other users of the machine can read flags"`
 	SlackClientID        string `name:"slack-client-id" doc:"client id of your Slack app, which deployments install in their workspaces; empty means no Slack app (incoming webhooks work without one). See docs/chat.md"`
 	SlackClientSecret    string `name:"slack-client-secret" secret:"true" doc:"client secret of that app. Prefer the environment variable: other users of the machine can read flags"`

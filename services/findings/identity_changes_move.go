@@ -60,8 +60,8 @@ type findingMove struct {
 	*FindingIdentity
 	tool     string
 	from, to analysisPart
-	// columns are those of moved findings that the other product does not have. lastOf is the last scan of each ref that
-	// used the old part.
+	// columns has the values of moved findings in columns that the other product does not have. lastOf is the last scan
+	// of each ref that used the old part.
 	columns []*storev1.FindingColumns
 	lastOf  map[string]int64
 }

@@ -16,8 +16,8 @@ import (
 // recastBatch is how many findings are in memory while their product changes.
 const recastBatch = 1000
 
-// recastAlike gives findings the other product. It returns those of them that are the same as another finding of that
-// product, by the evidence that scans match with.
+// recastAlike gives findings the other product. It returns the ones that scans would match with another finding of that
+// product.
 func (m *findingMove) recastAlike(ctx context.Context, moved, others []*ent.Finding) (twins []twin, err error) {
 	if err := m.recast(ctx, moved, m.to.product, nil); err != nil {
 		return nil, err

@@ -42,7 +42,7 @@ func (s *CloudPosture) CreateCloudPostureCredential(ctx context.Context, r *plat
 	}
 	out := &platformv1.CreateCloudPostureCredentialResponse{}
 	err := s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		if err := lockDeployment(ctx, s.store, tx); err != nil {
+		if _, err := s.store.LockDeployment(ctx, tx); err != nil {
 			return err
 		}
 		n, err := tx.CloudPostureCredential.Query().Count(ctx)
@@ -266,14 +266,4 @@ func showCredential(row *ent.CloudPostureCredential) *platformv1.CloudPostureCre
 	return &platformv1.CloudPostureCredential{
 		Id: row.ID, DeploymentId: row.DeploymentID, ClientId: row.ClientID, ApiUrl: row.APIURL, TokenUrl: row.TokenURL, Audience: row.Audience,
 	}
-}
-
-// lockDeployment makes the limits of a deployment exact: another transaction that takes the lock waits. SQLite runs one
-// writing transaction at a time anyway.
-func lockDeployment(ctx context.Context, st *store.Store, tx *ent.Tx) error {
-	if !st.Postgres() {
-		return nil
-	}
-	_, err := tx.Deployment.Query().ForUpdate().OnlyID(ctx)
-	return err
 }

@@ -99,7 +99,7 @@ func caseWord(prefix, name string) string {
 
 // nextCase returns the number of the next case, unless there are too many new ones.
 func (s *Support) nextCase(ctx context.Context, tx *ent.Tx, userID int64) (int64, error) {
-	if err := lockDeployment(ctx, s.store, tx); err != nil {
+	if _, err := s.store.LockDeployment(ctx, tx); err != nil {
 		return 0, err
 	}
 	for _, limit := range []struct {

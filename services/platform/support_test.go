@@ -193,7 +193,7 @@ func TestSupportCaseErrors(t *testing.T) {
 	})
 }
 
-// TestSupportCaseLimits: a user and a deployment may open only so many cases a day.
+// TestSupportCaseLimits: the cases of a user and of a deployment in a day are limited.
 func TestSupportCaseLimits(t *testing.T) {
 	t.Parallel()
 	eachHelpDesk(t, nil, func(t *testing.T, s *helpDesk) {

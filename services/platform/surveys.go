@@ -68,7 +68,7 @@ func (s *Surveys) CreateSurveyResponse(ctx context.Context, r *platformv1.Create
 	caller, _ := access.FromContext(ctx)
 	out := &platformv1.CreateSurveyResponseResponse{}
 	err = s.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		if err := lockDeployment(ctx, s.store, tx); err != nil {
+		if _, err := s.store.LockDeployment(ctx, tx); err != nil {
 			return err
 		}
 		row, err := tx.SurveyResponse.Query().Where(surveyresponse.UserID(caller.UserID), surveyresponse.Survey(r.GetSurveyName())).Only(ctx)

@@ -22,7 +22,7 @@ type strictness int
 const (
 	// byPrints: fingerprints.
 	byPrints strictness = iota
-	// byResource: and the name of a resource. Its code may have changed, or be the same as that of its neighbour.
+	// byResource: and the name of a resource. Its code may have changed, or equal the code of another resource.
 	byResource
 	// byName: and any name, if no code says more. Functions are renamed more often than resources.
 	byName

@@ -28,7 +28,7 @@ const (
 	audience = "palisade-tasks"
 )
 
-// PatternFix is the kind of the only task outside a deployment: whoever has its token gets its result.
+// PatternFix is the kind of the only task outside a deployment: any caller with its token gets its result.
 const PatternFix = "pattern_fix"
 
 // PatternResult is what the job of a pattern fix records: a pattern, or why there is none.

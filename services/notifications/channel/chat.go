@@ -218,7 +218,7 @@ func longest(text string, most int, size func(text string) int) string {
 	return cutBytes(text, max(tooMany-1, 0))
 }
 
-// cutBytes cuts a text to so many bytes before the ellipsis.
+// cutBytes cuts a text to at most this number of bytes, without the ellipsis.
 func cutBytes(text string, most int) string {
 	if len(text) <= most {
 		return text

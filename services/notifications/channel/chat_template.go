@@ -39,7 +39,7 @@ func parseTemplate(text string) (*chatTemplate, error) {
 	}
 	n := 0
 	var problem error
-	t.fill(func(value string) string {
+	fillIn(t.document, func(value string) string {
 		for _, found := range placeholder.FindAllStringSubmatch(value, -1) {
 			n++
 			if name := strings.TrimSpace(found[1]); !slices.Contains(templateFields, name) {
@@ -64,9 +64,7 @@ func placeOf(text string, err error) string {
 	return fmt.Sprintf(", in line %d, byte %d", strings.Count(before, "\n")+1, len(before)-strings.LastIndexByte(before, '\n')-1)
 }
 
-// fill returns the document with other texts.
-func (t *chatTemplate) fill(change func(text string) string) any { return fillIn(t.document, change) }
-
+// fillIn returns a document with other texts.
 func fillIn(value any, change func(text string) string) any {
 	switch value := value.(type) {
 	case string:
@@ -94,7 +92,7 @@ func (t *chatTemplate) body(m Message) ([]byte, error) {
 	}
 	for most := maxTemplateText; most >= minTemplateText; most /= 2 {
 		fields["text"] = cutBytes(m.Text, most)
-		body := encode(t.fill(func(text string) string {
+		body := encode(fillIn(t.document, func(text string) string {
 			return placeholder.ReplaceAllStringFunc(text, func(found string) string { return fields[strings.TrimSpace(found[2:len(found)-2])] })
 		}))
 		if len(body) <= maxTemplated {

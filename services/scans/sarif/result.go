@@ -136,7 +136,7 @@ func (run *Run) convert(raw jsontext.Value, index int, rep *Report) (*Result, *S
 	return res, nil
 }
 
-// placePackage resolves the files of a package as those of results.
+// placePackage resolves the files of a package like the files of results.
 func (run *Run) placePackage(p *Package) {
 	if p == nil {
 		return

@@ -57,7 +57,7 @@ func TestTokensOfAnyToolAreRedacted(t *testing.T) {
 	}
 }
 
-// Nor do they leave in what is no text for people: names, versions, categories, properties and paths.
+// Tokens are also removed from names, versions, categories, properties and paths.
 func TestTokensInNamesAreRedacted(t *testing.T) {
 	for _, token := range tokens() {
 		if strings.ContainsAny(token, "\n") {

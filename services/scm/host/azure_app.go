@@ -34,7 +34,7 @@ type Principal struct {
 const (
 	// azureScope is Azure DevOps in Microsoft Entra ID.
 	azureScope = "499b84ac-1321-427f-aa17-267ca6975798/.default"
-	// principalKeyBits and principalKeyLife are those of new keys. Microsoft Entra ID takes RSA keys only.
+	// principalKeyBits and principalKeyLife apply to new keys. Microsoft Entra ID takes RSA keys only.
 	principalKeyBits = 2048
 	principalKeyLife = 2 * 365 * 24 * time.Hour
 	// maxAccessToken is the maximum length of a token in bytes.
