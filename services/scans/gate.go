@@ -28,6 +28,9 @@ type gate struct {
 	policies []remediation.Policy
 	// findings selects the findings of the scan's analyses.
 	findings []predicate.Finding
+	// modes are the policy modes of the deployment's rules in the project, by name, for uploads of findings of such rules;
+	// nil for scanners, whose findings have the mode that their rule had for the scan.
+	modes map[string]string
 	// reported returns false for a finding that the scan did not report.
 	reported func(*ent.Finding, *storev1.FindingContent) (sighting, bool)
 	// older says that a newer scan was stored before. What this scan reported counts even if the newer one has it no more.
@@ -47,6 +50,8 @@ type reportedFinding struct {
 	*ent.Finding
 	content *storev1.FindingContent
 	sighting
+	// counts says that policies count it, monitored that its rule is in mode monitor.
+	counts, monitored bool
 }
 
 // decide evaluates the policies on all findings.
@@ -56,8 +61,12 @@ func (g *gate) decide(ctx context.Context) (remediation.Decision, error) {
 		return remediation.Decision{}, fmt.Errorf("find the base of the scan: %w", err)
 	}
 	var facts []remediation.Facts
-	err = g.each(ctx, before, func(_ []reportedFinding, part []remediation.Facts) bool {
-		facts = append(facts, part...)
+	err = g.each(ctx, before, func(found []reportedFinding, part []remediation.Facts) bool {
+		for i := range part {
+			if found[i].counts {
+				facts = append(facts, part[i])
+			}
+		}
 		return true
 	})
 	return remediation.Block(g.policies, facts), err
@@ -108,7 +117,7 @@ func (g *gate) reportedAmong(rows []*ent.Finding) ([]reportedFinding, error) {
 			return nil, err
 		}
 		if seen, ok := g.reported(f, content); ok {
-			found = append(found, reportedFinding{f, content, seen})
+			found = append(found, reportedFinding{Finding: f, content: content, sighting: seen})
 		}
 	}
 	return found, nil
@@ -134,13 +143,31 @@ func (g *gate) factsOf(ctx context.Context, rows []*ent.Finding, before *blockin
 		return nil, nil, err
 	}
 	facts := make([]remediation.Facts, 0, len(found))
-	for _, f := range found {
+	for i := range found {
+		f := &found[i]
+		g.applyMode(f, rules[f.RuleID])
 		fact := remediation.FactsOf(f.Finding, rules[f.RuleID])
 		fact.MatchBasedID, fact.BlockMode, fact.New = f.matchBasedID, f.decided, !known[f.ID]
 		fact.Status = blocking.Status(f.TriageState, covered[f.ID])
 		facts = append(facts, fact)
 	}
 	return found, facts, nil
+}
+
+// applyMode sets what the mode of its rule means for a finding. Uploaded findings have the mode that their rule has
+// now: nothing else says that the rule is still one of the deployment.
+func (g *gate) applyMode(f *reportedFinding, of *ent.Rule) {
+	if g.modes == nil {
+		f.monitored = text(f.PolicyMode) == blocking.Monitored
+		f.counts = f.PolicyMode != nil && !f.monitored
+		return
+	}
+	mode := ""
+	if of != nil && f.Tool == scannerTool {
+		mode = g.modes[of.Name]
+	}
+	f.decided, f.monitored = mode == blockPolicy, mode == blocking.Monitored
+	f.counts = !f.monitored
 }
 
 func rowsOf(found []reportedFinding) []*ent.Finding {

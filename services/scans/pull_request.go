@@ -20,6 +20,7 @@ import (
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/policies/remediation"
 	"github.com/palisade/palisade/services/projects/gitref"
+	"github.com/palisade/palisade/services/rules/ruleset"
 	"github.com/palisade/palisade/services/scans/blocking"
 	"github.com/palisade/palisade/services/scans/ingest"
 )
@@ -208,7 +209,12 @@ func (v *pullRequestView) add(ctx context.Context, of *analysedScan) error {
 	// A finding without a last scan was reported by the latest one.
 	g.findings = []predicate.Finding{finding.Or(sameAnalysis...), finding.LastSeenScanIDIsNil()}
 	g.reported = func(f *ent.Finding, content *storev1.FindingContent) (sighting, bool) {
-		return sighting{content.GetMatchBasedId(), !isUpload(of.Scan) && text(f.PolicyMode) == blockPolicy}, true
+		return sighting{content.GetMatchBasedId(), text(f.PolicyMode) == blockPolicy}, true
+	}
+	if isUpload(of.Scan) {
+		if g.modes, err = ruleset.PolicyModes(ctx, v.db, v.project.Name); err != nil {
+			return fmt.Errorf("read the modes of rules: %w", err)
+		}
 	}
 	before, err := g.Base(ctx)
 	if err != nil {
@@ -219,7 +225,7 @@ func (v *pullRequestView) add(ctx context.Context, of *analysedScan) error {
 	}
 	parts := 0
 	return g.each(ctx, before, func(found []reportedFinding, facts []remediation.Facts) bool {
-		v.compare(of.Scan, found, facts)
+		v.compare(found, facts)
 		parts++
 		v.out.Partial = v.out.GetPartial() || parts == maxPullRequestParts && len(found) > 0
 		return parts < maxPullRequestParts
@@ -253,11 +259,11 @@ func (v *pullRequestView) addScan(ctx context.Context, of *analysedScan, kept *s
 	return nil
 }
 
-// compare adds the findings of a part. Findings of monitored rules of scanners never block.
-func (v *pullRequestView) compare(of *ent.Scan, found []reportedFinding, facts []remediation.Facts) {
+// compare adds the findings of a part. Findings of monitored rules never block.
+func (v *pullRequestView) compare(found []reportedFinding, facts []remediation.Facts) {
 	counted, positions := make([]remediation.Facts, 0, len(facts)), make([]int, 0, len(facts))
 	for i, f := range found {
-		if isUpload(of) || f.PolicyMode != nil && *f.PolicyMode != blocking.Monitored {
+		if f.counts {
 			counted, positions = append(counted, facts[i]), append(positions, i)
 		}
 	}
@@ -281,7 +287,7 @@ func (v *pullRequestView) compare(of *ent.Scan, found []reportedFinding, facts [
 		v.findings = append(v.findings, &scansv1.PullRequestFinding{
 			Id: f.ID, Added: facts[i].New, BlockedBy: blockedBy[i], RuleName: facts[i].RuleName, IssueType: f.IssueType, Severity: f.Severity,
 			Status: facts[i].Status, Path: text(f.FilePath), Line: f.content.GetLocation().GetLine(), Tool: f.Tool,
-			Monitored: f.PolicyMode != nil && *f.PolicyMode == blocking.Monitored,
+			Monitored: f.monitored,
 		})
 	}
 	if len(v.findings) > 2*maxPullRequestFindings {

@@ -145,6 +145,9 @@ func (s *ReportUploads) ingest(ctx context.Context, slug string, target *scansv1
 	if err != nil {
 		return nil, fmt.Errorf("read ignored paths: %w", err)
 	}
+	if err := u.report.loadModes(ctx, s.store.Reader, target.GetProject()); err != nil {
+		return nil, fmt.Errorf("read the modes of rules: %w", err)
+	}
 	if err := s.failPackages(ctx, u); err != nil {
 		return nil, fmt.Errorf("find the rules of packages that were not audited: %w", err)
 	}
@@ -242,13 +245,14 @@ func (s *ReportUploads) storeUpload(ctx context.Context, tx *ent.Tx, u *upload) 
 	return outbox.ScanFinished(ctx, tx, s.jobs, u.scan.DeploymentID, u.scan.ID)
 }
 
-// decide evaluates the remediation policies on what the report has.
+// decide evaluates the remediation policies and the modes of rules on what the report has.
 func (u *upload) decide(ctx context.Context, tx *ent.Tx, of *ent.Project) error {
 	policies, err := remediation.Load(ctx, tx.Client())
-	if err != nil || len(policies) == 0 {
+	if err != nil || len(policies) == 0 && len(u.report.modes) == 0 {
 		return err
 	}
 	g := &gate{
+		modes:      u.report.modes,
 		Comparison: blocking.Comparison{DB: tx.Client(), Project: of, Scan: u.scan}, policies: policies,
 		findings: []predicate.Finding{store.OneOf(finding.FieldTool, u.result.Tools())},
 		reported: func(f *ent.Finding, _ *storev1.FindingContent) (sighting, bool) {

@@ -10,12 +10,14 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/palisade/palisade/ent"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/spool"
+	"github.com/palisade/palisade/services/rules/ruleset"
 	"github.com/palisade/palisade/services/scans/formats"
 	"github.com/palisade/palisade/services/scans/ingest"
 	"github.com/palisade/palisade/services/scans/sarif"
@@ -36,6 +38,10 @@ type sarifSource struct {
 	notes     []*formats.Notes
 	// failedRules are the rules of findings about packages that a run could not look at, by run.
 	failedRules map[int][]string
+
+	// modes are the policy modes of the deployment's rules in the project, by name. It is empty for reports of tools
+	// that do not run such rules.
+	modes map[string]string
 
 	rules map[sarifRule]*ingest.Rule
 	seen  []seenInRun  // by run
@@ -76,7 +82,16 @@ const (
 )
 
 func newSARIFSource(report *sarif.Report, category string) *sarifSource {
-	return &sarifSource{report: report, category: category, rules: map[sarifRule]*ingest.Rule{}}
+	return &sarifSource{report: report, category: category, rules: map[sarifRule]*ingest.Rule{}, modes: map[string]string{}}
+}
+
+// loadModes reads the modes of rules, if the report is of the tool that runs them.
+func (s *sarifSource) loadModes(ctx context.Context, db *ent.Client, projectName string) (err error) {
+	ofTool := func(run *sarif.Run) bool { return s.groupOf(run).Tool == scannerTool }
+	if slices.ContainsFunc(s.report.Runs, ofTool) {
+		s.modes, err = ruleset.PolicyModes(ctx, db, projectName)
+	}
+	return err
 }
 
 // Each yields the results of all runs in file order. It records skipped results, and the rules and files with results.
@@ -198,6 +213,9 @@ func (s *sarifSource) toResult(r *sarif.Result) *ingest.Result {
 	content.HistoricalCommit, content.SuppressionReason = r.HistoricalCommit, r.SuppressionReason
 	i.Group, i.Product, i.Severity, i.Suppressed, i.Content = s.groupOf(s.report.Runs[r.Run]), r.Product, r.Severity, r.Suppressed, content
 	i.Rule = s.rule(i.Group.Tool, r)
+	if i.Group.Tool == scannerTool {
+		i.PolicyMode = s.modes[r.RuleID]
+	}
 	addContext(content, r)
 	switch r.Product {
 	case vocabulary.SCA:

@@ -6,6 +6,7 @@ import (
 	"entgo.io/ent/dialect/sql"
 
 	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/rulealias"
 	"github.com/palisade/palisade/ent/ruledocument"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
@@ -30,6 +31,32 @@ func FirstMode(origin string) string {
 		return StarterRules.Mode
 	}
 	return ModeMonitor
+}
+
+// PolicyModes returns the policy modes of all rules for scans of a project, such as rule-board-block, by name and by
+// former names. A rule that does not run there is monitored.
+func PolicyModes(ctx context.Context, reader *ent.Client, projectName string) (map[string]string, error) {
+	rows, err := reader.RuleDocument.Query().
+		Select(ruledocument.FieldName, ruledocument.FieldProduct, ruledocument.FieldOrigin, ruledocument.FieldMode).All(ctx)
+	if err != nil || len(rows) == 0 {
+		return map[string]string{}, err
+	}
+	limits, err := scopeOf(ctx, reader, projectName)
+	if err != nil {
+		return nil, err
+	}
+	modes := make(map[string]string, len(rows))
+	for _, row := range rows {
+		mode := limits.modeOf(&rendered{name: row.Name, product: row.Product, origin: row.Origin, mode: row.Mode})
+		modes[row.Name] = policies[mode].slug
+	}
+	aliases, err := reader.RuleAlias.Query().Where(rulealias.Tool(Tool)).All(ctx)
+	for _, alias := range aliases {
+		if mode := modes[alias.Canonical]; mode != "" && modes[alias.Name] == "" {
+			modes[alias.Name] = mode
+		}
+	}
+	return modes, err
 }
 
 // SetMode changes the mode of rules with another mode, and of the given rows. now is from BeginChange.

@@ -31,8 +31,8 @@ type findingOf struct {
 	ref               *refOf
 	analysis, kind    int32
 	product           int32 // as lastscan.Products
-	// gated says that scanners count it: its rule is not only monitored.
-	gated bool
+	// gated says that scanners count it: its rule is of the deployment, and not only monitored.
+	gated, monitored bool
 	// steps are its history from position first to end of history.steps.
 	first, end int32
 	// sightings are scans whose reports changed it, besides firstScan.
@@ -144,8 +144,9 @@ func (h *history) addFinding(row *ent.Finding, events []*ent.FindingEvent) {
 	f := &findingOf{
 		id: row.ID, rule: row.RuleID, firstScan: row.FirstSeenScanID, fingerprint: xxhash.Sum64String(row.Fingerprint), ref: p.ref(row.Ref),
 		analysis: h.analyses.number(analysis{row.Tool, row.AnalysisCategory}), product: lastscan.Products([]string{row.IssueType}),
-		gated: row.PolicyMode != nil && *row.PolicyMode != blocking.Monitored,
-		kind:  h.kinds.number(kind{row.RuleID, row.IssueType, row.Severity, text(row.Exposure), text(row.ValidationState), text(row.AutotriageVerdict)}),
+		gated:     row.PolicyMode != nil && *row.PolicyMode != blocking.Monitored,
+		monitored: row.PolicyMode != nil && *row.PolicyMode == blocking.Monitored,
+		kind:      h.kinds.number(kind{row.RuleID, row.IssueType, row.Severity, text(row.Exposure), text(row.ValidationState), text(row.AutotriageVerdict)}),
 	}
 	if row.LastSeenScanID != nil {
 		f.lastScan = *row.LastSeenScanID

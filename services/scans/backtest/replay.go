@@ -160,7 +160,8 @@ func (r *replayer) apply(f *findingOf, o *outcome, s *scanOf) {
 // older commit also counts what a newer one closed.
 func (r *replayer) reported(f *findingOf, o *outcome, s *scanOf, now step) bool {
 	a := r.analyses.list[f.analysis]
-	if s.ofScanner && (!f.gated || a.tool != watch.ScannerTool) {
+	ofRules := a.tool == watch.ScannerTool
+	if s.ofScanner && (!f.gated || !ofRules) || !s.ofScanner && f.monitored && ofRules {
 		return false
 	}
 	if f.firstScan == s.id || slices.Contains(f.sightings, s.id) {

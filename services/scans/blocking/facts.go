@@ -22,10 +22,16 @@ func Status(triageState string, covered bool) string {
 	return status
 }
 
-// Counts reports whether policies count a finding: not if a scanner found it by a rule that is only monitored, or that
-// is not of the deployment. uploaded says that it is in an uploaded report; these have no modes of rules.
+// Counts reports whether policies count a finding: not if its rule is only monitored, nor if a scanner found it by a
+// rule that is not of the deployment. uploaded says that it is in an uploaded report.
 func Counts(f *ent.Finding, uploaded bool) bool {
-	return uploaded || !MaybeOfScanner(f) || f.PolicyMode != nil && *f.PolicyMode != Monitored
+	if f.Tool != watch.ScannerTool {
+		return true
+	}
+	if f.PolicyMode != nil {
+		return *f.PolicyMode != Monitored
+	}
+	return uploaded || !MaybeOfScanner(f)
 }
 
 // MaybeOfScanner reports whether a finding is of a scanner that gets its rules from Palisade, or of an uploaded report
