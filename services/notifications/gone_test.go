@@ -1,12 +1,20 @@
 package notifications_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/tenant"
+	policiesv1 "github.com/palisade/palisade/gen/palisade/policies/v1"
 	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/policies/remediation"
 )
 
 // The filters of a report name what exists. What is gone later is in config_error, and the rule can be replaced as it
@@ -54,19 +62,46 @@ func (c caller) deleteProject(t testing.TB) {
 	apitest.Eventually(t, "the project is gone", func() bool { return c.Store.Reader.Project.Query().CountX(c.System(t)) == 0 })
 }
 
+// stored stores policies as versions did that accepted contradictions.
+func (c caller) stored(t testing.TB, policies ...string) {
+	t.Helper()
+	err := c.Store.Write(tenant.NewContext(t.Context(), c.DeploymentID), func(ctx context.Context, tx *ent.Tx) error {
+		for i, source := range policies {
+			policy := &policiesv1.RemediationPolicy{}
+			if err := protojson.Unmarshal([]byte(source), policy); err != nil {
+				return err
+			}
+			row := tx.RemediationPolicy.Create().SetSlug(policy.GetSlug()).SetPosition(int32(100 + i)).SetActive(true).
+				SetCreatedAt(store.Now()).SetUpdatedAt(store.Now())
+			if _, err := remediation.Store(row.Mutation(), policy); err != nil {
+				return err
+			}
+			if err := row.Exec(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A policy whose conditions no finding meets is refused, also if each of them alone is met.
 func TestRuleOfPolicyThatNothingMeets(t *testing.T) {
 	each(t, func(t *testing.T, s caller) {
 		s.seedNames(t)
 		severities := `{"type":"severity","values":["critical","high"]},{"type":"severity","values":["low","high"],"mode":"any"}`
 		s.apply(t,
-			policy("two-severities", all(`{"type":"severity","values":["critical"]},{"type":"severity","values":["low"]}`)),
-			policy("two-products", all(`{"type":"product","values":["code"]},{"type":"product","values":["secrets"]}`)),
-			policy("excluded", all(severities+`,{"type":"severity","values":["HIGH"],"mode":"exclude"}`)),
 			policy("any-severity", `"mode":"any","conditions":[{"type":"severity","values":["critical"]},{"type":"severity","values":["low"]}]`),
 			policy("high", all(severities)),
 			policy("web", all(`{"type":"project","values":["Acme/WEB"]}`)),
 			policy("not-web", all(`{"type":"project","values":["acme/web"],"mode":"exclude"}`)),
+		)
+		s.stored(t,
+			policy("two-severities", all(`{"type":"severity","values":["critical"]},{"type":"severity","values":["low"]}`)),
+			policy("two-products", all(`{"type":"product","values":["code"]},{"type":"product","values":["secrets"]}`)),
+			policy("excluded", all(severities+`,{"type":"severity","values":["HIGH"],"mode":"exclude"}`)),
 		)
 		rule := func(slug string) string {
 			return fmt.Sprintf(`{"notificationRule":{"channel":"webhook","name":"x","config":{"url":"https://hooks.acme.test/","secret":%q},"policy_slugs":[%q]}}`, hookSecret, slug)

@@ -90,6 +90,13 @@ func TestRefused(t *testing.T) {
 			"the conditions on CONDITION_TYPE_PRODUCT leave no value": with(scan, `{"type":"CONDITION_TYPE_PRODUCT","mode":"MODE_NONE","values":["sast","ai_sast","sca","secrets"]}`, review),
 			"the conditions on CONDITION_TYPE_RULE_ID leave no value": with(scan, `{"type":"CONDITION_TYPE_RULE_ID","mode":"MODE_NONE","values":["a","b"]},
 				{"type":"CONDITION_TYPE_RULE_ID","values":["a"]}`, review),
+			"only findings of secrets have CONDITION_TYPE_VALIDATION_STATE": with(scan, `{"type":"CONDITION_TYPE_REACHABILITY","values":["reachable"]},
+				{"type":"CONDITION_TYPE_VALIDATION_STATE","values":["confirmed_valid"]}`, review),
+			"conditions[0]: the conditions on CONDITION_TYPE_PATH leave no value": with(scan, `{"type":"CONDITION_TYPE_PATH","values":["gen"]},
+				{"type":"CONDITION_TYPE_PATH","mode":"MODE_NONE","values":["gen"]}`, review),
+			"conditions[0]: the conditions on CONDITION_TYPE_SEVERITY leave no value": strings.Replace(
+				with(scan, `{"type":"CONDITION_TYPE_SEVERITY","values":["critical","high","medium","low"]}`, review),
+				`"filters":{`, `"filters":{"mode":"MODE_NONE",`, 1),
 			"it must be the path of a file or directory, without *":            with(scan, `{"type":"CONDITION_TYPE_PATH","values":["gen/**"]}`, review),
 			"it would overrule that person, or run in circles":                 with(triaged, "", review),
 			"config.state must be reviewing, fixing or ignored":                with(scan, "", `{"type":"ACTION_TYPE_TRIAGE","config":{"state":"gone"}}`),

@@ -18,8 +18,6 @@ type facts = remediation.Facts
 // conditionKind is how a type of conditions is evaluated.
 type conditionKind struct {
 	remediation.ConditionType
-	// only has the products whose findings have the property; empty: all.
-	only []string
 	// trigger is the only trigger whose events have the property; unspecified: all.
 	trigger v1.TriggerSource
 }
@@ -28,12 +26,17 @@ func kind(words func(*facts) []string, values ...string) conditionKind {
 	return conditionKind{ConditionType: remediation.ConditionTypeFor(words, values...)}
 }
 
+// always marks a property with fixed values, one of which each finding has; several one of which a finding can have
+// several values.
+func always(k conditionKind) conditionKind  { k.Always = true; return k }
+func several(k conditionKind) conditionKind { k.Several = true; return k }
+
 func one(word func(*facts) string) func(*facts) []string {
 	return func(f *facts) []string { return []string{word(f)} }
 }
 
 func of(products ...string) func(conditionKind) conditionKind {
-	return func(k conditionKind) conditionKind { k.only = products; return k }
+	return func(k conditionKind) conditionKind { k.Only = products; return k }
 }
 
 var (
@@ -56,32 +59,32 @@ var truth = []string{"true", "false"}
 // conditionKinds are the supported types of conditions.
 var conditionKinds = map[v1.ConditionType]conditionKind{
 	v1.ConditionType_CONDITION_TYPE_REPOSITORY_ID:         kind(one(func(f *facts) string { return f.Place.ProjectID })),
-	v1.ConditionType_CONDITION_TYPE_REPOSITORY_TAG_ID:     kind(func(f *facts) []string { return f.Place.TagIDs }),
-	v1.ConditionType_CONDITION_TYPE_PRIMARY_REF:           kind(one(func(f *facts) string { return f.Place.Primary }), truth...),
-	v1.ConditionType_CONDITION_TYPE_PATH:                  kind(func(f *facts) []string { return f.Place.Paths }),
-	v1.ConditionType_CONDITION_TYPE_REF:                   kind(func(f *facts) []string { return f.Place.Ref }),
+	v1.ConditionType_CONDITION_TYPE_REPOSITORY_TAG_ID:     several(kind(func(f *facts) []string { return f.Place.TagIDs })),
+	v1.ConditionType_CONDITION_TYPE_PRIMARY_REF:           always(kind(one(func(f *facts) string { return f.Place.Primary }), truth...)),
+	v1.ConditionType_CONDITION_TYPE_PATH:                  several(kind(func(f *facts) []string { return f.Place.Paths })),
+	v1.ConditionType_CONDITION_TYPE_REF:                   several(kind(func(f *facts) []string { return f.Place.Ref })),
 	v1.ConditionType_CONDITION_TYPE_SEVERITY:              policyKind("severity"),
 	v1.ConditionType_CONDITION_TYPE_CONFIDENCE:            policyKind("confidence"),
-	v1.ConditionType_CONDITION_TYPE_PRODUCT:               kind(one(func(f *facts) string { return f.Place.Product }), vocabulary.Products...),
-	v1.ConditionType_CONDITION_TYPE_POLICY:                kind(func(f *facts) []string { return f.Place.Policies }),
+	v1.ConditionType_CONDITION_TYPE_PRODUCT:               product(always(kind(one(func(f *facts) string { return f.Place.Product }), vocabulary.Products...))),
+	v1.ConditionType_CONDITION_TYPE_POLICY:                several(kind(func(f *facts) []string { return f.Place.Policies })),
 	v1.ConditionType_CONDITION_TYPE_REACHABILITY:          dependencies(policyKind("reachability")),
 	v1.ConditionType_CONDITION_TYPE_TRANSITIVITY:          dependencies(kind(one(func(f *facts) string { return f.Place.Transitivity }), "direct", "transitive", "unknown")),
 	v1.ConditionType_CONDITION_TYPE_EPSS_CATEGORY:         dependencies(kind(one(func(f *facts) string { return f.Place.EPSS }), "high", "medium", "low", "none")),
 	v1.ConditionType_CONDITION_TYPE_VALIDATION_STATE:      secrets(policyKind("validation_state")),
 	v1.ConditionType_CONDITION_TYPE_CVE:                   dependencies(kind(one(func(f *facts) string { return f.Place.Advisory }))),
 	v1.ConditionType_CONDITION_TYPE_VULNERABILITY_ID:      dependencies(kind(one(func(f *facts) string { return f.Place.Advisory }))),
-	v1.ConditionType_CONDITION_TYPE_MALICIOUS_DEPENDENCY:  dependencies(kind(one(func(f *facts) string { return f.Place.Malicious }), truth...)),
+	v1.ConditionType_CONDITION_TYPE_MALICIOUS_DEPENDENCY:  dependencies(always(kind(one(func(f *facts) string { return f.Place.Malicious }), truth...))),
 	v1.ConditionType_CONDITION_TYPE_REPOSITORY_VISIBILITY: kind(one(func(f *facts) string { return f.Place.Visibility }), "public", "private", "unknown"),
 	v1.ConditionType_CONDITION_TYPE_SECRET_TYPE:           secrets(kind(one(func(f *facts) string { return f.Place.SecretType }))),
 	v1.ConditionType_CONDITION_TYPE_AI_VERDICT:            policyKind("autotriage_verdict"),
 	v1.ConditionType_CONDITION_TYPE_AI_TAG:                kind(one(func(f *facts) string { return f.Place.ComponentTag })),
 	v1.ConditionType_CONDITION_TYPE_AGGREGATE_STATE:       kind(one(func(f *facts) string { return f.Status }), statuses...),
-	v1.ConditionType_CONDITION_TYPE_TRIAGE_STATE:          kind(one(func(f *facts) string { return f.Place.TriageState }), triageStates...),
+	v1.ConditionType_CONDITION_TYPE_TRIAGE_STATE:          always(kind(one(func(f *facts) string { return f.Place.TriageState }), triageStates...)),
 	v1.ConditionType_CONDITION_TYPE_RULE_ID:               policyKind("rule"),
-	v1.ConditionType_CONDITION_TYPE_VULNERABILITY_CLASS:   kind(func(f *facts) []string { return f.Place.Classes }),
-	v1.ConditionType_CONDITION_TYPE_CWE:                   code(kind(func(f *facts) []string { return f.Place.CWE })),
-	v1.ConditionType_CONDITION_TYPE_OWASP:                 code(kind(func(f *facts) []string { return f.Place.OWASP })),
-	v1.ConditionType_CONDITION_TYPE_FULL_SCAN:             ofScans(kind(one(func(f *facts) string { return f.Place.FullScan }), truth...)),
+	v1.ConditionType_CONDITION_TYPE_VULNERABILITY_CLASS:   several(kind(func(f *facts) []string { return f.Place.Classes })),
+	v1.ConditionType_CONDITION_TYPE_CWE:                   code(several(kind(func(f *facts) []string { return f.Place.CWE }))),
+	v1.ConditionType_CONDITION_TYPE_OWASP:                 code(several(kind(func(f *facts) []string { return f.Place.OWASP }))),
+	v1.ConditionType_CONDITION_TYPE_FULL_SCAN:             ofScans(always(kind(one(func(f *facts) string { return f.Place.FullScan }), truth...))),
 }
 
 // policyKind is a type of conditions that remediation policies have as well.
@@ -92,6 +95,8 @@ func policyKind(word string) conditionKind {
 	}
 	return conditionKind{ConditionType: of}
 }
+
+func product(k conditionKind) conditionKind { k.Product = true; return k }
 
 func ofScans(k conditionKind) conditionKind {
 	k.trigger = v1.TriggerSource_TRIGGER_SOURCE_SCAN

@@ -54,9 +54,6 @@ func NeedsAction(status string) bool { return !resolved[status] }
 // Applies reports whether the policy applies to a finding in canonical words.
 func (p *Policy) Applies(f *Facts) bool { return !resolved[f.Status] && p.filter.Matches(f) }
 
-// everyFindingHas are the types of conditions that have fixed values, one of which each finding has.
-var everyFindingHas = []string{"severity", "confidence", "product", "finding_state"}
-
 // BlocksEverything reports whether an active policy blocks each scan with a finding: it has no condition, or none that
 // leaves a finding out.
 func BlocksEverything(from *policiesv1.RemediationPolicy) bool {
@@ -65,21 +62,5 @@ func BlocksEverything(from *policiesv1.RemediationPolicy) bool {
 	if !policy.GetActive() || !blocks {
 		return false
 	}
-	conditions := policy.GetFilters().GetConditions()
-	if policy.GetFilters().GetMode() == ModeAny {
-		return slices.ContainsFunc(everyFindingHas, func(kind string) bool { return coverAll(kind, conditions) })
-	}
-	return !slices.ContainsFunc(conditions, func(c *policiesv1.RemediationPolicyCondition) bool {
-		return !coverAll(c.GetType(), []*policiesv1.RemediationPolicyCondition{c})
-	})
-}
-
-// coverAll reports whether each finding meets at least one of the conditions of a type.
-func coverAll(word string, conditions []*policiesv1.RemediationPolicyCondition) bool {
-	kind, _ := ConditionTypeOf(word)
-	return slices.Contains(everyFindingHas, word) && !slices.ContainsFunc(kind.Values, func(value string) bool {
-		return !slices.ContainsFunc(conditions, func(c *policiesv1.RemediationPolicyCondition) bool {
-			return c.GetType() == word && slices.Contains(c.GetValues(), value) != (c.GetMode() == ModeExclude)
-		})
-	})
+	return everyFindingMeets(policy.GetFilters())
 }

@@ -50,10 +50,11 @@ func (e existingNames) never(filters *policiesv1.RemediationPolicyFilters) strin
 		return ""
 	case len(reasons) > 0:
 		return reasons[0]
-	case filters.GetMode() == ModeAny:
-		return ""
 	}
-	return contradiction(filters.GetConditions())
+	if conflict := ImpossibleFilters(filters); conflict != nil {
+		return fmt.Sprintf("its conditions %s contradict each other", filters.GetConditions()[conflict.At].GetType())
+	}
+	return ""
 }
 
 // gone says that everything that a condition includes does not exist any more; empty if something does.
@@ -64,33 +65,4 @@ func (e existingNames) gone(condition *policiesv1.RemediationPolicyCondition) st
 		return ""
 	}
 	return fmt.Sprintf("there is no %s %q", kind.Reference, condition.GetValues()[0])
-}
-
-// contradiction says that the conditions about one property leave no value, if all of them must hold; empty if they
-// leave some. A finding has one value of each property, except that its project may have several tags.
-func contradiction(conditions []*policiesv1.RemediationPolicyCondition) string {
-	left := map[string][]string{}
-	for _, condition := range conditions {
-		if kind, _ := ConditionTypeOf(condition.GetType()); condition.GetMode() != ModeExclude && kind.Reference != RefTag {
-			if values, narrowed := left[kind.Type]; narrowed {
-				left[kind.Type] = slices.DeleteFunc(values, func(value string) bool { return !slices.Contains(condition.GetValues(), value) })
-			} else {
-				left[kind.Type] = slices.Clone(condition.GetValues())
-			}
-		}
-	}
-	for _, condition := range conditions {
-		values, narrowed := left[condition.GetType()]
-		if !narrowed {
-			continue
-		}
-		if condition.GetMode() == ModeExclude {
-			values = slices.DeleteFunc(values, func(value string) bool { return slices.Contains(condition.GetValues(), value) })
-			left[condition.GetType()] = values
-		}
-		if len(values) == 0 {
-			return fmt.Sprintf("its conditions %s contradict each other", condition.GetType())
-		}
-	}
-	return ""
 }

@@ -72,6 +72,11 @@ type ConditionType struct {
 	OtherValues map[string]string
 	// Reference is the kind of objects that the values name.
 	Reference Reference
+	// Always says that each finding has one of Values. Several says that a finding may have several values.
+	Always, Several bool
+	// Only are the products whose findings alone have the property; empty means all. Product marks the property product.
+	Only    []string
+	Product bool
 
 	words func(*Facts) []string
 }
@@ -94,15 +99,15 @@ func one(word func(*Facts) string) func(*Facts) []string {
 
 var conditionTypes = []ConditionType{
 	{
-		Type: "severity", Description: "Severity of the finding.",
+		Type: "severity", Always: true, Description: "Severity of the finding.",
 		Values: []string{"critical", "high", "medium", "low"}, words: one(func(f *Facts) string { return f.Severity }),
 	},
 	{
-		Type: "confidence", Description: "How sure the rule is that its findings are real.",
+		Type: "confidence", Always: true, Description: "How sure the rule is that its findings are real.",
 		Values: []string{"high", "medium", "low"}, words: one(func(f *Facts) string { return f.Confidence }),
 	},
 	{
-		Type: "product", Description: "What found it: code analysis, supply-chain analysis or the search for secrets.",
+		Type: "product", Product: true, Always: true, Description: "What found it: code analysis, supply-chain analysis or the search for secrets.",
 		Values: []string{"code", "supply_chain", "secrets"}, words: one(func(f *Facts) string { return f.Product }),
 		OtherValues: map[string]string{"sast": "code", "sca": "supply_chain"},
 	},
@@ -119,16 +124,16 @@ var conditionTypes = []ConditionType{
 		words: one(func(f *Facts) string { return f.Project }),
 	},
 	{
-		Type: "project_tag", Also: []string{"repository_tag"}, Description: "A tag of the project.", Reference: RefTag,
+		Type: "project_tag", Several: true, Also: []string{"repository_tag"}, Description: "A tag of the project.", Reference: RefTag,
 		words: func(f *Facts) []string { return f.Tags },
 	},
 	{
-		Type: "reachability", Description: "Whether the vulnerable part of a dependency is used. Findings of other products have none.",
+		Type: "reachability", Only: []string{"supply_chain"}, Description: "Whether the vulnerable part of a dependency is used. Findings of other products have none.",
 		Values: []string{"always_reachable", "reachable", "conditionally_reachable", "unreachable", "unknown"},
 		words:  one(func(f *Facts) string { return f.Reachability }),
 	},
 	{
-		Type: "validation_state", Description: "Whether a secret works. Findings of other products have none.",
+		Type: "validation_state", Only: []string{"secrets"}, Description: "Whether a secret works. Findings of other products have none.",
 		Values: []string{"confirmed_valid", "confirmed_invalid", "validation_error", "no_validator"},
 		words:  one(func(f *Facts) string { return f.ValidationState }),
 	},
@@ -137,7 +142,7 @@ var conditionTypes = []ConditionType{
 		Values: []string{"true_positive", "false_positive"}, words: one(func(f *Facts) string { return f.Verdict }),
 	},
 	{
-		Type: "finding_state", Description: "Whether the finding is missing from the base of the scan (new) or is there as well (existing). The base of a pull request is its merge base.",
+		Type: "finding_state", Always: true, Description: "Whether the finding is missing from the base of the scan (new) or is there as well (existing). The base of a pull request is its merge base.",
 		Values: []string{"new", "existing"},
 		words: one(func(f *Facts) string {
 			if f.New {
