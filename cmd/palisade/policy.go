@@ -75,12 +75,15 @@ func policyFileArg(_ *cobra.Command, args []string) error {
 
 func newPolicyPull(std streams) *cobra.Command {
 	var flags clientFlags
-	var noVersions bool
+	var noVersions, partial bool
 	cmd := &cobra.Command{
 		Use:   "pull FILE",
 		Short: "Write the policies of the server to a file",
 		Long: `Write the policies of the server to a file; - is the standard output. A name that ends in .json makes it JSON. With the
-versions in the file, apply refuses to overwrite what others changed after the pull. Leave them out in a repository.`,
+versions in the file, apply refuses to overwrite what others changed after the pull. Leave them out in a repository.
+
+A token that does not see all projects reads only a part of the policies. Such a file is written with --partial only; it
+is marked, and cannot be applied.`,
 		Args: policyFileArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := openDeployment(cmd.Context(), flags, std)
@@ -90,6 +93,10 @@ versions in the file, apply refuses to overwrite what others changed after the p
 			file, err := pullPolicies(cmd.Context(), d)
 			if err != nil {
 				return err
+			}
+			if file.partial() && !partial {
+				return errors.New("the token does not see all projects, so the file would lack what the policies say about others: " +
+					"use the token of an administrator, or --partial for a file that cannot be applied")
 			}
 			if noVersions {
 				file.Versions = nil
@@ -107,6 +114,7 @@ versions in the file, apply refuses to overwrite what others changed after the p
 	}
 	flags.add(cmd)
 	cmd.Flags().BoolVar(&noVersions, "no-versions", false, "leave out the versions")
+	cmd.Flags().BoolVar(&partial, "partial", false, "also write what a token reads that does not see all projects")
 	return cmd
 }
 
@@ -130,6 +138,17 @@ func pullPolicies(ctx context.Context, d *deploymentClient) (*policyFile, error)
 		file.Versions[section.name], file.Policies[section.name] = answer.Version, bundle
 	}
 	return file, nil
+}
+
+// partial reports whether a section lacks what the token that pulled it does not see.
+func (f *policyFile) partial() bool {
+	for _, bundle := range f.Policies {
+		var mark struct{ Partial bool }
+		if json.Unmarshal(bundle, &mark) == nil && mark.Partial {
+			return true
+		}
+	}
+	return false
 }
 
 // policyCall sends a request about one section.

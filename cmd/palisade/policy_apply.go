@@ -36,7 +36,8 @@ func newPolicyApply(std streams) *cobra.Command {
 		Long: `Make the policies of the server equal to a file; - is the standard input. All sections are checked before the first is
 applied: if the file has versions, the server must still have them. A section is applied as a whole or not at all, if
 the server still has what was compared. In the end all sections must be those of the file; if somebody else has changed
-one meanwhile, the exit status is 2. Without differences nothing is sent.`,
+one meanwhile, the exit status is 2. Without differences nothing is sent. A file that was pulled with --partial, or a
+token that does not see all projects, cannot apply.`,
 		Args: policyFileArg,
 		RunE: func(cmd *cobra.Command, args []string) error { return applyPolicies(cmd, flags, std, args[0], dryRun) },
 	}
@@ -45,6 +46,9 @@ one meanwhile, the exit status is 2. Without differences nothing is sent.`,
 	return cmd
 }
 
+// partialWarning is the code of the warning that the token does not see all projects.
+const partialWarning = "PARTIAL"
+
 // policyChanges is the answer to a dry run.
 type policyChanges struct {
 	Creates, Updates, Deletes []policyChange
@@ -52,7 +56,7 @@ type policyChanges struct {
 	Errors                    []struct {
 		Code, Message string
 	} `json:"validation_errors"`
-	Warnings []struct{ Message string }
+	Warnings []struct{ Code, Message string }
 }
 
 func (c *policyChanges) count() int { return len(c.Creates) + len(c.Updates) + len(c.Deletes) }
@@ -71,6 +75,10 @@ func applyPolicies(cmd *cobra.Command, flags clientFlags, std streams, name stri
 	if err != nil {
 		return err
 	}
+	if file.partial() && !dryRun {
+		return errors.New("the file was pulled by a token that does not see all projects (partial: true), so applying it could delete " +
+			"policies about the others: pull it with the token of an administrator; nothing is applied")
+	}
 	d, err := openDeployment(cmd.Context(), flags, std)
 	if err != nil {
 		return err
@@ -79,7 +87,7 @@ func applyPolicies(cmd *cobra.Command, flags clientFlags, std streams, name stri
 	if err != nil {
 		return err
 	}
-	total := 0
+	total, partial := 0, false
 	var stale []string
 	for _, section := range policySections {
 		change := changes[section.name]
@@ -87,7 +95,10 @@ func applyPolicies(cmd *cobra.Command, flags clientFlags, std streams, name stri
 			continue
 		}
 		for _, warning := range change.Warnings {
-			printWarning(std.err, warning.Message)
+			if warning.Code != partialWarning || !partial { // all sections say it
+				printWarning(std.err, warning.Message)
+			}
+			partial = partial || warning.Code == partialWarning
 		}
 		if change.count() == 0 {
 			continue
@@ -101,6 +112,11 @@ func applyPolicies(cmd *cobra.Command, flags clientFlags, std streams, name stri
 	switch {
 	case len(stale) > 0:
 		return fmt.Errorf("somebody has changed the policies after the file was pulled (%s): pull again, or remove versions from the file; nothing is applied", strings.Join(stale, ", "))
+	case partial && !dryRun:
+		return errors.New("the token does not see all projects, so it cannot apply: use the token of an administrator; nothing is applied")
+	case total == 0 && partial:
+		_, err = fmt.Fprintln(std.out, "no changes in what the token sees")
+		return err
 	case total == 0:
 		_, err = fmt.Fprintln(std.out, "no changes")
 		return err
@@ -210,7 +226,9 @@ func (c *policyChanges) print(out io.Writer, section string) {
 	}{{"+", c.Creates}, {"~", c.Updates}, {"-", c.Deletes}} {
 		for _, change := range group.list {
 			_, _ = fmt.Fprintf(out, "%s %s\n", group.sign, printable(strings.Join(change.name(section), " ")))
-			if change.Kind != "remediation_policy" {
+			if change.Kind == "remediation_policy" {
+				_, _ = fmt.Fprintf(out, "    open findings: %d\n", change.OpenFindings)
+			} else {
 				_, _ = fmt.Fprintf(out, "    rules start: %d, stop: %d, open findings: %d\n", len(change.Starts), len(change.Stops), change.OpenFindings)
 			}
 			if group.sign == "~" {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -104,4 +105,62 @@ func TestPolicyReconcilersDoNotMix(t *testing.T) {
 			t.Errorf("round %d: both succeeded, and the server has a mixture:\n%s", round, state)
 		}
 	}
+}
+
+// TestPolicyOfPartOfTheProjects: a token that does not see all projects compares files, but writes none by accident,
+// and applies nothing.
+func TestPolicyOfPartOfTheProjects(t *testing.T) {
+	dir := t.TempDir()
+	admin := startReadyServer(t, dir)
+	server := strings.TrimPrefix(admin[0], "PALISADE_URL=")
+	report := `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"lint"}},"results":[]}]}`
+	for _, project := range []string{"acme/web", "acme/api"} {
+		if got := palisade(t, report, admin, "upload", "-", "--project", project, "--ref", "main"); got.status != exitOK {
+			t.Fatal(got.err)
+		}
+	}
+	(&ciJob{server: server}).api(t, http.MethodPost, "/api/permissions/v2/deployments/1/teams", `{"team":{"name":"Web"}}`)
+	made := palisade(t, "", []string{"PALISADE_DATA=" + dir}, "token", "create", "--name", "reader", "--scopes", "web-api")
+	if made.status != exitOK {
+		t.Fatal(made.err)
+	}
+	limited := []string{admin[0], "PALISADE_TOKEN=" + strings.TrimSpace(made.out)}
+	expect := func(who []string, status int, stdin string, args ...string) outcome {
+		t.Helper()
+		got := palisade(t, stdin, who, append([]string{"policy"}, args...)...)
+		if got.status != status {
+			t.Fatalf("%v: status %d: %s%s", args, got.status, got.out, got.err)
+		}
+		return got
+	}
+	whole := `policies: {code: {rulesets: [default], exceptions: [{exception_type: exclude, project: acme/web, rule: starter, rule_type: ruleset}]},
+		remediation: {policies: [{name: No secrets, active: true, actions: [{type: block}], filters: {mode: all, conditions: [
+		{type: product, values: [secrets]}, {type: project, values: [acme/api]}]}}]}}`
+	expect(admin, exitOK, whole, "apply", "-")
+	file := filepath.Join(t.TempDir(), "part.yaml")
+	wantParts(t, expect(limited, exitError, "", "pull", file).err, "does not see all projects", "--partial")
+	if _, err := os.Stat(file); err == nil {
+		t.Error("the refused pull wrote a file")
+	}
+	expect(limited, exitOK, "", "pull", file, "--partial")
+	part, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantParts(t, string(part), "partial: true")
+	if strings.Contains(string(part), "acme/") {
+		t.Errorf("the file names hidden projects: %s", part)
+	}
+	for _, stdin := range []string{string(part), whole} {
+		got := expect(limited, exitOK, stdin, "diff", "-")
+		wantParts(t, got.out, "no changes in what the token sees")
+		if strings.Count(got.err, "you do not see all projects") != 1 {
+			t.Errorf("got %s", got.err)
+		}
+		expect(limited, exitOK, stdin, "back-test", "-")
+	}
+	wantParts(t, expect(limited, exitError, whole, "apply", "-").err, "it cannot apply", "nothing is applied")
+	wantParts(t, expect(admin, exitError, string(part), "apply", "-").err, "partial: true", "nothing is applied")
+	wantParts(t, expect(admin, exitError, string(part), "diff", "-").err, "does not see all projects")
+	wantParts(t, expect(admin, exitOK, whole, "diff", "-").out, "no changes")
 }

@@ -41,18 +41,18 @@ func (s *PoliciesV2) backTest(ctx context.Context, r *policiesv1.BackTestRemedia
 	to := time.Now()
 	from := to.AddDate(0, 0, -days)
 	response := &policiesv1.BackTestRemediationPoliciesResponse{From: timestamppb.New(from), To: timestamppb.New(to)}
-	bundle, problems, err := s.tested(ctx, r.GetBundle())
+	bundle, err := s.tested(ctx, r.GetBundle())
 	if err != nil {
 		return nil, err
 	}
-	if response.ValidationErrors = problems; len(problems) > 0 {
+	if response.ValidationErrors = bundle.problems; len(bundle.problems) > 0 {
 		return response, nil
 	}
-	response.Warnings = warnings(bundle)
+	response.Warnings = append(warnings(bundle.policies), bundle.warnings...)
 	if err := s.knownProjects(ctx, r.GetProjectIds()); err != nil {
 		return nil, err
 	}
-	active, err := remediation.CompileActive(bundle)
+	active, err := remediation.CompileActive(bundle.policies)
 	if err != nil {
 		return nil, err
 	}
@@ -63,18 +63,18 @@ func (s *PoliciesV2) backTest(ctx context.Context, r *policiesv1.BackTestRemedia
 	return response, nil
 }
 
-// tested returns the policies to test, with slugs, or all problems of the bundle.
-func (s *PoliciesV2) tested(ctx context.Context, bundle *policiesv1.RemediationPoliciesBundle) ([]*policiesv1.RemediationPolicy, []*policiesv1.BundleValidationError, error) {
+// tested returns the policies to test: those of the bundle, or the stored ones.
+func (s *PoliciesV2) tested(ctx context.Context, bundle *policiesv1.RemediationPoliciesBundle) (*checked, error) {
 	if bundle == nil {
 		current, err := load(ctx, s.store.Reader)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		return current.policies, nil, nil
+		return &checked{policies: current.policies}, nil
 	}
 	organization, err := s.store.Reader.Deployment.Query().Only(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	return check(ctx, s.store.Reader, organization.Slug, bundle)
 }

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
+	"golang.org/x/text/unicode/norm"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
@@ -34,6 +36,9 @@ type checker struct {
 	slug     string // of the current policy
 	named    []named
 	projects map[string]string // the names of existing projects, by the name in the bundle
+	// limited says that the caller does not see all projects. notCompared are then the names that it does not see.
+	limited     bool
+	notCompared []*policiesv1.BundleWarning
 }
 
 // named is a value that must exist in the database.
@@ -42,34 +47,65 @@ type named struct {
 	value, slug, field string
 }
 
-// check returns the policies of a bundle in the words of the request, with slugs, or all its problems.
-func check(ctx context.Context, reader *ent.Client, deploymentSlug string, bundle *policiesv1.RemediationPoliciesBundle) ([]*policiesv1.RemediationPolicy, []*policiesv1.BundleValidationError, error) {
-	c := &checker{projects: map[string]string{}}
+// checked is a bundle in the words of the request, with slugs, and all its problems. For a caller who does not see all
+// projects, policies lack what the caller does not see, and warnings say so.
+type checked struct {
+	policies []*policiesv1.RemediationPolicy
+	problems []*policiesv1.BundleValidationError
+	warnings []*policiesv1.BundleWarning
+}
+
+// check checks a bundle.
+func check(ctx context.Context, reader *ent.Client, deploymentSlug string, bundle *policiesv1.RemediationPoliciesBundle) (*checked, error) {
+	c := newChecker(ctx)
+	c.partial(bundle.GetPartial())
 	if got := bundle.GetDeploymentSlug(); got != "" && got != deploymentSlug {
 		c.add(errorsv1.Reason_REASON_INVALID_ARGUMENT, "deployment_slug", got, "deployment_slug must be %q or left out", deploymentSlug)
 	}
 	policies := make([]*policiesv1.RemediationPolicy, 0, len(bundle.GetPolicies()))
-	seen, names := map[string]bool{}, map[string]bool{}
+	seen, names := map[string]bool{}, map[string]string{}
 	for i, from := range bundle.GetPolicies() {
 		policy, err := known(from)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		c.policy(fmt.Sprintf("policies[%d]", i), policy)
 		if slug := policy.GetSlug(); seen[slug] {
 			c.add(errorsv1.Reason_REASON_DUPLICATE_SLUG, fmt.Sprintf("policies[%d].slug", i), slug, "two policies have the slug %s", apierr.Quote(slug))
-		} else if name := strings.TrimSpace(policy.GetName()); names[name] { // people read it when a scan fails
-			c.add(errorsv1.Reason_REASON_INVALID_ARGUMENT, fmt.Sprintf("policies[%d].name", i), name, "two policies have the name %s", apierr.Quote(name))
+		} else if name := looks(policy.GetName()); names[name] != "" { // people read it when a scan fails
+			c.add(errorsv1.Reason_REASON_INVALID_ARGUMENT, fmt.Sprintf("policies[%d].name", i), policy.GetName(),
+				"two policies have the name %s, or names that look like it", apierr.Quote(names[name]))
 		} else if slug != "" {
-			seen[slug], names[name] = true, name != ""
+			seen[slug], names[name] = true, strings.TrimSpace(policy.GetName())
 		}
 		policies = append(policies, policy)
 	}
-	if err := c.references(ctx, reader); err != nil {
-		return nil, nil, err
+	seenBy, err := c.references(ctx, reader)
+	if err != nil {
+		return nil, err
+	}
+	if c.limited {
+		seenBy.redact(policies)
 	}
 	c.ownNames(policies)
-	return policies, c.problems, nil
+	for i, policy := range policies {
+		if field := fmt.Sprintf("policies[%d]", i); !c.hasProblem(field) {
+			c.impossible(field, policy)
+		}
+	}
+	return &checked{policies, c.problems, c.notCompared}, nil
+}
+
+// looks returns what people see of a name: names that differ only in letter case, white space, invisible characters or
+// the Unicode form of characters look alike.
+func looks(name string) string {
+	visible := strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.Cf, unicode.Cc) && !unicode.IsSpace(r) {
+			return -1
+		}
+		return r
+	}, name)
+	return norm.NFKC.String(strings.ToLower(norm.NFKC.String(strings.Join(strings.Fields(visible), " "))))
 }
 
 func (c *checker) add(reason errorsv1.Reason, field, got, format string, args ...any) {
@@ -148,7 +184,7 @@ func (c *checker) filters(field string, from *policiesv1.RemediationPolicyFilter
 		if condition.GetMode() != "" {
 			c.word(place+".mode", condition.GetMode(), remediation.ConditionModes()...)
 		}
-		if len(condition.GetValues()) == 0 {
+		if len(condition.GetValues()) == 0 && !(c.limited && hideable(condition)) {
 			c.add(errorsv1.Reason_REASON_INVALID_ARGUMENT, place+".values", "", "%s.values must not be empty", place)
 		}
 		kind, known := remediation.ConditionTypeOf(condition.GetType())
@@ -158,41 +194,37 @@ func (c *checker) filters(field string, from *policiesv1.RemediationPolicyFilter
 		}
 		c.values(place, kind, condition.GetValues())
 	}
-	c.impossible(field, from)
 }
 
-// productWith has the product whose findings alone have a property.
-var productWith = map[string]string{"reachability": "supply_chain", "validation_state": "secrets"}
+// hasProblem reports whether a part of a field has a problem.
+func (c *checker) hasProblem(field string) bool {
+	return slices.ContainsFunc(c.problems, func(p *policiesv1.BundleValidationError) bool {
+		return strings.HasPrefix(p.GetContext()["field"], field+".")
+	})
+}
 
-// impossible adds a problem for a condition on a property that no finding of the wanted products has.
-func (c *checker) impossible(field string, from *policiesv1.RemediationPolicyFilters) {
-	filters := remediation.Canonical(&policiesv1.RemediationPolicy{Filters: from}).GetFilters()
-	if filters.GetMode() != remediation.ModeAll {
+// impossible adds a problem for conditions that no finding meets together. What a limited caller may not see is left
+// out.
+func (c *checker) impossible(field string, from *policiesv1.RemediationPolicy) {
+	filters := remediation.Canonical(from).GetFilters()
+	for _, condition := range filters.GetConditions() {
+		if c.limited && hideable(condition) {
+			condition.Values = nil
+		}
+	}
+	conflict := remediation.ImpossibleFilters(filters)
+	if conflict == nil {
 		return
 	}
-	wanted := []string{"code", "supply_chain", "secrets"}
-	keep := func(has func(product string) bool) {
-		wanted = slices.DeleteFunc(wanted, func(product string) bool { return !has(product) })
+	place, of := fmt.Sprintf("%s.filters.conditions[%d]", field, conflict.At), filters.GetConditions()[conflict.At].GetType()
+	c.slug = from.GetSlug()
+	if len(conflict.Only) > 0 {
+		c.add(errorsv1.Reason_REASON_INVALID_ARGUMENT, place+".type", of,
+			"%s.type: only findings of the product %s have the property %s, and another condition leaves them out", place, strings.Join(conflict.Only, ", "), of)
+	} else {
+		c.add(errorsv1.Reason_REASON_INVALID_ARGUMENT, place, of, "%s: the conditions on %s leave no value, so no finding meets them", place, of)
 	}
-	for _, condition := range filters.GetConditions() {
-		if condition.GetType() == "product" {
-			keep(func(product string) bool {
-				return slices.Contains(condition.GetValues(), product) != (condition.GetMode() == remediation.ModeExclude)
-			})
-		}
-	}
-	for i, condition := range filters.GetConditions() {
-		only := productWith[condition.GetType()]
-		if only == "" || condition.GetMode() == remediation.ModeExclude {
-			continue
-		}
-		if keep(func(product string) bool { return product == only }); len(wanted) == 0 {
-			place := fmt.Sprintf("%s.conditions[%d].type", field, i)
-			c.add(errorsv1.Reason_REASON_INVALID_ARGUMENT, place, condition.GetType(),
-				"%s: only findings of the product %s have the property %s, and another condition leaves them out", place, only, condition.GetType())
-			return
-		}
-	}
+	c.slug = ""
 }
 
 func conditionWords() (words []string) {
@@ -212,6 +244,8 @@ func (c *checker) values(field string, kind remediation.ConditionType, from []st
 		case !c.required(place, value), seen[value]:
 		case len(kind.Values) > 0:
 			c.word(place, value, kind.Values...)
+		case kind.Type == refCategory && !c.limited: // the category of a rule that the caller does not see is unknown
+			c.named = append(c.named, named{reference: refCategory, value: value, slug: c.slug, field: place})
 		case kind.Reference != remediation.RefNone:
 			c.named = append(c.named, named{reference: kind.Reference, value: value, slug: c.slug, field: place})
 		}

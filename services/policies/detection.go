@@ -100,6 +100,7 @@ func (s *PoliciesV2) DryRunDetectionPolicy(ctx context.Context, r *policiesv1.Dr
 		return nil, err
 	}
 	response.Creates, response.Updates, response.Deletes = changes.entries()
+	response.Warnings = wanted.warnings
 	return response, nil
 }
 
@@ -162,8 +163,12 @@ func expectedVersion(ctx context.Context) (string, error) {
 
 // checkVersion refuses a change that was made for another state.
 func checkVersion(expected, current string) error {
-	if expected == current || etag.Matches(expected, quoted(current)) {
+	if expected == current || etag.MatchesStrongly(expected, quoted(current)) {
 		return nil
+	}
+	if strings.HasPrefix(expected, "W/") {
+		return apierr.Stale(current, "If-Match must not be a weak tag, because these match nothing: send the state_version, which is %s; got %s",
+			current, apierr.Quote(expected))
 	}
 	return apierr.Stale(current, "the policies have changed: If-Match names %s, the state_version is %s; read them again", apierr.Quote(expected), current)
 }

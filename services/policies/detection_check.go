@@ -20,8 +20,9 @@ import (
 type detectionChecker struct {
 	checker
 	current *detection
-	// projects and tags are the existing ones, by the name in the bundle. The letter case of projects may differ there.
-	projects, tags map[string]target
+	// targets and tags are the existing projects and tags, by the name in the bundle. The letter case of projects may
+	// differ there.
+	targets, tags map[string]target
 }
 
 // target is a project or a tag with its own name.
@@ -30,9 +31,11 @@ type target struct {
 	name string
 }
 
-// check returns the policy that a bundle wants, or all problems of the bundle.
+// check returns the policy that a bundle wants, with warnings about what a limited caller does not see, or all problems
+// of the bundle.
 func (d *detection) check(ctx context.Context, reader *ent.Client, bundle *policiesv1.DetectionPolicyBundle) (*detection, []*policiesv1.BundleValidationError, error) {
-	c := &detectionChecker{current: d}
+	c := &detectionChecker{checker: *newChecker(ctx), current: d}
+	c.partial(bundle.GetPartial())
 	if err := c.find(ctx, reader, bundle.GetExceptions()); err != nil {
 		return nil, nil, err
 	}
@@ -52,15 +55,16 @@ func (d *detection) check(ctx context.Context, reader *ent.Client, bundle *polic
 	}
 	wanted.bundle = &policiesv1.DetectionPolicyBundle{
 		DeploymentSlug: d.bundle.GetDeploymentSlug(), Product: d.product, Rulesets: slices.Clone(bundle.GetRulesets()),
-		Rules: slices.Clone(bundle.GetRules()), Disabled: slices.Clone(bundle.GetDisabled()),
+		Rules: slices.Clone(bundle.GetRules()), Disabled: slices.Clone(bundle.GetDisabled()), Partial: c.limited,
 	}
+	wanted.warnings = c.notCompared
 	wanted.complete()
 	return wanted, nil, nil
 }
 
 // find reads the ids of the projects and tags that exceptions name.
 func (c *detectionChecker) find(ctx context.Context, reader *ent.Client, exceptions []*policiesv1.DetectionPolicyException) error {
-	c.projects, c.tags = map[string]target{}, map[string]target{}
+	c.targets, c.tags = map[string]target{}, map[string]target{}
 	var projects, tags []string
 	for _, e := range exceptions {
 		if e.GetProject() != "" {
@@ -76,7 +80,7 @@ func (c *detectionChecker) find(ctx context.Context, reader *ent.Client, excepti
 			return err
 		}
 		for name, row := range found {
-			c.projects[name] = target{row.ID, row.Name}
+			c.targets[name] = target{row.ID, row.Name}
 		}
 	}
 	if len(tags) > 0 {
@@ -136,6 +140,9 @@ func (c *detectionChecker) exceptions(from []*policiesv1.DetectionPolicyExceptio
 			}
 		}
 		key, value := c.target(place, e)
+		if c.limited && value.projectID == 0 && value.tagID == 0 && key.target != "" {
+			continue // target has added a warning or an error
+		}
 		if _, twice := wanted[key]; twice {
 			c.add(errorsv1.Reason_REASON_INVALID_ARGUMENT, place, e.GetRule(), "%s: there is another exception for %s %s in %s %s",
 				place, key.ruleType, apierr.Quote(key.rule), key.scope, apierr.Quote(key.target))
@@ -148,7 +155,7 @@ func (c *detectionChecker) exceptions(from []*policiesv1.DetectionPolicyExceptio
 // target checks where an exception applies.
 func (c *detectionChecker) target(place string, e *policiesv1.DetectionPolicyException) (exceptionKey, exception) {
 	key := exceptionKey{scopeProject, e.GetProject(), e.GetRuleType(), e.GetRule()}
-	known, field := c.projects, place+".project"
+	known, field := c.targets, place+".project"
 	if e.GetProjectTagName() != "" {
 		key.scope, key.target, known, field = scopeTag, e.GetProjectTagName(), c.tags, place+".project_tag_name"
 	}
@@ -158,6 +165,8 @@ func (c *detectionChecker) target(place string, e *policiesv1.DetectionPolicyExc
 		c.add(errorsv1.Reason_REASON_INVALID_ARGUMENT, place+".project", e.GetProject(), "%s must name a project or a tag, not both", place)
 	case key.target == "":
 		c.add(errorsv1.Reason_REASON_INVALID_ARGUMENT, place+".project", "", "%s must name a project or a tag", place)
+	case !exists && c.limited:
+		c.leaveOut(field, key.scope, key.target)
 	case !exists:
 		c.add(errorsv1.Reason_REASON_UNKNOWN_REFERENCE, field, key.target, "%s: there is no %s %s", field, key.scope, apierr.Quote(key.target))
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
-	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/projecttag"
 	"github.com/palisade/palisade/ent/rule"
 	"github.com/palisade/palisade/ent/tenant"
@@ -160,18 +159,13 @@ func (c detectionChanges) count(ctx context.Context, reader *ent.Client) error {
 	return nil
 }
 
-// countOpen counts the open findings of rules by project, on the primary branch of each, or on all refs while it has
-// none.
+// countOpen counts the open findings of rules by project, on primary branches.
 func countOpen(ctx context.Context, reader *ent.Client, names []string) (rows []openFindings, err error) {
 	deploymentID, _ := tenant.FromContext(ctx)
 	open := []string{lifecycle.Open, lifecycle.Reviewing, lifecycle.Fixing}
-	err = reader.Finding.Query().Where(store.OneOf(finding.FieldStatus, open)).Modify(func(f *sql.Selector) {
-		of, owner := sql.Table(rule.Table).As("checked"), sql.Table(project.Table).As("owner")
-		f.Join(of).On(f.C(finding.FieldRuleID), of.C(rule.FieldID)).Join(owner).On(f.C(finding.FieldProjectID), owner.C(project.FieldID))
-		f.Where(sql.P(func(b *sql.Builder) {
-			b.WriteString("COALESCE(NULLIF(" + owner.C(project.FieldPrimaryBranch) + ", ''), " + owner.C(project.FieldDefaultBranch) +
-				") IN ('', " + f.C(finding.FieldRef) + ")")
-		}))
+	err = reader.Finding.Query().Where(store.OneOf(finding.FieldStatus, open)).Modify(onPrimaryBranch, func(f *sql.Selector) {
+		of := sql.Table(rule.Table).As("checked")
+		f.Join(of).On(f.C(finding.FieldRuleID), of.C(rule.FieldID))
 		f.Where(sql.And(sql.EQ(of.C(rule.FieldDeploymentID), deploymentID), sql.EQ(of.C(rule.FieldTool), ruleset.Tool), store.In(of.C(rule.FieldName), names)))
 		f.Select(f.C(finding.FieldProjectID), of.C(rule.FieldName), sql.As(sql.Count("*"), "findings"))
 		f.GroupBy(f.C(finding.FieldProjectID), of.C(rule.FieldName))

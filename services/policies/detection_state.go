@@ -15,6 +15,7 @@ import (
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/ruledocument"
 	"github.com/palisade/palisade/ent/tag"
+	"github.com/palisade/palisade/ent/tenant"
 	policiesv1 "github.com/palisade/palisade/gen/palisade/policies/v1"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/rules/ruleset"
@@ -47,14 +48,17 @@ type detection struct {
 	storedRules []string
 	bundle      *policiesv1.DetectionPolicyBundle
 	version     string
-	running     map[string]bool // of runs
+	// warnings say what the caller does not see, in a policy that the caller wants.
+	warnings []*policiesv1.BundleWarning
+	running  map[string]bool // of runs
 }
 
 // loadDetection reads the policy of a product. Rules, projects and tags that no longer exist are not part of it.
 func loadDetection(ctx context.Context, reader *ent.Client, deploymentSlug, product string) (*detection, error) {
+	_, limited := tenant.Teams(ctx)
 	d := &detection{
 		product: product, rules: map[string]*ent.RuleDocument{}, exceptions: map[exceptionKey]exception{},
-		bundle: &policiesv1.DetectionPolicyBundle{DeploymentSlug: deploymentSlug, Product: product, Rulesets: []string{ruleset.AllRules}},
+		bundle: &policiesv1.DetectionPolicyBundle{DeploymentSlug: deploymentSlug, Product: product, Rulesets: []string{ruleset.AllRules}, Partial: limited},
 	}
 	rows, err := reader.RuleDocument.Query().Where(ruledocument.Product(ruleProducts[product])).All(ctx)
 	if err != nil {
@@ -177,7 +181,11 @@ func detectionVersion(bundle *policiesv1.DetectionPolicyBundle) string {
 	for _, e := range bundle.GetExceptions() {
 		list([]string{e.GetExceptionType(), e.GetProject(), e.GetProjectTagName(), e.GetRule(), e.GetRuleType()})
 	}
-	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
+	version := "sha256:" + hex.EncodeToString(sum.Sum(nil))
+	if bundle.GetPartial() {
+		return partialVersion(version)
+	}
+	return version
 }
 
 // chosen are the rules that the policy runs besides exceptions.

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"context"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -34,7 +35,7 @@ func NewPoliciesV2(st *store.Store) *PoliciesV2 {
 
 // GetRemediationPolicies returns the bundle.
 func (s *PoliciesV2) GetRemediationPolicies(ctx context.Context, _ *policiesv1.GetRemediationPoliciesRequest) (*policiesv1.GetRemediationPoliciesResponse, error) {
-	current, err := load(ctx, s.store.Reader)
+	current, err := loadVisible(ctx, s.store.Reader)
 	if err != nil {
 		return nil, err
 	}
@@ -54,23 +55,27 @@ func (s *PoliciesV2) DryRunRemediationPolicies(ctx context.Context, r *policiesv
 	if err != nil {
 		return nil, err
 	}
-	current, err := load(ctx, s.store.Reader)
+	current, err := loadVisible(ctx, s.store.Reader)
 	if err != nil {
 		return nil, err
 	}
-	wanted, problems, err := check(ctx, s.store.Reader, organization.Slug, r.GetBundle())
+	wanted, err := check(ctx, s.store.Reader, organization.Slug, r.GetBundle())
 	if err != nil {
 		return nil, err
 	}
-	response := &policiesv1.DryRunRemediationPoliciesResponse{StateVersion: current.version, ValidationErrors: problems}
-	if len(problems) == 0 {
-		current.compare(wanted, response)
-		ends, err := stopped(ctx, s.store.Reader, current.policies, wanted)
-		if err != nil {
-			return nil, err
-		}
-		response.Warnings = append(warnings(wanted), ends...)
+	response := &policiesv1.DryRunRemediationPoliciesResponse{StateVersion: current.version, ValidationErrors: wanted.problems}
+	if len(wanted.problems) > 0 {
+		return response, nil
 	}
+	current.compare(wanted.policies, response)
+	if err := countTouched(ctx, s.store.Reader, response.GetCreates(), response.GetUpdates(), response.GetDeletes()); err != nil {
+		return nil, err
+	}
+	ends, err := stopped(ctx, s.store.Reader, current.policies, wanted.policies)
+	if err != nil {
+		return nil, err
+	}
+	response.Warnings = slices.Concat(warnings(wanted.policies), ends, wanted.warnings)
 	return response, nil
 }
 
@@ -93,17 +98,17 @@ func (s *PoliciesV2) ApplyRemediationPolicies(ctx context.Context, r *policiesv1
 		if err := checkVersion(expected, current.version); err != nil {
 			return err
 		}
-		wanted, problems, err := check(ctx, tx.Client(), organization.Slug, r.GetBundle())
+		wanted, err := check(ctx, tx.Client(), organization.Slug, r.GetBundle())
 		if err != nil {
 			return err
 		}
-		if len(problems) > 0 {
-			return bundleError(problems)
+		if len(wanted.problems) > 0 {
+			return bundleError(wanted.problems)
 		}
-		if err := current.replace(ctx, tx, wanted); err != nil {
+		if err := current.replace(ctx, tx, wanted.policies); err != nil {
 			return err
 		}
-		after := newState(wanted)
+		after := newState(wanted.policies)
 		response.Bundle, response.StateVersion = after.bundle(organization.Slug), after.version
 		return nil
 	})

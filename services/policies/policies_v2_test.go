@@ -123,7 +123,7 @@ func TestIfMatch(t *testing.T) {
 		// A stale bundle is rejected without validation: it was made for other policies.
 		send(`{"name":"x"}`, first, 409, `"code":"CONFLICT"`)
 		send(critical, `"`+second+`"`, 200)
-		send(critical, `W/"`+second+`"`, 200)
+		send("", `W/"`+second+`"`, 409, "weak", `"state_version":"`+second+`"`) // RFC 9110, 13.1.1
 		if s.current(t) != second {
 			t.Error("applying the same again changed the version")
 		}

@@ -2,11 +2,13 @@ package policies
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
+	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 
 	"github.com/palisade/palisade/ent"
@@ -14,6 +16,7 @@ import (
 	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/rule"
 	"github.com/palisade/palisade/ent/ruledocument"
+	"github.com/palisade/palisade/ent/ruleversion"
 	"github.com/palisade/palisade/ent/tag"
 	"github.com/palisade/palisade/ent/tenant"
 	"github.com/palisade/palisade/ent/ticketinginstance"
@@ -25,13 +28,21 @@ import (
 	"github.com/palisade/palisade/services/projects/byname"
 )
 
+// refCategory is the kind of categories, which rules have. The type of its conditions has the same name.
+const refCategory = "category"
+
+// categories are the usual categories of rules. Others exist if a rule has them.
+var categories = []string{
+	"best-practice", "caching", "compatibility", "correctness", "maintainability", "performance", "portability", "secrets", "security",
+}
+
 // namesPerQuery keeps a query below the databases' parameter limits.
 const namesPerQuery = 500
 
-// references adds a problem for each value that names a missing object, in the order of the bundle. A rule exists if
-// scanners get it or if it ever had a finding.
-func (c *checker) references(ctx context.Context, reader *ent.Client) error {
-	exists := map[remediation.Reference]map[string]bool{}
+// references adds a problem for each value that names a missing object, in the order of the bundle, and returns those
+// that the caller sees. A rule exists if scanners get it or if it ever had a finding.
+func (c *checker) references(ctx context.Context, reader *ent.Client) (visible, error) {
+	exists := visible{}
 	for reference, find := range map[remediation.Reference]func([]string) ([]string, error){
 		remediation.RefProject: func(names []string) ([]string, error) {
 			found, err := byname.All(ctx, reader, names)
@@ -51,6 +62,7 @@ func (c *checker) references(ctx context.Context, reader *ent.Client) error {
 			documents, err := reader.RuleDocument.Query().Where(ruledocument.NameIn(names...)).Select(ruledocument.FieldName).Strings(ctx)
 			return append(found, documents...), err
 		},
+		refCategory: func(names []string) ([]string, error) { return existingCategories(ctx, reader, names) },
 		remediation.RefNotificationRule: func(ids []string) ([]string, error) {
 			return withIDs(ids, func(numbers []int64) ([]int64, error) {
 				return reader.NotificationRule.Query().Where(store.OneOf(notificationrule.FieldID, numbers)).IDs(ctx)
@@ -64,18 +76,62 @@ func (c *checker) references(ctx context.Context, reader *ent.Client) error {
 	} {
 		found, err := c.existing(reference, find)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		exists[reference] = found
 	}
 	for _, n := range c.named {
 		if !exists[n.reference][n.value] {
 			c.slug = n.slug
+			if c.limited && hidden[n.reference] {
+				c.leaveOut(n.field, string(n.reference), n.value)
+				continue
+			}
 			c.add(errorsv1.Reason_REASON_UNKNOWN_REFERENCE, n.field, n.value, "%s: there is no %s %s", n.field, n.reference, apierr.Quote(n.value))
 		}
 	}
 	c.slug = ""
-	return nil
+	return exists, nil
+}
+
+// maxSearched bounds the categories of a request that the documents of all rules are searched for.
+const maxSearched = 10
+
+// existingCategories returns the names that are usual, or that a rule with findings or a rule of the scanners has.
+func existingCategories(ctx context.Context, reader *ent.Client, names []string) ([]string, error) {
+	exist, err := reader.Rule.Query().Where(rule.CategoryIn(names...)).Select(rule.FieldCategory).Strings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	exist = append(exist, categories...)
+	unknown := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(exist, name) })
+	for _, name := range unknown[:min(len(unknown), maxSearched)] {
+		written, err := json.Marshal(name)
+		if err != nil {
+			return nil, err
+		}
+		used, err := reader.RuleVersion.Query().Where(holding(append([]byte(`"category":`), written...))).Exist(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if used {
+			exist = append(exist, name)
+		}
+	}
+	return exist, nil
+}
+
+// holding selects the versions of rules whose document has some bytes.
+func holding(part []byte) predicate.RuleVersion {
+	return func(s *sql.Selector) {
+		s.Where(sql.P(func(b *sql.Builder) {
+			if b.Dialect() == dialect.Postgres {
+				b.WriteString("position(").Arg(part).WriteString(" IN ").Ident(s.C(ruleversion.FieldDocument)).WriteString(") > 0")
+				return
+			}
+			b.WriteString("instr(").Ident(s.C(ruleversion.FieldDocument)).WriteString(", ").Arg(part).WriteString(") > 0")
+		}))
+	}
 }
 
 // ownNames gives projects their own names in the conditions: policies are evaluated by them.

@@ -25,6 +25,7 @@ type state struct {
 	policies []*policiesv1.RemediationPolicy
 	bySlug   map[string]*policiesv1.RemediationPolicy
 	version  string
+	partial  bool // policies lack what the caller does not see
 }
 
 // load reads the policies of the context's deployment in one query.
@@ -55,7 +56,7 @@ func newState(policies []*policiesv1.RemediationPolicy) *state {
 }
 
 func (s *state) bundle(deploymentSlug string) *policiesv1.RemediationPoliciesBundle {
-	return &policiesv1.RemediationPoliciesBundle{DeploymentSlug: deploymentSlug, Policies: s.policies}
+	return &policiesv1.RemediationPoliciesBundle{DeploymentSlug: deploymentSlug, Policies: s.policies, Partial: s.partial}
 }
 
 // version is a hash of the policies, independent of their order: if a dry run finds no difference, the versions are

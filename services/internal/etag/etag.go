@@ -26,28 +26,38 @@ func Unchanged(ctx context.Context, tag string) (bool, error) {
 
 // Matches reports whether a value of If-None-Match contains the tag, by the weak comparison of RFC 9110 (8.8.3.2): W/
 // is ignored. "*" matches every tag. It ignores everything after a malformed tag.
-func Matches(ifNoneMatch, tag string) bool {
+func Matches(ifNoneMatch, tag string) bool { return matches(ifNoneMatch, tag, true) }
+
+// MatchesStrongly reports whether a value of If-Match contains the tag, by the strong comparison of RFC 9110 (13.1.1):
+// weak tags, with W/, match nothing. It treats "*" and malformed tags as Matches does.
+func MatchesStrongly(ifMatch, tag string) bool { return matches(ifMatch, tag, false) }
+
+func matches(list, tag string, weak bool) bool {
 	if tag == "" {
 		return false
 	}
-	rest := strings.TrimSpace(ifNoneMatch)
+	rest := strings.TrimSpace(list)
 	if rest == "*" {
 		return true
 	}
-	wanted := strings.TrimPrefix(tag, "W/")
+	wanted := tag
+	if weak {
+		wanted = strings.TrimPrefix(tag, "W/")
+	}
 	for rest != "" {
-		rest = strings.TrimPrefix(strings.TrimLeft(rest, ", \t"), "W/")
-		if !strings.HasPrefix(rest, `"`) {
+		rest = strings.TrimLeft(rest, ", \t")
+		opaque, isWeak := strings.CutPrefix(rest, "W/")
+		if !strings.HasPrefix(opaque, `"`) {
 			return false
 		}
-		end := strings.IndexByte(rest[1:], '"')
+		end := strings.IndexByte(opaque[1:], '"')
 		if end < 0 {
 			return false
 		}
-		if rest[:end+2] == wanted {
+		if opaque[:end+2] == wanted && (weak || !isWeak) {
 			return true
 		}
-		rest = rest[end+2:]
+		rest = opaque[end+2:]
 	}
 	return false
 }

@@ -29,6 +29,28 @@ func TestMatches(t *testing.T) {
 	}
 }
 
+func TestMatchesStrongly(t *testing.T) {
+	for _, c := range []struct {
+		header, tag string
+		want        bool
+	}{
+		{`"a"`, `"a"`, true},
+		{`"b", "a"`, `"a"`, true},
+		{`W/"b", "a"`, `"a"`, true},
+		{`*`, `"a"`, true},
+		{`W/"a"`, `"a"`, false},
+		{`W/"a"`, `W/"a"`, false},
+		{`"a"`, `W/"a"`, false},
+		{`"b", W/"a"`, `"a"`, false},
+		{`a`, `"a"`, false},
+		{``, `"a"`, false},
+	} {
+		if got := MatchesStrongly(c.header, c.tag); got != c.want {
+			t.Errorf("MatchesStrongly(%q, %q) = %v", c.header, c.tag, got)
+		}
+	}
+}
+
 func FuzzMatches(f *testing.F) {
 	f.Add(`"b", W/"a"`)
 	f.Add(`W/`)

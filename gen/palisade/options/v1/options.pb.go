@@ -734,6 +734,14 @@ var file_palisade_options_v1_options_proto_extTypes = []protoimpl.ExtensionInfo{
 		Tag:           "bytes,50004,opt,name=variant_by",
 		Filename:      "palisade/options/v1/options.proto",
 	},
+	{
+		ExtendedType:  (*descriptorpb.MessageOptions)(nil),
+		ExtensionType: (*bool)(nil),
+		Field:         50007,
+		Name:          "palisade.options.v1.strict",
+		Tag:           "varint,50007,opt,name=strict",
+		Filename:      "palisade/options/v1/options.proto",
+	},
 }
 
 // Extension fields to descriptorpb.MethodOptions.
@@ -774,6 +782,11 @@ var (
 	//
 	// optional string variant_by = 50004;
 	E_VariantBy = &file_palisade_options_v1_options_proto_extTypes[5]
+	// True if a JSON request is refused for a name that is no field, in this message and in those in it. The error names
+	// it. Elsewhere such names are ignored.
+	//
+	// optional bool strict = 50007;
+	E_Strict = &file_palisade_options_v1_options_proto_extTypes[6]
 )
 
 var File_palisade_options_v1_options_proto protoreflect.FileDescriptor
@@ -856,7 +869,8 @@ const file_palisade_options_v1_options_proto_rawDesc = "" +
 	"\x06header\x12\x1d.google.protobuf.FieldOptions\x18Ն\x03 \x01(\tR\x06header:5\n" +
 	"\x05names\x12\x1d.google.protobuf.FieldOptions\x18ֆ\x03 \x01(\bR\x05names:@\n" +
 	"\n" +
-	"variant_by\x12\x1f.google.protobuf.MessageOptions\x18Ԇ\x03 \x01(\tR\tvariantByB\xd5\x01\n" +
+	"variant_by\x12\x1f.google.protobuf.MessageOptions\x18Ԇ\x03 \x01(\tR\tvariantBy:9\n" +
+	"\x06strict\x12\x1f.google.protobuf.MessageOptions\x18׆\x03 \x01(\bR\x06strictB\xd5\x01\n" +
 	"\x17com.palisade.options.v1B\fOptionsProtoP\x01Z>github.com/palisade/palisade/gen/palisade/options/v1;optionsv1\xa2\x02\x03POX\xaa\x02\x13Palisade.Options.V1\xca\x02\x13Palisade\\Options\\V1\xe2\x02\x1fPalisade\\Options\\V1\\GPBMetadata\xea\x02\x15Palisade::Options::V1b\x06proto3"
 
 var (
@@ -901,12 +915,13 @@ var file_palisade_options_v1_options_proto_depIdxs = []int32{
 	10, // 10: palisade.options.v1.header:extendee -> google.protobuf.FieldOptions
 	10, // 11: palisade.options.v1.names:extendee -> google.protobuf.FieldOptions
 	11, // 12: palisade.options.v1.variant_by:extendee -> google.protobuf.MessageOptions
-	7,  // 13: palisade.options.v1.rule:type_name -> palisade.options.v1.MethodRule
-	8,  // 14: palisade.options.v1.json:type_name -> palisade.options.v1.JsonForm
-	15, // [15:15] is the sub-list for method output_type
-	15, // [15:15] is the sub-list for method input_type
-	13, // [13:15] is the sub-list for extension type_name
-	7,  // [7:13] is the sub-list for extension extendee
+	11, // 13: palisade.options.v1.strict:extendee -> google.protobuf.MessageOptions
+	7,  // 14: palisade.options.v1.rule:type_name -> palisade.options.v1.MethodRule
+	8,  // 15: palisade.options.v1.json:type_name -> palisade.options.v1.JsonForm
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	14, // [14:16] is the sub-list for extension type_name
+	7,  // [7:14] is the sub-list for extension extendee
 	0,  // [0:7] is the sub-list for field type_name
 }
 
@@ -922,7 +937,7 @@ func file_palisade_options_v1_options_proto_init() {
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_palisade_options_v1_options_proto_rawDesc), len(file_palisade_options_v1_options_proto_rawDesc)),
 			NumEnums:      7,
 			NumMessages:   2,
-			NumExtensions: 6,
+			NumExtensions: 7,
 			NumServices:   0,
 		},
 		GoTypes:           file_palisade_options_v1_options_proto_goTypes,

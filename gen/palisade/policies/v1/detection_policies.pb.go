@@ -110,7 +110,10 @@ type DetectionPolicyBundle struct {
 	// Names of rules that do not run: their mode is off.
 	Disabled []string `protobuf:"bytes,5,rep,name=disabled,proto3" json:"disabled,omitempty"`
 	// Differences for some projects.
-	Exceptions    []*DetectionPolicyException `protobuf:"bytes,6,rep,name=exceptions,proto3" json:"exceptions,omitempty"`
+	Exceptions []*DetectionPolicyException `protobuf:"bytes,6,rep,name=exceptions,proto3" json:"exceptions,omitempty"`
+	// True in answers to callers who do not see all projects: exceptions for projects and tags that the caller does not
+	// see are left out. An apply refuses such a bundle.
+	Partial       bool `protobuf:"varint,7,opt,name=partial,proto3" json:"partial,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -185,6 +188,13 @@ func (x *DetectionPolicyBundle) GetExceptions() []*DetectionPolicyException {
 		return x.Exceptions
 	}
 	return nil
+}
+
+func (x *DetectionPolicyBundle) GetPartial() bool {
+	if x != nil {
+		return x.Partial
+	}
+	return false
 }
 
 // A difference for one project, or for the projects with a tag. It names exactly one of the two. An exception for a
@@ -996,8 +1006,10 @@ type DryRunDetectionPolicyResponse struct {
 	StateVersion string `protobuf:"bytes,4,opt,name=state_version,proto3" json:"state_version,omitempty"`
 	// All errors in the bundle.
 	ValidationErrors []*BundleValidationError `protobuf:"bytes,5,rep,name=validation_errors,proto3" json:"validation_errors,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// What the comparison leaves out because the caller does not see all projects.
+	Warnings      []*BundleWarning `protobuf:"bytes,6,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DryRunDetectionPolicyResponse) Reset() {
@@ -1065,11 +1077,18 @@ func (x *DryRunDetectionPolicyResponse) GetValidationErrors() []*BundleValidatio
 	return nil
 }
 
+func (x *DryRunDetectionPolicyResponse) GetWarnings() []*BundleWarning {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
 var File_palisade_policies_v1_detection_policies_proto protoreflect.FileDescriptor
 
 const file_palisade_policies_v1_detection_policies_proto_rawDesc = "" +
 	"\n" +
-	"-palisade/policies/v1/detection_policies.proto\x12\x14palisade.policies.v1\x1a\x1bbuf/validate/validate.proto\x1a!palisade/options/v1/options.proto\"\xf7\x01\n" +
+	"-palisade/policies/v1/detection_policies.proto\x12\x14palisade.policies.v1\x1a\x1bbuf/validate/validate.proto\x1a!palisade/options/v1/options.proto\x1a-palisade/policies/v1/remediation_bundle.proto\"\xf7\x01\n" +
 	"\x15BundleValidationError\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12 \n" +
@@ -1077,7 +1096,7 @@ const file_palisade_policies_v1_detection_policies_proto_rawDesc = "" +
 	"\acontext\x18\x04 \x03(\v28.palisade.policies.v1.BundleValidationError.ContextEntryR\acontext\x1a:\n" +
 	"\fContextEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xcd\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xf5\x02\n" +
 	"\x15DetectionPolicyBundle\x122\n" +
 	"\x0fdeployment_slug\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\x0fdeployment_slug\x12!\n" +
 	"\aproduct\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18dR\aproduct\x12+\n" +
@@ -1087,7 +1106,8 @@ const file_palisade_policies_v1_detection_policies_proto_rawDesc = "" +
 	"\bdisabled\x18\x05 \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10\xa0\x9c\x01\"\x05r\x03\x18\xff\x01R\bdisabled\x12Y\n" +
 	"\n" +
 	"exceptions\x18\x06 \x03(\v2..palisade.policies.v1.DetectionPolicyExceptionB\t\xbaH\x06\x92\x01\x03\x10\xd0\x0fR\n" +
-	"exceptions\"\xea\x01\n" +
+	"exceptions\x12 \n" +
+	"\apartial\x18\a \x01(\bB\x06\x92\xb5\x18\x02\x10\x01R\apartial:\x04\xb8\xb5\x18\x01\"\xea\x01\n" +
 	"\x18DetectionPolicyException\x12/\n" +
 	"\x0eexception_type\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x18dR\x0eexception_type\x12\"\n" +
 	"\aproject\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xe8\aR\aproject\x124\n" +
@@ -1140,13 +1160,14 @@ const file_palisade_policies_v1_detection_policies_proto_rawDesc = "" +
 	"\x1cDryRunDetectionPolicyRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12!\n" +
 	"\aproduct\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18dR\aproduct\x12K\n" +
-	"\x06bundle\x18\x03 \x01(\v2+.palisade.policies.v1.DetectionPolicyBundleB\x06\xbaH\x03\xc8\x01\x01R\x06bundle\"\xfe\x02\n" +
+	"\x06bundle\x18\x03 \x01(\v2+.palisade.policies.v1.DetectionPolicyBundleB\x06\xbaH\x03\xc8\x01\x01R\x06bundle\"\xc7\x03\n" +
 	"\x1dDryRunDetectionPolicyResponse\x12H\n" +
 	"\acreates\x18\x01 \x03(\v2..palisade.policies.v1.DetectionPolicyDiffEntryR\acreates\x12H\n" +
 	"\aupdates\x18\x02 \x03(\v2..palisade.policies.v1.DetectionPolicyDiffEntryR\aupdates\x12H\n" +
 	"\adeletes\x18\x03 \x03(\v2..palisade.policies.v1.DetectionPolicyDiffEntryR\adeletes\x12$\n" +
 	"\rstate_version\x18\x04 \x01(\tR\rstate_version\x12Y\n" +
-	"\x11validation_errors\x18\x05 \x03(\v2+.palisade.policies.v1.BundleValidationErrorR\x11validation_errorsB\xe6\x01\n" +
+	"\x11validation_errors\x18\x05 \x03(\v2+.palisade.policies.v1.BundleValidationErrorR\x11validation_errors\x12G\n" +
+	"\bwarnings\x18\x06 \x03(\v2#.palisade.policies.v1.BundleWarningB\x06\x92\xb5\x18\x02\x10\x01R\bwarningsB\xe6\x01\n" +
 	"\x18com.palisade.policies.v1B\x16DetectionPoliciesProtoP\x01Z@github.com/palisade/palisade/gen/palisade/policies/v1;policiesv1\xa2\x02\x03PPX\xaa\x02\x14Palisade.Policies.V1\xca\x02\x14Palisade\\Policies\\V1\xe2\x02 Palisade\\Policies\\V1\\GPBMetadata\xea\x02\x16Palisade::Policies::V1b\x06proto3"
 
 var (
@@ -1179,6 +1200,7 @@ var file_palisade_policies_v1_detection_policies_proto_goTypes = []any{
 	(*DryRunDetectionPolicyRequest)(nil),      // 13: palisade.policies.v1.DryRunDetectionPolicyRequest
 	(*DryRunDetectionPolicyResponse)(nil),     // 14: palisade.policies.v1.DryRunDetectionPolicyResponse
 	nil,                                       // 15: palisade.policies.v1.BundleValidationError.ContextEntry
+	(*BundleWarning)(nil),                     // 16: palisade.policies.v1.BundleWarning
 }
 var file_palisade_policies_v1_detection_policies_proto_depIdxs = []int32{
 	15, // 0: palisade.policies.v1.BundleValidationError.context:type_name -> palisade.policies.v1.BundleValidationError.ContextEntry
@@ -1197,11 +1219,12 @@ var file_palisade_policies_v1_detection_policies_proto_depIdxs = []int32{
 	4,  // 13: palisade.policies.v1.DryRunDetectionPolicyResponse.updates:type_name -> palisade.policies.v1.DetectionPolicyDiffEntry
 	4,  // 14: palisade.policies.v1.DryRunDetectionPolicyResponse.deletes:type_name -> palisade.policies.v1.DetectionPolicyDiffEntry
 	0,  // 15: palisade.policies.v1.DryRunDetectionPolicyResponse.validation_errors:type_name -> palisade.policies.v1.BundleValidationError
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	16, // 16: palisade.policies.v1.DryRunDetectionPolicyResponse.warnings:type_name -> palisade.policies.v1.BundleWarning
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_palisade_policies_v1_detection_policies_proto_init() }
@@ -1209,6 +1232,7 @@ func file_palisade_policies_v1_detection_policies_proto_init() {
 	if File_palisade_policies_v1_detection_policies_proto != nil {
 		return
 	}
+	file_palisade_policies_v1_remediation_bundle_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

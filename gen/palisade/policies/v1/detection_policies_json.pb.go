@@ -42,6 +42,10 @@ func (x *DetectionPolicyBundle) AppendJSON(b []byte) []byte {
 	b = jsonappend.List(b, x.Disabled, jsonappend.String)
 	b = append(b, `,"exceptions":`...)
 	b = jsonappend.List(b, x.Exceptions, func(b []byte, v *DetectionPolicyException) []byte { return v.AppendJSON(b) })
+	if x.Partial {
+		b = append(b, `,"partial":`...)
+		b = jsonappend.Bool(b, x.Partial)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 
@@ -267,5 +271,9 @@ func (x *DryRunDetectionPolicyResponse) AppendJSON(b []byte) []byte {
 	b = jsonappend.String(b, x.StateVersion)
 	b = append(b, `,"validation_errors":`...)
 	b = jsonappend.List(b, x.ValidationErrors, func(b []byte, v *BundleValidationError) []byte { return v.AppendJSON(b) })
+	if len(x.Warnings) > 0 {
+		b = append(b, `,"warnings":`...)
+		b = jsonappend.List(b, x.Warnings, func(b []byte, v *BundleWarning) []byte { return v.AppendJSON(b) })
+	}
 	return jsonappend.CloseObject(b, start)
 }

@@ -36,7 +36,11 @@ type RemediationPolicyDiffEntry struct {
 	// The policy before; absent when it would be created.
 	Before *RemediationPolicy `protobuf:"bytes,3,opt,name=before,proto3" json:"before,omitempty"`
 	// The policy after; absent when it would be deleted.
-	After         *RemediationPolicy `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
+	After *RemediationPolicy `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
+	// Open findings on primary branches that an active policy would begin to apply to, or stop to apply to. An entry that
+	// changes what the policy does has all that it applies to. Whether a finding is new, depends on a scan: all are
+	// existing.
+	OpenFindings  int32 `protobuf:"varint,5,opt,name=open_findings,proto3" json:"open_findings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -97,6 +101,13 @@ func (x *RemediationPolicyDiffEntry) GetAfter() *RemediationPolicy {
 		return x.After
 	}
 	return nil
+}
+
+func (x *RemediationPolicyDiffEntry) GetOpenFindings() int32 {
+	if x != nil {
+		return x.OpenFindings
+	}
+	return 0
 }
 
 // Key of a policy.
@@ -671,7 +682,7 @@ type DryRunRemediationPoliciesResponse struct {
 	StateVersion string `protobuf:"bytes,4,opt,name=state_version,proto3" json:"state_version,omitempty"`
 	// All errors in the bundle.
 	ValidationErrors []*BundleValidationError `protobuf:"bytes,5,rep,name=validation_errors,proto3" json:"validation_errors,omitempty"`
-	// Active policies that may do more than their author wants.
+	// What somebody should know before they apply the bundle.
 	Warnings      []*BundleWarning `protobuf:"bytes,6,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -882,12 +893,13 @@ var File_palisade_policies_v1_policies_v2_proto protoreflect.FileDescriptor
 
 const file_palisade_policies_v1_policies_v2_proto_rawDesc = "" +
 	"\n" +
-	"&palisade/policies/v1/policies_v2.proto\x12\x14palisade.policies.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a!palisade/options/v1/options.proto\x1a$palisade/policies/v1/back_test.proto\x1a-palisade/policies/v1/detection_policies.proto\x1a$palisade/policies/v1/migration.proto\x1a-palisade/policies/v1/remediation_bundle.proto\x1a+palisade/policies/v1/remediation_runs.proto\"\x82\x02\n" +
+	"&palisade/policies/v1/policies_v2.proto\x12\x14palisade.policies.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a!palisade/options/v1/options.proto\x1a$palisade/policies/v1/back_test.proto\x1a-palisade/policies/v1/detection_policies.proto\x1a$palisade/policies/v1/migration.proto\x1a-palisade/policies/v1/remediation_bundle.proto\x1a+palisade/policies/v1/remediation_runs.proto\"\xa8\x02\n" +
 	"\x1aRemediationPolicyDiffEntry\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12@\n" +
 	"\x03key\x18\x02 \x01(\v2..palisade.policies.v1.RemediationPolicyDiffKeyR\x03key\x12G\n" +
 	"\x06before\x18\x03 \x01(\v2'.palisade.policies.v1.RemediationPolicyB\x06\x92\xb5\x18\x02\x10\x01R\x06before\x12E\n" +
-	"\x05after\x18\x04 \x01(\v2'.palisade.policies.v1.RemediationPolicyB\x06\x92\xb5\x18\x02\x10\x01R\x05after\".\n" +
+	"\x05after\x18\x04 \x01(\v2'.palisade.policies.v1.RemediationPolicyB\x06\x92\xb5\x18\x02\x10\x01R\x05after\x12$\n" +
+	"\ropen_findings\x18\x05 \x01(\x05R\ropen_findings\".\n" +
 	"\x18RemediationPolicyDiffKey\x12\x12\n" +
 	"\x04slug\x18\x01 \x01(\tR\x04slug\"J\n" +
 	"\x12VocabConditionType\x12\x12\n" +

@@ -27,6 +27,8 @@ func (x *RemediationPolicyDiffEntry) AppendJSON(b []byte) []byte {
 		b = append(b, `,"after":`...)
 		b = x.After.AppendJSON(b)
 	}
+	b = append(b, `,"open_findings":`...)
+	b = jsonappend.Int32(b, x.OpenFindings)
 	return jsonappend.CloseObject(b, start)
 }
 

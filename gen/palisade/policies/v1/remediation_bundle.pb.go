@@ -29,7 +29,10 @@ type RemediationPoliciesBundle struct {
 	// Slug of the deployment. Optional in requests; the slug of another deployment is refused.
 	DeploymentSlug string `protobuf:"bytes,1,opt,name=deployment_slug,proto3" json:"deployment_slug,omitempty"`
 	// The policies. Their order is kept and has no meaning.
-	Policies      []*RemediationPolicy `protobuf:"bytes,2,rep,name=policies,proto3" json:"policies,omitempty"`
+	Policies []*RemediationPolicy `protobuf:"bytes,2,rep,name=policies,proto3" json:"policies,omitempty"`
+	// True in answers to callers who do not see all projects: conditions lack the projects, tags and rules that the
+	// caller does not see. An apply refuses such a bundle.
+	Partial       bool `protobuf:"varint,3,opt,name=partial,proto3" json:"partial,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -76,6 +79,13 @@ func (x *RemediationPoliciesBundle) GetPolicies() []*RemediationPolicy {
 		return x.Policies
 	}
 	return nil
+}
+
+func (x *RemediationPoliciesBundle) GetPartial() bool {
+	if x != nil {
+		return x.Partial
+	}
+	return false
 }
 
 // What happens with the findings that match some conditions.
@@ -346,16 +356,17 @@ func (x *RemediationPolicyAction) GetConfig() map[string]string {
 	return nil
 }
 
-// A policy that is valid, but may do more than its author wants.
+// What somebody should know about a valid bundle.
 type BundleWarning struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// BLOCKS_EVERYTHING: every scan with a finding fails, because the policy has no condition, or none that leaves a
 	// finding out. NAMED_BY_AUTOMATION: an automation names the policy, which is active now and not in the bundle; it
-	// does nothing until it is changed.
+	// does nothing until it is changed. PARTIAL: the caller does not see all projects, so projects, tags and rules that
+	// the caller does not see are not compared. NOT_COMPARED: one of these, or a name that does not exist.
 	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
 	// Description for people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// Slug of the policy.
+	// Slug of the policy; empty when the warning is not about a policy.
 	PolicySlug    string `protobuf:"bytes,3,opt,name=policy_slug,proto3" json:"policy_slug,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -416,10 +427,11 @@ var File_palisade_policies_v1_remediation_bundle_proto protoreflect.FileDescript
 
 const file_palisade_policies_v1_remediation_bundle_proto_rawDesc = "" +
 	"\n" +
-	"-palisade/policies/v1/remediation_bundle.proto\x12\x14palisade.policies.v1\x1a\x1bbuf/validate/validate.proto\x1a!palisade/options/v1/options.proto\"\x9f\x01\n" +
+	"-palisade/policies/v1/remediation_bundle.proto\x12\x14palisade.policies.v1\x1a\x1bbuf/validate/validate.proto\x1a!palisade/options/v1/options.proto\"\xc7\x01\n" +
 	"\x19RemediationPoliciesBundle\x122\n" +
 	"\x0fdeployment_slug\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\x0fdeployment_slug\x12N\n" +
-	"\bpolicies\x18\x02 \x03(\v2'.palisade.policies.v1.RemediationPolicyB\t\xbaH\x06\x92\x01\x03\x10\xc8\x01R\bpolicies\"\xb6\x02\n" +
+	"\bpolicies\x18\x02 \x03(\v2'.palisade.policies.v1.RemediationPolicyB\t\xbaH\x06\x92\x01\x03\x10\xc8\x01R\bpolicies\x12 \n" +
+	"\apartial\x18\x03 \x01(\bB\x06\x92\xb5\x18\x02\x10\x01R\apartial:\x04\xb8\xb5\x18\x01\"\xb6\x02\n" +
 	"\x11RemediationPolicy\x12\x1b\n" +
 	"\x04slug\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x18dR\x04slug\x12\x1b\n" +
 	"\x04name\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18dR\x04name\x12*\n" +

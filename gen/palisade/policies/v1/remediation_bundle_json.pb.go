@@ -17,6 +17,10 @@ func (x *RemediationPoliciesBundle) AppendJSON(b []byte) []byte {
 	b = jsonappend.String(b, x.DeploymentSlug)
 	b = append(b, `,"policies":`...)
 	b = jsonappend.List(b, x.Policies, func(b []byte, v *RemediationPolicy) []byte { return v.AppendJSON(b) })
+	if x.Partial {
+		b = append(b, `,"partial":`...)
+		b = jsonappend.Bool(b, x.Partial)
+	}
 	return jsonappend.CloseObject(b, start)
 }
 

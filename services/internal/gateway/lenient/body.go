@@ -107,7 +107,9 @@ func tooDeepAt(data []byte) int {
 // reader holds the counters for one body.
 type reader struct {
 	unknown int
-	spend   func(bytes int64) error
+	// strict says that a name that is no field is an error.
+	strict bool
+	spend  func(bytes int64) error
 }
 
 // member is a known field of an object.
@@ -118,15 +120,18 @@ type member struct {
 }
 
 // known returns the members of an object that are fields of the message, sorted by name, so that the same body always
-// reports the same error. The last value of a repeated name counts.
-func (r *reader) known(message protoreflect.MessageDescriptor, object []byte) []member {
+// reports the same error. The last value of a repeated name counts. path is the position of the object.
+func (r *reader) known(message protoreflect.MessageDescriptor, object []byte, path string) ([]member, error) {
 	fields, limits := fieldsOf(message), bounds.Of(message)
 	var found []member
+	var unknown []string
 	for quoted, value := range members(object) {
 		name := unquote(quoted)
 		field := fields[name]
 		if field == nil {
-			r.unknown++
+			if r.unknown++; r.strict {
+				unknown = append(unknown, name)
+			}
 			continue
 		}
 		m := member{name, limits.Field(field.Number()), value}
@@ -136,8 +141,21 @@ func (r *reader) known(message protoreflect.MessageDescriptor, object []byte) []
 			found = append(found, m)
 		}
 	}
+	if len(unknown) > 0 {
+		at := join(path, slices.Min(unknown))
+		return nil, apierr.InvalidArgument(at, "%s: there is no such field; there are %s", apierr.Quote(at), namesOf(message))
+	}
 	slices.SortFunc(found, func(a, b member) int { return strings.Compare(a.name, b.name) })
-	return found
+	return found, nil
+}
+
+// namesOf lists the fields of a message for an error.
+func namesOf(message protoreflect.MessageDescriptor) string {
+	names := make([]string, message.Fields().Len())
+	for i := range names {
+		names[i] = message.Fields().Get(i).JSONName()
+	}
+	return strings.Join(names, ", ")
 }
 
 // message sets the fields of msg from object. path is the position of object, "" at the top.
@@ -145,8 +163,14 @@ func (r *reader) message(msg protoreflect.Message, object []byte, path string) (
 	if err := r.spend(bounds.Of(msg.Descriptor()).Size); err != nil {
 		return nil, err
 	}
+	defer func(before bool) { r.strict = before }(r.strict)
+	r.strict = r.strict || isStrict(msg.Descriptor())
+	all, err := r.known(msg.Descriptor(), object, path)
+	if err != nil {
+		return nil, err
+	}
 	var present []protoreflect.FieldDescriptor
-	for _, m := range r.known(msg.Descriptor(), object) {
+	for _, m := range all {
 		field := m.field.Descriptor
 		if isNull(m.value) && !isJSONValue(field) {
 			continue

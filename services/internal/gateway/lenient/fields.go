@@ -4,9 +4,12 @@ import (
 	"strings"
 	"sync"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/dynamicpb"
+
+	optionsv1 "github.com/palisade/palisade/gen/palisade/options/v1"
 )
 
 // fieldIndexes caches, by message descriptor, the fields under every name that clients use. It holds one entry for each
@@ -45,6 +48,11 @@ func camel(name string) string {
 		}
 	}
 	return strings.Join(parts, "")
+}
+
+// isStrict reports whether JSON for the message must have no other names than its fields'.
+func isStrict(message protoreflect.MessageDescriptor) bool {
+	return proto.GetExtension(message.Options(), optionsv1.E_Strict).(bool)
 }
 
 // newMessage makes an empty message of the field's type.
