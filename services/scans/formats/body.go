@@ -81,7 +81,7 @@ func CheckBeginning(head []byte) error {
 	}
 	switch {
 	case bytes.HasPrefix(head, []byte("PK\x03\x04")) && bytes.Contains(head, []byte("audit.fvdl")):
-		return &UnknownError{"this is a Fortify FPR: export the issues from Fortify as SARIF (fcli), or " + convert}
+		return &UnknownError{"this is a Fortify FPR: export the issues from Fortify as SARIF (fcli), or " + toJSON}
 	case bytes.HasPrefix(head, []byte("PK\x03\x04")):
 		return &UnknownError{"the report is a ZIP archive: upload the report in it (unzip -p report.zip report.sarif)"}
 	case len(head) > 262 && string(head[257:262]) == "ustar":
