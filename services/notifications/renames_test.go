@@ -13,7 +13,7 @@ func TestFiltersFollowNames(t *testing.T) {
 	each(t, func(t *testing.T, s caller) {
 		s.seedNames(t)
 		teams := fmt.Sprintf("/api/permissions/v2/deployments/%d/teams", s.DeploymentID)
-		s.Body(t, s.Token, http.MethodPost, teams, `{"name":"Blue"}`, 200)
+		s.Body(t, s.Token, http.MethodPost, teams, `{"team":{"name":"Blue"}}`, 200)
 		views := fmt.Sprintf("/api/v1/deployments/%d/saved-views", s.DeploymentID)
 		s.Body(t, s.Token, http.MethodPost, views, `{"name":"web","scope":"deployment","view":{"filter":{
 			"repositoryNames":["ACME/Web","acme/other"],"repositoryTags":["pci"],"teamNames":["Blue"],"severities":["SEVERITY_HIGH"]}}}`, 200)
@@ -22,7 +22,7 @@ func TestFiltersFollowNames(t *testing.T) {
 
 		s.Body(t, s.Token, http.MethodPatch, fmt.Sprintf("/api/agent/deployments/%d/repos/acme/web", s.DeploymentID), `{"name":"acme/site"}`, 200)
 		s.Body(t, s.Token, http.MethodPut, fmt.Sprintf("/api/agent/deployments/%d/tags/pci", s.DeploymentID), `{"name":"card"}`, 200)
-		s.Body(t, s.Token, http.MethodPatch, teams+"/1", `{"name":"Green"}`, 200)
+		s.Body(t, s.Token, http.MethodPatch, teams+"/1", `{"team":{"name":"Green"}}`, 200)
 
 		view, report := s.Get(t, views), s.Body(t, s.Token, http.MethodPost, s.actions("/list"), `{}`, 200)
 		for _, c := range []struct{ in, want string }{
