@@ -278,8 +278,8 @@ func TestMoveCategoryRefused(t *testing.T) {
 	})
 }
 
-// TestMoveCategoryOfHeldCloses: nobody can confirm closes of the old category after the move, because reports of the new
-// one say what is there. The findings that were replaced wait no longer either.
+// TestMoveCategoryOfHeldCloses: nobody can confirm closes of the old category after the move, because reports of the
+// new one say what is there. The findings that were replaced wait no longer either.
 func TestMoveCategoryOfHeldCloses(t *testing.T) {
 	t.Parallel()
 	apitest.Each(t, func(t *testing.T, s *apitest.Server) {

@@ -31,8 +31,8 @@ func closeAs(row *ent.Scan, result *ingest.Summary) {
 	row.Status = status.String()
 }
 
-// observed is what a scan that has ended says about its analyses. A scan that was limited to some rules says nothing, and the sizes of
-// an older scan are no news.
+// observed is what a scan that has ended says about its analyses. A scan that was limited to some rules says nothing,
+// and the sizes of an older scan are no news.
 func observed(result *ingest.Summary, row *ent.Scan) (list []watch.Analysis) {
 	for _, a := range result.Analyses() {
 		if a.Coverage.GetFailure() == failedPartial {

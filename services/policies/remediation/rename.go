@@ -32,8 +32,8 @@ type Renaming struct {
 	Shared bool
 }
 
-// Apply changes the policies and the stored filters that have the old name. It does not change their time: jobs that evaluate them go on. What
-// they have done counts for the changed policies, too.
+// Apply changes the policies and the stored filters that have the old name. It does not change their time: jobs that
+// evaluate them go on. What they have done counts for the changed policies, too.
 func (r Renaming) Apply(ctx context.Context, st *store.Store, tx *ent.Tx) error {
 	query := tx.RemediationPolicy.Query().Order(ent.Asc(remediationpolicy.FieldID))
 	if st.Postgres() {

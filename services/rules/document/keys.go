@@ -15,8 +15,8 @@ var keys = []string{
 	"dest-rules", "transform", "reduce", "validators", "requires", "product", "r2c-internal-project-depends-on",
 }
 
-// readKeys refuses keys that are nearly the name of another one: scanners pass over them, so the rule would do something
-// else than its author wants. Further keys are the author's own.
+// readKeys refuses keys that are nearly the name of another one: scanners pass over them, so the rule would do
+// something else than its author wants. Further keys are the author's own.
 func (p *parser) readKeys(v *value) {
 	for i, key := range v.keys {
 		if slices.Contains(keys, key) {

@@ -14,8 +14,8 @@ type hint struct {
 	advice string
 }
 
-// toJSON is the advice for tools that write neither SARIF nor JSON, and convert for tools that write JSON. Mappings read
-// nothing but JSON.
+// toJSON is the advice for tools that write neither SARIF nor JSON, and convert for tools that write JSON. Mappings
+// read nothing but JSON.
 const (
 	toJSON  = "convert it to SARIF or DefectDojo's generic JSON"
 	convert = toJSON + ", or describe it in a mapping (palisade formats --help)"
