@@ -458,6 +458,9 @@ func (m *findingMove) exchange(ctx context.Context, moved, replaced []int64, rea
 // leaveHolds takes findings out of the held closes of the part that they had: only scans of their new part say whether
 // they are there.
 func (m *findingMove) leaveHolds(ctx context.Context, had analysisPart, ids []int64) error {
+	if len(ids) == 0 {
+		return nil
+	}
 	by := ingest.HoldDecision{ActorKind: m.actorKind, ActorID: m.actorID}
 	return ingest.LeaveHolds(ctx, m.tx, m.projectID, ingest.Analysis{Tool: m.tool, Category: had.category}, slices.Sorted(slices.Values(ids)), by)
 }

@@ -51,12 +51,13 @@ func (r Renaming) Apply(ctx context.Context, tx *ent.Tx) error {
 }
 
 func (r Renaming) changeViews(ctx context.Context, tx *ent.Tx) error {
-	for after := int64(0); ; {
+	for after, more := int64(0), true; more; {
 		rows, err := tx.SavedView.Query().Where(savedview.IDGT(after)).Order(ent.Asc(savedview.FieldID)).Limit(rowsAtOnce).
 			Select(savedview.FieldID, savedview.FieldContent).All(ctx)
-		if err != nil || len(rows) == 0 {
+		if err != nil {
 			return err
 		}
+		more = len(rows) == rowsAtOnce
 		for _, row := range rows {
 			after = row.ID
 			view := &findingsv1.SavedViewContent{}
@@ -76,6 +77,7 @@ func (r Renaming) changeViews(ctx context.Context, tx *ent.Tx) error {
 			}
 		}
 	}
+	return nil
 }
 
 func (r Renaming) changeReports(ctx context.Context, tx *ent.Tx) error {
