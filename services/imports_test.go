@@ -32,6 +32,7 @@ var sharedPackages = map[string]bool{
 	"findings/list":             true,
 	"findings/position":         true,
 	"findings/snapshots":        true,
+	"findings/storedfilters":    true,
 	"findings/triage":           true,
 	"findings/verdict":          true,
 	"findings/vocabulary":       false,

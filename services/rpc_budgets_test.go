@@ -280,7 +280,7 @@ var budgets = map[string]budget{
 	"/palisade.reporting.v1.ReportsService/GetMedianOpenAgeByProductReport":                                               {7, 0, codes.OK},
 	"/palisade.reporting.v1.ReportsService/GetMedianOpenAgeBySeverityReport":                                              {7, 0, codes.OK},
 	"/palisade.reporting.v1.ReportsService/GetReportFindings":                                                             {9, 0, codes.OK},
-	"/palisade.rules.v1.RulesService/CreateRuleAlias":                                                                     {8, 3, codes.OK},
+	"/palisade.rules.v1.RulesService/CreateRuleAlias":                                                                     {10, 3, codes.OK},
 	"/palisade.rules.v1.RulesService/DeleteRule":                                                                          {6, 3, codes.OK},
 	"/palisade.rules.v1.RulesService/DeleteRuleAlias":                                                                     {4, 3, codes.OK},
 	"/palisade.rules.v1.RulesService/GetRule":                                                                             {5, 0, codes.OK},

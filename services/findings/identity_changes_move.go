@@ -3,6 +3,7 @@ package findings
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/projects/byname"
+	"github.com/palisade/palisade/services/scans/ingest"
 )
 
 const (
@@ -447,7 +449,20 @@ func (m *findingMove) exchange(ctx context.Context, moved, replaced []int64, rea
 			return err
 		}
 	}
+	if err := errors.Join(m.leaveHolds(ctx, m.from, moved), m.leaveHolds(ctx, m.to, replaced)); err != nil {
+		return err
+	}
 	return m.recordMoved(ctx, moved, reason)
+}
+
+// leaveHolds takes findings out of the held closes of the part that they had: only scans of their new part say whether
+// they are there.
+func (m *findingMove) leaveHolds(ctx context.Context, had analysisPart, ids []int64) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	by := ingest.HoldDecision{ActorKind: m.actorKind, ActorID: m.actorID}
+	return ingest.LeaveHolds(ctx, m.tx, m.projectID, ingest.Analysis{Tool: m.tool, Category: had.category}, slices.Sorted(slices.Values(ids)), by)
 }
 
 // recordMoved writes an event for each moved finding whose status did not change.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/heldclose"
 	findingsv1 "github.com/palisade/palisade/gen/palisade/findings/v1"
 	"github.com/palisade/palisade/services/internal/access"
 	"github.com/palisade/palisade/services/internal/apitest"
@@ -273,6 +274,34 @@ func TestMoveCategoryRefused(t *testing.T) {
 		request.PreviewToken = ""
 		if done, err := client.MoveCategory(s.Context(t, s.Token), request); err != nil || done.GetMovedCount() != 2 || done.GetChange().GetNote() != `opengrep: "backend" to "web"` {
 			t.Errorf("over gRPC: %v %v", done, err)
+		}
+	})
+}
+
+// TestMoveCategoryOfHeldCloses: nobody can confirm closes of the old category after the move, because reports of the
+// new one say what is there. The findings that were replaced wait no longer either.
+func TestMoveCategoryOfHeldCloses(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		m := mover{t, s}
+		var hits []hit
+		for n := range 12 {
+			hits = append(hits, hit{fmt.Sprintf("app/f%d.py", n), fmt.Sprintf("db.execute(q%d)", n), 3})
+		}
+		m.upload("old", "main", hits...)
+		m.upload("old", "main")
+		m.upload("new", "main", hits...)
+		m.upload("new", "main")
+		if n := s.Store.Reader.HeldClose.Query().Where(heldclose.Active(true)).CountX(s.System(t)); n != 2 {
+			t.Fatalf("%d held closes", n)
+		}
+		if done := m.move("old", "new", ""); done.ReplacedCount != 12 {
+			t.Errorf("%+v", done)
+		}
+		for _, row := range s.Store.Reader.HeldClose.Query().AllX(s.System(t)) {
+			if row.Active || row.State != "superseded" || row.Waiting != 0 {
+				t.Errorf("held closes: %+v", row)
+			}
 		}
 	})
 }

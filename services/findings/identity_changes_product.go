@@ -207,8 +207,7 @@ func (m *findingMove) finishProduct(ctx context.Context, moved []int64, paired m
 	if err != nil {
 		return err
 	}
-	by := ingest.HoldDecision{ActorKind: m.actorKind, ActorID: m.actorID}
-	if err := ingest.LeaveHolds(ctx, m.tx, m.projectID, ingest.Analysis{Tool: m.tool, Category: m.from.category}, moved, by); err != nil {
+	if err := m.leaveHolds(ctx, m.from, moved); err != nil {
 		return err
 	}
 	return m.jobs.Enqueue(ctx, pathignore.Apply{DeploymentID: m.deploymentID}, nil)

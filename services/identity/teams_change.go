@@ -10,6 +10,7 @@ import (
 	"github.com/palisade/palisade/ent/teammember"
 	"github.com/palisade/palisade/ent/teamproject"
 	identityv1 "github.com/palisade/palisade/gen/palisade/identity/v1"
+	"github.com/palisade/palisade/services/findings/storedfilters"
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
@@ -146,6 +147,10 @@ func setFields(ctx context.Context, tx *ent.Tx, caller *teamCaller, row *ent.Tea
 			return nil, err
 		}
 		update.SetName(*name).SetSlug(slug)
+		renamed := storedfilters.Renaming{Of: storedfilters.Team, From: row.Name, To: *name}
+		if err := renamed.Apply(ctx, tx); err != nil {
+			return nil, err
+		}
 	}
 	return update.Save(ctx)
 }

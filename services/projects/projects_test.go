@@ -301,3 +301,23 @@ func TestDeleteProjectLeavesNothing(t *testing.T) {
 		}
 	})
 }
+
+// TestPrimaryBranchWithoutScans: a branch that no scan has is accepted, and the answer says what it means.
+func TestPrimaryBranchWithoutScans(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		s.Upload(t, "acme/web", "main", []byte(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"t"}},"results":[]}]}`))
+		for _, call := range []struct{ path, body string }{
+			{"/api/v1/deployments/acme/projects/acme/web", `{"primary_branch":%q}`}, {fmt.Sprintf("/api/agent/deployments/%d/repos/acme/web", s.DeploymentID), `{"primaryBranch":%q}`},
+		} {
+			for branch, want := range map[string]string{
+				"later/ö": `no scan has the branch "refs/heads/later/\u00f6": findings of the primary branch are empty until one does`, "main": "", "None": "",
+			} {
+				answer := s.Do(t, s.Token, http.MethodPatch, call.path, fmt.Sprintf(call.body, branch))
+				if got := answer.Header.Get("X-Warning"); answer.Status != http.StatusOK || got != want {
+					t.Errorf("%s %s: %d %q %s", call.path, branch, answer.Status, got, answer.Body)
+				}
+			}
+		}
+	})
+}

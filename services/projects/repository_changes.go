@@ -83,6 +83,11 @@ func (s *Changes) EditRepo(ctx context.Context, r *projectsv1.EditRepoRequest) (
 		if row, err = tx.Project.Get(ctx, row.ID); err != nil {
 			return err
 		}
+		if r.GetPrimaryBranch() != "" {
+			if err := warnUnscanned(ctx, tx, row); err != nil {
+				return err
+			}
+		}
 		response.Repo, err = s.repositories.describe(ctx, tx.Client(), row)
 		return err
 	})

@@ -68,6 +68,9 @@ func (s *Projects) UpdateProject(ctx context.Context, r *projectsv1.UpdateProjec
 	out, err := s.change(ctx, r.GetProjectName(), func(ctx context.Context, tx *ent.Tx, row *ent.Project, update *ent.ProjectUpdateOne) error {
 		if changesBranch {
 			update.SetPrimaryBranch(storedBranch(branch))
+			if err := warnUnscanned(ctx, tx, &ent.Project{ID: row.ID, PrimaryBranch: storedBranch(branch)}); err != nil {
+				return err
+			}
 		}
 		if bind {
 			if err := s.bindRepository(ctx, tx, row, update, r.GetRepositoryUrl()); err != nil {

@@ -211,5 +211,9 @@ func TestAcceptedSuppressions(t *testing.T) {
 		state("reopened by a person", signed, "muted|reopened|open|not fine")
 		state("and ended", ``, "unresolved|reopened|open|not fine")
 		state("and accepted once more", signed, "muted|reopened|open|not fine")
+		change := s.Store.Reader.TriageChange.Query().OnlyIDX(s.System(t))
+		s.Body(t, s.Token, "POST", fmt.Sprintf("/api/agent/deployments/%d/findings/v2/undo/%d", s.DeploymentID, change), `{}`, 200)
+		state("the tool's decision stands after an undo", signed, "muted|ignored|ignored|fine – suppressed in the tool (external) by kim")
+		state("and ends with the suppression", ``, "unresolved|untriaged|open|")
 	})
 }

@@ -20,17 +20,25 @@ import (
 	"github.com/palisade/palisade/services/scans/watch/judge"
 )
 
-// observed is what a scan says about its analyses. A scan that was limited to some rules says nothing, and the sizes of
-// an older scan are no news.
+// closeAs sets the status of a scan whose results are stored: an error if the tool of one of its analyses failed.
+func closeAs(row *ent.Scan, result *ingest.Summary) {
+	status := scansv1.ScanStatus_SCAN_STATUS_COMPLETED
+	for _, a := range result.Analyses() {
+		if why := a.Coverage.GetFailure(); why != "" && why != failedPartial {
+			status = scansv1.ScanStatus_SCAN_STATUS_ERROR
+		}
+	}
+	row.Status = status.String()
+}
+
+// observed is what a scan that has ended says about its analyses. A scan that was limited to some rules says nothing,
+// and the sizes of an older scan are no news.
 func observed(result *ingest.Summary, row *ent.Scan) (list []watch.Analysis) {
 	for _, a := range result.Analyses() {
 		if a.Coverage.GetFailure() == failedPartial {
 			continue
 		}
 		s := watch.Covered(row, a.Coverage, int64(a.Results))
-		if s.Failure == "" { // the row is still running
-			s.Status = scansv1.ScanStatus_SCAN_STATUS_COMPLETED.String()
-		}
 		if a.Older {
 			s.Results, s.Files, s.Rules = -1, -1, -1
 		}

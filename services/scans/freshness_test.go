@@ -127,6 +127,50 @@ func TestScansFail(t *testing.T) {
 	})
 }
 
+// TestStatusOfFailedReports: an upload whose tool failed is an error wherever scans are listed, and only its own tool
+// fails.
+func TestStatusOfFailedReports(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		w := newWatched(t, s)
+		good := run{Tool: "eslint", Results: []result{xss}, Files: targets("web.go")}
+		upload(t, s, "main", sarifOf(t, run{Tool: "gosec", Failed: true}, good))
+		upload(t, s, "main", sarifOf(t, good))
+		w.moveBack(t, time.Hour)
+		upload(t, s, "main", sarifOf(t, run{Tool: "gosec", Failed: true}))
+		w.after(t, 0)
+		for _, row := range s.Store.Reader.Scan.Query().AllX(s.System(t)) {
+			want := map[int64]scansv1.ScanStatus{1: failed, 2: completed, 3: failed}[row.ID].String()
+			if row.Status != want {
+				t.Errorf("scan %d is stored as %s, want %s", row.ID, row.Status, want)
+			}
+		}
+		v1 := s.Body(t, s.Token, http.MethodPost, fmt.Sprintf("/api/v1/deployments/%d/scans/search", s.DeploymentID), `{"statuses":["SCAN_STATUS_ERROR"]}`, 200)
+		if strings.Count(v1, `"status":"SCAN_STATUS_ERROR"`) != 2 {
+			t.Errorf("failed scans: %s", v1)
+		}
+		shown := func(what string) {
+			t.Helper()
+			var list []string
+			for _, one := range w.list(t, "", &scansv1.ListFreshnessRequest{}) {
+				list = append(list, fmt.Sprintf("%s %s %d %s", one.GetTool(), one.GetState(), one.GetLastScan().GetId(), one.GetLastScan().GetStatus()))
+			}
+			wantList(t, what, list, "gosec failing 3 SCAN_STATUS_ERROR", "eslint ok 2 SCAN_STATUS_COMPLETED")
+		}
+		shown("at once")
+		err := s.Store.Write(s.System(t), func(ctx context.Context, tx *ent.Tx) error {
+			_, err := tx.Freshness.Delete().Exec(ctx)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.catchUp(t)
+		w.after(t, 0)
+		shown("from the stored scans")
+	})
+}
+
 // TestWhichRefsCount: pull requests, short-lived branches and archived projects are not late.
 func TestWhichRefsCount(t *testing.T) {
 	t.Parallel()

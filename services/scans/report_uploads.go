@@ -284,7 +284,8 @@ func (u *upload) closeScan(ctx context.Context) error {
 	if id := u.result.NewerScan(); id != 0 {
 		stats[scanstats.Older] = id
 	}
-	return u.result.SetCounts(u.scan.Update()).SetStatus(scansv1.ScanStatus_SCAN_STATUS_COMPLETED.String()).SetProducts(products).
+	closeAs(u.scan, u.result)
+	return u.result.SetCounts(u.scan.Update()).SetStatus(u.scan.Status).SetProducts(products).
 		SetStats(stats).SetCompletedAt(max(store.Now(), u.scan.StartedAt+1)).Exec(ctx)
 }
 

@@ -40,7 +40,7 @@ func TestScanDetailsOfUpload(t *testing.T) {
 		if answer.GetSkipped() == 0 || !proto.Equal(got.GetAnswer(), answer) {
 			t.Errorf("stored %v\nanswer %v", got.GetAnswer(), answer)
 		}
-		if got.GetProject() != "acme/web" || got.GetPullRequest() != 7 || !got.GetIsUpload() || got.GetStatus() != scansv1.ScanStatus_SCAN_STATUS_COMPLETED {
+		if got.GetProject() != "acme/web" || got.GetPullRequest() != 7 || !got.GetIsUpload() || got.GetStatus() != scansv1.ScanStatus_SCAN_STATUS_ERROR {
 			t.Errorf("%v", got)
 		}
 		if e := got.GetEffects(); e.GetCreated() != answer.GetCreated() || e.GetSkipped() != answer.GetSkipped() {

@@ -282,8 +282,9 @@ func closeScannerScan(ctx context.Context, row *ent.Scan, kept *storev1.ScannerS
 	if id := result.NewerScan(); id != 0 {
 		stats[scanstats.Older] = id
 	}
+	closeAs(row, result)
 	return result.SetCounts(row.Update()).SetProducts(row.Products).SetScanner(encoded).SetResultsState(resultsStored).SetStats(stats).
-		SetStatus(scansv1.ScanStatus_SCAN_STATUS_COMPLETED.String()).SetCompletedAt(max(store.Now(), row.StartedAt+1)).Exec(ctx)
+		SetStatus(row.Status).SetCompletedAt(max(store.Now(), row.StartedAt+1)).Exec(ctx)
 }
 
 // fail abandons the results.

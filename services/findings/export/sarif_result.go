@@ -47,6 +47,7 @@ type (
 		Precision  string   `json:"precision,omitempty"`
 		Category   string   `json:"category,omitempty"`
 		SecretType string   `json:"secretType,omitempty"`
+		References []string `json:"references,omitempty"`
 	}
 	sarifResult struct {
 		RuleID       string             `json:"ruleId"`
@@ -109,7 +110,7 @@ type (
 func sarifRuleOf(name string, content *findingsv1.FindingRule) sarifRule {
 	r := sarifRule{ID: name, HelpURI: absoluteURL(content.GetHelpUri()), Properties: sarifRuleAttribute{
 		Precision: map[string]string{vocabulary.ConfidenceLow: "low", vocabulary.ConfidenceMedium: "medium", vocabulary.ConfidenceHigh: "high"}[content.GetConfidence()],
-		Category:  content.GetCategory(), SecretType: content.GetSecretType(),
+		Category:  content.GetCategory(), SecretType: content.GetSecretType(), References: content.GetReferences(),
 	}}
 	seen := map[string]bool{}
 	for _, list := range [][]string{content.GetSubcategories(), content.GetCweNames(), content.GetOwaspNames()} {

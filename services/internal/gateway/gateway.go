@@ -196,6 +196,8 @@ func outgoingHeader(name string) (string, bool) {
 		return "ETag", true
 	case "x-change-id":
 		return "X-Change-Id", true
+	case "x-warning":
+		return "X-Warning", true
 	case "location":
 		return "Location", true
 	case "preference-applied":

@@ -12,6 +12,7 @@ import (
 	"github.com/palisade/palisade/ent/policyact"
 	"github.com/palisade/palisade/ent/remediationpolicy"
 	policiesv1 "github.com/palisade/palisade/gen/palisade/policies/v1"
+	"github.com/palisade/palisade/services/findings/storedfilters"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
 )
@@ -31,8 +32,8 @@ type Renaming struct {
 	Shared bool
 }
 
-// Apply changes the policies that have the old name. It does not change their time: jobs that evaluate them go on. What
-// they have done counts for the changed policies, too.
+// Apply changes the policies and the stored filters that have the old name. It does not change their time: jobs that
+// evaluate them go on. What they have done counts for the changed policies, too.
 func (r Renaming) Apply(ctx context.Context, st *store.Store, tx *ent.Tx) error {
 	query := tx.RemediationPolicy.Query().Order(ent.Asc(remediationpolicy.FieldID))
 	if st.Postgres() {
@@ -56,7 +57,8 @@ func (r Renaming) Apply(ctx context.Context, st *store.Store, tx *ent.Tx) error 
 		}
 		audit.Change(ctx, AuditKind, row.Slug, before, after)
 	}
-	return nil
+	kind := map[Reference]storedfilters.Kind{RefProject: storedfilters.Project, RefTag: storedfilters.Tag, RefRule: storedfilters.Rule}[r.Of]
+	return storedfilters.Renaming{Of: kind, From: r.From, To: r.To, Both: r.Taken || r.Shared}.Apply(ctx, tx)
 }
 
 // change puts the new name into the conditions that have the old one. It returns false if there are none.

@@ -2,6 +2,7 @@ package document
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -15,6 +16,9 @@ var bracketLanguages = []string{
 // uncertain are marks of comments, escapes, and texts with other delimiters. Code with one of them is not judged.
 var uncertain = []string{"'", "`", "\\", "/", "#", "--", `""`, "<<", "|||", "[["}
 
+// deepEllipsis matches the begin of <... x ...>. In types and tags, something other than a space follows.
+var deepEllipsis = regexp.MustCompile(`<\.\.\.\s`)
+
 // codeProblem says why no scanner can parse the code of a pattern; empty if it is unknown. Only scanners have parsers.
 // This finds brackets and double quotes without a partner, where each character is certain.
 func codeProblem(code string, languages []string) string {
@@ -26,6 +30,14 @@ func codeProblem(code string, languages []string) string {
 	isUncertain := func(mark string) bool { return strings.Contains(code, mark) }
 	if len(languages) == 0 || slices.ContainsFunc(uncertain, isUncertain) {
 		return ""
+	}
+	if !strings.Contains(code, `"`) {
+		if begin := deepEllipsis.FindStringIndex(code); begin != nil && !strings.Contains(code[begin[1]:], "...>") {
+			return "the <... is not closed: write ...> behind it"
+		}
+		if strings.Contains(code, "....") {
+			return "an ellipsis has three dots"
+		}
 	}
 	if strings.Count(code, `"`)%2 == 1 {
 		return `a " is not closed`

@@ -73,6 +73,12 @@ var refused = []struct {
 	// Patterns.
 	{"two patterns", rule("pattern: x", "pattern-regex: y"), []string{"f:2: rule a.b: there is more than one pattern: pattern and pattern-regex; want exactly one"}},
 	{"pattern is empty", rule("pattern: ''"), []string{"f:6: rule a.b: pattern must not be empty"}},
+	{"ellipses", rule("patterns:", "- pattern: f(<... $X)", "- pattern: g(....)"), []string{
+		`f:7: rule a.b: pattern: "f(<... $X)" cannot be parsed: the <... is not closed: write ...> behind it`,
+		`f:8: rule a.b: pattern: "g(....)" cannot be parsed: an ellipsis has three dots`}},
+	{"misspelt keys", rule("pattern: x", "patern: y", "pattern_not: z", "Option: {}", "path: [a]", "tags: [a]", "owner: me"), []string{
+		"f:7: rule a.b: the key patern is not known: is it pattern?", "f:8: rule a.b: the key pattern_not is not known: is it pattern-not?",
+		"f:9: rule a.b: the key Option is not known: is it options?", "f:10: rule a.b: the key path is not known: is it paths?"}},
 	{"pattern is a list", rule("pattern: [a]"), []string{"f:6: rule a.b: pattern must be a text, got a list"}},
 	{"patterns is a text", rule("patterns: x"), []string{`f:6: rule a.b: patterns must be a list of at least one pattern, got "x"`}},
 	{"item is a text", rule("patterns: [x]"), []string{`f:6: rule a.b: patterns[0] must be an object such as pattern: …, got "x"`}},

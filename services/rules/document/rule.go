@@ -21,6 +21,7 @@ func (p *parser) readRule(v *value, index int) Rule {
 		return Rule{}
 	}
 	rule := Rule{Line: v.line, Name: p.readName(v, index)}
+	p.readKeys(v)
 	mode := p.readMode(v)
 	rule.Languages = p.readLanguages(v)
 	rule.Severity = p.readSeverity(v, mode)

@@ -50,8 +50,8 @@ var texts = []struct {
 		"this is the name of a file: send its content (curl --data-binary @report.sarif, with the @)"},
 	{regexp.MustCompile(`^File,Line,Column,DefaultLevel,Level,`), "this is Flawfinder CSV: run flawfinder with --sarif"},
 	{regexp.MustCompile(`^[A-Za-z0-9+/]{40,}[A-Za-z0-9+/\s]*={0,2}\s*$`), "this is base64: decode it (base64 -d report.b64)"},
-	{regexp.MustCompile(`^(%YAML|---\s|[\w-]+:\s[^\r\n]*\r?\n\s*[\w-]+:|[\w-]+:\s*\r?\n\s*(- )?[\w-]+:)`), "this is YAML: " + convert},
-	{regexp.MustCompile(`^[^,;\t\r\n]*([,;\t][^,;\t\r\n]*){2,}\r?\n`), "this is CSV: " + convert},
+	{regexp.MustCompile(`^(%YAML|---\s|[\w-]+:\s[^\r\n]*\r?\n\s*[\w-]+:|[\w-]+:\s*\r?\n\s*(- )?[\w-]+:)`), "this is YAML: " + toJSON},
+	{regexp.MustCompile(`^[^,;\t\r\n]*([,;\t][^,;\t\r\n]*){2,}\r?\n`), "this is CSV: " + toJSON},
 }
 
 // scalar matches JSON that is no object, list or string.
@@ -81,7 +81,7 @@ func CheckBeginning(head []byte) error {
 	}
 	switch {
 	case bytes.HasPrefix(head, []byte("PK\x03\x04")) && bytes.Contains(head, []byte("audit.fvdl")):
-		return &UnknownError{"this is a Fortify FPR: export the issues from Fortify as SARIF (fcli), or " + convert}
+		return &UnknownError{"this is a Fortify FPR: export the issues from Fortify as SARIF (fcli), or " + toJSON}
 	case bytes.HasPrefix(head, []byte("PK\x03\x04")):
 		return &UnknownError{"the report is a ZIP archive: upload the report in it (unzip -p report.zip report.sarif)"}
 	case len(head) > 262 && string(head[257:262]) == "ustar":

@@ -77,7 +77,7 @@ func convertGrype(in *Input, w *Writer) error {
 		}
 		if jsonstream.Unmarshal(source.Target, &target, nil) == nil {
 			image = target.Input
-			tool.Category = sarif.ImageName(sarif.ImageReference(image, target.Tags, target.Digests))
+			tool.Category = sarif.ImageName(sarif.ImageReference(sarif.GrypeImage(image), target.Tags, target.Digests))
 		}
 	}
 	w.Run(tool)

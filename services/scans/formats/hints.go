@@ -14,8 +14,12 @@ type hint struct {
 	advice string
 }
 
-// convert is the advice for tools that do not write SARIF.
-const convert = "convert it to SARIF or DefectDojo's generic JSON, or describe it in a mapping (palisade formats --help)"
+// toJSON is the advice for tools that write neither SARIF nor JSON, and convert for tools that write JSON. Mappings
+// read nothing but JSON.
+const (
+	toJSON  = "convert it to SARIF or DefectDojo's generic JSON"
+	convert = toJSON + ", or describe it in a mapping (palisade formats --help)"
+)
 
 // hints are compared in this order.
 var hints = []hint{
@@ -47,13 +51,13 @@ var hints = []hint{
 	{has("pmd"), "PMD XML", "run pmd check with --format sarif"},
 	{has("checkstyle"), "Checkstyle XML", "run the tool with SARIF output (checkstyle -f sarif)"},
 	{has("scanID", "results[].similarityId"), "Checkmarx JSON", "run cx scan create with --report-format sarif"},
-	{has("CxXMLResults"), "Checkmarx XML", "run cx scan create with --report-format sarif, or " + convert},
+	{has("CxXMLResults"), "Checkmarx XML", "run cx scan create with --report-format sarif, or " + toJSON},
 
 	// Tools that do not.
-	{has("NessusClientData_v2"), "a Nessus report", convert},
-	{has("issues.issue.serialNumber"), "Burp XML", convert},
-	{has("FVDL"), "Fortify FVDL", "export the issues from Fortify as SARIF (fcli), or " + convert},
-	{has("detailedreport"), "Veracode XML", convert},
+	{has("NessusClientData_v2"), "a Nessus report", toJSON},
+	{has("issues.issue.serialNumber"), "Burp XML", toJSON},
+	{has("FVDL"), "Fortify FVDL", "export the issues from Fortify as SARIF (fcli), or " + toJSON},
+	{has("detailedreport"), "Veracode XML", toJSON},
 	{has("scan_id", "findings[].issue_type_id"), "the JSON of a Veracode pipeline scan", convert},
 	{has("pmd-cpd"), "PMD CPD XML", "upload a report of problems: duplicated code has no findings"},
 	{has("testsuites"), "JUnit XML", "run the scanner with SARIF output: JUnit has neither rules nor lines"},
@@ -116,7 +120,7 @@ func explain(o *Outline) string {
 	case o.lines:
 		return fmt.Sprintf("these are JSON lines with the members %s: each line is a document of its own; %s", o.members(), convert)
 	case o.Root == '<':
-		return fmt.Sprintf("this is XML with the root element %s, which is not known: %s; %s", o.members(), convert, allowed)
+		return fmt.Sprintf("this is XML with the root element %s, which is not known: %s; %s", o.members(), toJSON, allowed)
 	case len(o.paths) == 0 && o.Root == '[':
 		return "an empty list names no tool: say which one wrote it with the parameter format, such as format=eslint-json; " + allowed
 	case len(o.paths) == 0 && o.Root == '{':

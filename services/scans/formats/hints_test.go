@@ -133,6 +133,9 @@ func TestWhatIsNotRecognised(t *testing.T) {
 			t.Errorf("%.60q: %v, want %q", c.body, err, c.want)
 			continue
 		}
+		if isJSON := strings.IndexAny(c.body, "{[") == 0; !isJSON && strings.Contains(err.Error(), "mapping") {
+			t.Errorf("%.60q: mappings read only JSON: %v", c.body, err)
+		}
 		var unknown *UnknownError
 		if errors.As(err, &unknown) {
 			for _, h := range hints {

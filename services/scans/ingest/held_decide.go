@@ -57,8 +57,8 @@ func RejectHold(ctx context.Context, st *store.Store, tx *ent.Tx, row *ent.HeldC
 	return after, kept, err
 }
 
-// LeaveHolds takes findings, sorted by id, out of the held closes of an analysis: they got another product, and only
-// its scans say whether they are there.
+// LeaveHolds takes findings, sorted by id, out of the held closes of an analysis: they got another category or product,
+// and only its scans say whether they are there.
 func LeaveHolds(ctx context.Context, tx *ent.Tx, projectID int64, of Analysis, ids []int64, by HoldDecision) error {
 	rows, err := tx.HeldClose.Query().Where(heldclose.ProjectID(projectID), heldclose.Tool(of.Tool), heldclose.AnalysisCategory(of.Category),
 		heldclose.Active(true)).All(ctx)

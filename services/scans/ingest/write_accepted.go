@@ -128,26 +128,39 @@ func (w *writer) accept(ctx context.Context, part []accepted) error {
 	return w.createEvents(ctx, events)
 }
 
-// release ends decisions of scans. The last decision about the finding tells who made it.
+// release ends decisions of scans. The last decision about the finding tells who made it. After an undo, it is the one
+// that was made at the time of the decision that stands.
 func (w *writer) release(ctx context.Context, ids []int64) error {
 	decided, err := w.tx.FindingEvent.Query().
 		Where(findingevent.DeploymentID(w.deploymentID), func(s *entsql.Selector) { s.Where(store.InIDs(s.C(findingevent.FieldFindingID), ids)) },
-			findingevent.KindIn("triaged", "triage_spread", "triage_inherited", "noted")).
-		Select(findingevent.FieldID, findingevent.FieldFindingID, findingevent.FieldKind, findingevent.FieldActorKind).
+			findingevent.KindIn("triaged", "triage_spread", "triage_inherited", "noted", "triage_undone")).
+		Select(findingevent.FieldID, findingevent.FieldFindingID, findingevent.FieldKind, findingevent.FieldActorKind, findingevent.FieldAt).
 		Order(ent.Asc(findingevent.FieldID)).All(ctx)
 	if err != nil || len(decided) == 0 {
 		return err
 	}
-	byScan := map[int64]bool{}
+	type decision struct{ finding, at int64 }
+	byScan, last := map[decision]bool{}, map[int64]*ent.FindingEvent{}
 	for _, event := range decided {
-		byScan[event.FindingID] = event.Kind == "triaged" && event.ActorKind == "scan"
+		last[event.FindingID] = event
+		if event.Kind == "triaged" && event.ActorKind == "scan" {
+			byScan[decision{event.FindingID, event.At}] = true
+		}
 	}
-	maps.DeleteFunc(byScan, func(_ int64, scan bool) bool { return !scan })
-	ours := slices.SortedFunc(maps.Keys(byScan), cmp.Compare[int64])
-	rows, err := w.tx.Finding.Query().Where(store.WithIDs[predicate.Finding](ours), finding.TriageState(lifecycle.Ignored)).
-		Select(finding.FieldID, finding.FieldState, finding.FieldStatus).All(ctx)
-	if err != nil || len(rows) == 0 {
+	maps.DeleteFunc(last, func(id int64, event *ent.FindingEvent) bool {
+		return event.Kind != "triage_undone" && !byScan[decision{id, event.At}]
+	})
+	ours := slices.SortedFunc(maps.Keys(last), cmp.Compare[int64])
+	rows, err := w.tx.Finding.Query().Where(store.WithIDs[predicate.Finding](ours), finding.TriageState(lifecycle.Ignored), finding.TriagedAtNotNil()).
+		Select(finding.FieldID, finding.FieldState, finding.FieldStatus, finding.FieldTriagedAt).All(ctx)
+	if err != nil {
 		return err
+	}
+	rows = slices.DeleteFunc(rows, func(row *ent.Finding) bool {
+		return last[row.ID].Kind == "triage_undone" && !byScan[decision{row.ID, *row.TriagedAt}]
+	})
+	if len(rows) == 0 {
+		return nil
 	}
 	var events []*ent.FindingEventCreate
 	released := map[string][]int64{} // by status: a policy may mute the finding still

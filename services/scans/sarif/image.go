@@ -57,6 +57,9 @@ var (
 	layerName = regexp.MustCompile(`^(\S+)@sha256:[0-9a-f]{64}:/`)
 	// foundInImage matches the end of Grype's messages.
 	foundInImage = regexp.MustCompile(` in image (\S+) at: `)
+	// grypeSource matches the name of a source that Grype takes before a reference. Other tools mean an image of this
+	// name: "registry:2".
+	grypeSource = regexp.MustCompile(`^(?:registry|docker|podman|containerd):`)
 	// imageScheme matches what Docker Scout, Skopeo and Grype put before a reference or a file.
 	imageScheme = regexp.MustCompile(`^(?:[a-z-]+://|docker:|(?:docker|oci)-archive:|oci-dir:|singularity:)`)
 	// imageTag matches the tag and digest of a reference. A colon before a slash belongs to a port.
@@ -102,11 +105,11 @@ func (n *imageNames) first(raw jsontext.Value) {
 		return
 	}
 	if parts := foundInImage.FindStringSubmatch(w.Message.Text); parts != nil {
-		n.result = parts[1]
+		n.result = GrypeImage(parts[1])
 	}
 	for _, logical := range w.Locations[0].LogicalLocations {
 		if parts := layerName.FindStringSubmatch(logical.FullyQualifiedName); parts != nil {
-			n.result = parts[1]
+			n.result = GrypeImage(parts[1])
 		}
 	}
 	if physical := w.Locations[0].PhysicalLocation; physical != nil && physical.ArtifactLocation != nil {
@@ -122,6 +125,9 @@ func (n *imageNames) category(slug string) string {
 	}
 	return ImageName(reference)
 }
+
+// GrypeImage is what Grype was asked to scan, without the source that it takes the image from.
+func GrypeImage(asked string) string { return grypeSource.ReplaceAllString(asked, "") }
 
 // ImageName is the name of an image without scheme, tag and digest.
 func ImageName(reference string) string {

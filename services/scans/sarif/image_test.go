@@ -29,6 +29,9 @@ func TestImageCategory(t *testing.T) {
 		"Grype":         {`"tool":{"driver":{"name":"Grype"}},"results":[` + fmt.Sprintf(layer, "acme/web:1.4") + `]`, "acme/web"},
 		"Grype's message": {`"results":[{"ruleId":"r","locations":[{}],"message":{"text":"A high vulnerability in deb package: zlib, ` +
 			`version 1.2 was found in image acme/web:2 at: /usr/lib"}}],"tool":{"driver":{"name":"Grype"}}`, "acme/web"},
+		"a source of Grype": {`"results":[{"ruleId":"r","locations":[{}],"message":{"text":"A high vulnerability in deb package: zlib, ` +
+			`version 1.2 was found in image registry:web at: /usr/lib"}}],"tool":{"driver":{"name":"Grype"}}`, "web"},
+		"an image named registry": {`"tool":{"driver":{"name":"Trivy"}},"results":[],"properties":{"imageName":"registry:2"}`, "registry"},
 		"Snyk": {`"results":[{"ruleId":"r","message":{"text":"m"},"locations":[{"physicalLocation":{"artifactLocation":{"uri":"web:1.4"}}}]}],
 			"tool":{"driver":{"name":"Snyk Container"}}`, "web"},
 		"a file of another tool": {`"tool":{"driver":{"name":"Snyk Open Source"}},"results":[{"ruleId":"r","message":{"text":"m"},

@@ -15,7 +15,6 @@ import (
 	"github.com/palisade/palisade/ent/scan"
 	"github.com/palisade/palisade/ent/scancoverage"
 	"github.com/palisade/palisade/ent/tenant"
-	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	storev1 "github.com/palisade/palisade/gen/palisade/store/v1"
 	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/store"
@@ -222,9 +221,6 @@ const Limited = "the scan was limited to some rules"
 func Covered(row *ent.Scan, c *storev1.ScanCoverage, results int64) judge.Scan {
 	s := judge.Scan{
 		ID: row.ID, At: row.StartedAt, Status: row.Status, Failure: c.GetFailure(), Results: results, Files: -1, Rules: -1, ToolVersion: c.GetToolVersion(),
-	}
-	if s.Failure != "" { // the report was stored, but its tool failed
-		s.Status = scansv1.ScanStatus_SCAN_STATUS_ERROR.String()
 	}
 	if c.GetFilesKnown() {
 		s.Files = int64(len(c.GetFiles()))

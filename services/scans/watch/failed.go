@@ -29,6 +29,8 @@ const (
 	// failedWindow is how far back failed scans are searched. A scan is given up a day after its start.
 	failedWindow = 7 * 24 * time.Hour
 	failedBatch  = 500
+	// resultsStored is the state of the results of scans that told already.
+	resultsStored = "stored"
 )
 
 // Failed adds the scans of all deployments that failed without results: they stored nothing that would tell.
@@ -75,6 +77,7 @@ func failedSince(now time.Time) predicate.Scan {
 			entsql.GTE(s.C(scan.FieldStartedAt), store.Micros(now.Add(-failedWindow))),
 			entsql.EQ(s.C(scan.FieldIsFullScan), true),
 			entsql.HasPrefix(s.C(scan.FieldRef), "refs/heads/"),
+			entsql.NotNull(s.C(scan.FieldUniqueID)), entsql.NEQ(s.C(scan.FieldResultsState), resultsStored),
 			entsql.NotExists(entsql.Dialect(s.Dialect()).Select(known.C(freshness.FieldID)).From(known).Where(entsql.And(
 				entsql.ColumnsEQ(known.C(freshness.FieldDeploymentID), s.C(scan.FieldDeploymentID)),
 				entsql.ColumnsEQ(known.C(freshness.FieldProjectID), s.C(scan.FieldProjectID)),
