@@ -3,6 +3,7 @@ import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { ExternalLink } from "lucide-react";
 import { useDeployment } from "@/api/session";
 import { formatNumber, safeLink } from "@/format";
+import { Badge } from "@/parts/badge";
 import { More } from "@/parts/more";
 import { Empty, Failure, Loading } from "@/parts/states";
 import { StackedTd, Table, Th } from "@/parts/table";
@@ -65,7 +66,9 @@ export function PullRequestList() {
                   </div>
                 </StackedTd>
                 <StackedTd label={t.author}><span className="min-w-0 wrap-anywhere">{row.author || "–"}</span></StackedTd>
-                <StackedTd label={t.status}><StatusBadge status={row.status} /></StackedTd>
+                <StackedTd label={t.status}>
+                  {row.status === "SCAN_STATUS_COMPLETED" ? <Badge tone={row.blocked ? "bad" : "good"}>{row.blocked ? t.blocked : t.passed}</Badge> : <StatusBadge status={row.status} />}
+                </StackedTd>
                 <StackedTd label={t.results} number>{formatNumber(row.results)}</StackedTd>
                 <StackedTd label={t.scanned}><When at={row.scanned_at} /></StackedTd>
               </tr>

@@ -22,6 +22,8 @@ export type Search = Partial<Record<FieldName, string>> & {
   view?: string;
   /** Conditions of a saved view that have no parameter: JSON of IssuesFilter. */
   more?: string;
+  /** Id of the open finding. */
+  finding?: string;
 };
 
 export type IssueType = NonNullable<Schemas["findings.v1.ListIssuesRequest"]["issueType"]>;
@@ -58,6 +60,7 @@ export function parseSearch(raw: Record<string, unknown>): Search {
     group: oneOf(groupings, raw.group),
     view: text("view"),
     more: text("more"),
+    finding: /^[1-9]\d{0,18}$/.exec(text("finding") ?? "")?.[0],
   };
   for (const { param } of fields) search[param] = text(param);
   return clean(search);
