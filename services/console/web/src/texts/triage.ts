@@ -210,6 +210,8 @@ export const triage = {
   empty: {
     title: "Nothing to do",
     hint: "There are no open findings. New ones appear here by themselves.",
+    onPrimary: "No open findings on primary branches",
+    elsewhere: (n: string) => `${counted(n, "open finding is", "open findings are")} on other branches and in pull requests.`,
     filteredTitle: "No finding matches",
     filteredHint: "Remove a condition, or look at all states.",
     everywhere: "Show all branches and pull requests",

@@ -23,10 +23,10 @@ import { GoTo, Options } from "./options";
 import { Preview } from "./preview";
 import { triageRoute } from "./routes";
 import { SearchBox } from "./search-box";
-import { fromView, type Search, parseSearch } from "./search";
+import { clean, fromView, lastSearches, type Search, parseSearch } from "./search";
 import { StateTabs } from "./tabs";
 import { useTriageKeys } from "./use-keys";
-import { isWide } from "./use-opened";
+import { isWide } from "./use-named";
 import { useSelection } from "./use-selection";
 import { useTriage } from "./use-triage";
 import { defaultView, Views } from "./views";
@@ -52,6 +52,7 @@ export default function TriageScreen() {
   const triage = useTriage(id, search, named, (finding, push) => void name(finding, push));
   const { pages, active, selected, row } = triage;
   const selection = useSelection(triage);
+  useEffect(() => void lastSearches.set(id, clean({ ...search, finding: named })));
   // On narrow screens the finding of the address covers the list.
   const shown = named !== undefined;
   const close = () => triage.nameInAddress(undefined, true);

@@ -26,6 +26,9 @@ export type Search = Partial<Record<FieldName, string>> & {
   finding?: string;
 };
 
+/** The last address of the screen by deployment, for the way back to it. */
+export const lastSearches = new Map<string, Search>();
+
 export type IssueType = NonNullable<Schemas["findings.v1.ListIssuesRequest"]["issueType"]>;
 export interface Request {
   filter: Filter;

@@ -1,19 +1,15 @@
 import { useQuery } from "@tanstack/react-query";
-import { useCallback, useEffect, useRef, useState } from "react";
+import { useCallback, useEffect, useState } from "react";
 import { ApiError } from "@/api/client";
 import { useToast } from "@/parts/toast";
 import * as texts from "@/texts";
 import { issueQuery } from "./calls";
 import type { Pages } from "./pages";
 import { type Row, rowOf } from "./rows";
+import { type Name, useNamed } from "./use-named";
 
 /** The number of a finding that the list has no row for. */
 const outside = -1;
-/** While somebody moves by keys, the address follows when they stop: browsers limit how often it may change. */
-const namedAfter = 250;
-
-/** Where list and finding are beside each other. Elsewhere the finding covers the list. */
-export const isWide = (): boolean => window.matchMedia("(min-width: 48rem)").matches;
 
 interface Opened {
   /** The number of its row. */
@@ -30,19 +26,12 @@ interface Opened {
  * The open finding. `named` is the one in the address, and `name` changes that: an address opens the same finding again,
  * also one that no longer matches the filter or is far down in the list.
  */
-export function useOpened(deploymentId: string, pages: Pages, named: string | undefined, name: (id: string | undefined, push?: boolean) => void) {
+export function useOpened(deploymentId: string, pages: Pages, named: string | undefined, name: Name) {
   const toast = useToast();
   const [opened, setOpened] = useState<Opened>(named === undefined ? { index: 0 } : { index: outside, wanted: named });
-  const written = useRef<string>(undefined);
-  const rename = useRef(name);
-  rename.current = name;
-
   useEffect(() => setOpened(named === undefined ? { index: 0 } : { index: outside, wanted: named, optional: true }), [pages]); // eslint-disable-line react-hooks/exhaustive-deps -- only for another list
-  useEffect(() => {
-    if (named === written.current) return;
-    written.current = named;
-    if (named !== undefined) setOpened({ index: outside, wanted: named });
-  }, [named]);
+  const row = opened.wanted === undefined ? (opened.row ?? pages.row(opened.index)) : undefined;
+  const write = useNamed(named, row?.id, name, (id) => setOpened({ index: outside, wanted: id }));
 
   const looked = opened.optional ? undefined : opened.wanted;
   const { data: found, error } = useQuery({ ...issueQuery(deploymentId, looked ?? ""), enabled: looked !== undefined });
@@ -57,22 +46,9 @@ export function useOpened(deploymentId: string, pages: Pages, named: string | un
     else if (looked && error) {
       toast({ tone: "bad", text: error instanceof ApiError && error.status === 404 ? texts.triage.noFinding(looked) : error.message });
       setOpened({ index: 0 });
-      rename.current(undefined);
+      write(undefined);
     }
   });
-
-  const row = opened.wanted === undefined ? (opened.row ?? pages.row(opened.index)) : undefined;
-  const id = row?.id;
-  const write = useCallback((to: string | undefined, push?: boolean) => {
-    if (to === written.current) return;
-    written.current = to;
-    rename.current(to, push);
-  }, []);
-  useEffect(() => {
-    if (id === undefined || id === named || (named === undefined && !isWide())) return;
-    const timer = setTimeout(() => write(id), namedAfter);
-    return () => clearTimeout(timer);
-  }, [id, named, pages, write]);
 
   return {
     /** The number of the open row, or -1. */

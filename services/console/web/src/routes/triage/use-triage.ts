@@ -11,6 +11,7 @@ import { type Changed, useFeed } from "./feed";
 import { Pages } from "./pages";
 import { type Decision, decisionOf, type Issue, type Row, rowOf, sameDecision } from "./rows";
 import type { Search } from "./search";
+import type { Name } from "./use-named";
 import { useOpened } from "./use-opened";
 
 const t = texts.triage;
@@ -25,7 +26,7 @@ export interface Overtaken {
 }
 
 /** The list, what is selected and open in it, and the decisions about it. `named` is the finding in the address, `name` changes it. */
-export function useTriage(deploymentId: string, search: Search, named: string | undefined, name: (id: string | undefined, push?: boolean) => void) {
+export function useTriage(deploymentId: string, search: Search, named: string | undefined, name: Name) {
   const queryClient = useQueryClient();
   const toast = useToast();
   const mayTriage = useMay("findings:triage");
