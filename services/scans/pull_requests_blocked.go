@@ -31,6 +31,8 @@ func blockedRefs(ctx context.Context, db *ent.Client, rows []*ent.Scan) (map[ref
 	var analyses []struct {
 		ProjectID int64 `sql:"project_id"`
 		Ref       string
+		Tool      string
+		Category  string `sql:"analysis_category"`
 		Max       int64
 	}
 	err := db.ScanCoverage.Query().Where(store.OneOf(scancoverage.FieldProjectID, projects), store.OneOf(scancoverage.FieldRef, refs)).

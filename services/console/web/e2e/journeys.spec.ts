@@ -93,7 +93,7 @@ test("the open findings of the overview are the ones that triage lists", async (
   // The legend and the table of a chart begin with the highest severity.
   await page.goto("/console/default/overview");
   const head = page.getByRole("table", { name: /^Open findings at the end of each/ }).getByRole("columnheader");
-  expect(await head.allTextContents()).toEqual(["Period", "Critical", "High", "Medium", "Low"]);
+  await expect(head).toHaveText(["Period", "Critical", "High", "Medium", "Low"]);
 });
 
 interface Held { held_closes: Array<{ id: number; state: string }> }

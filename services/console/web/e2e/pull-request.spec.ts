@@ -10,7 +10,7 @@ async function blockNew(server: Server, info: TestInfo, name: string): Promise<v
   const file = info.outputPath("policies.json");
   const conditions = [{ type: "finding_state", values: ["new"] }];
   const policy = { slug: "no-new", name, active: true, filters: { mode: "all", conditions }, actions: [{ type: "block" }] };
-  writeFileSync(file, JSON.stringify({ deployment_slug: "default", policies: [policy] }));
+  writeFileSync(file, JSON.stringify({ policies: { remediation: { deployment_slug: "default", policies: [policy] } } }));
   await server.palisade("policy", "apply", file);
 }
 
@@ -47,6 +47,21 @@ test("the list says which pull requests are blocked", async ({ page, server }, i
   await expect(page.getByRole("heading", { name: "1 finding blocks this pull request" })).toBeVisible();
 });
 
+test("the address of a pull request names the open finding", async ({ page }) => {
+  await page.goto(`/console/default/pull-requests?project=${encodeURIComponent(projects.main)}&number=7`);
+  const open = page.getByRole("listbox").locator("[aria-current=true]");
+  await expect(open).toContainText("added_0.go");
+  await page.keyboard.press("j");
+  await expect(open).toContainText("added_1.go");
+  await expect(page).toHaveURL(/finding=\d+/);
+  await page.getByRole("option").nth(2).click();
+  await expect(open).toContainText("added_2.go");
+  await page.reload();
+  await expect(open).toContainText("added_2.go");
+  await page.goBack();
+  await expect(open).toContainText("added_1.go");
+});
+
 test("long names fit every width", async ({ page, server }, info) => {
   test.slow();
   const long = (start: string, length: number) => start + "very-long-name-".repeat(20).slice(0, length - start.length);
@@ -57,7 +72,7 @@ test("long names fit every width", async ({ page, server }, info) => {
     writeFileSync(file, reportOf(long("rules.", 200), ...files));
     return server.palisade("upload", file, "--project", project, "--ref", ref);
   };
-  await blockNew(server, info, long("No-", 200));
+  await blockNew(server, info, long("No-", 100));
   await put("refs/heads/main", "a.js");
   const path = long("src/", 200);
   await put("refs/pull/9/merge", "a.js", path);

@@ -69,17 +69,19 @@ export function Dialog({ open, onClose, title, children, footer, wide }: {
           {asking && (
             <div role="alertdialog" aria-label={t.title} className="flex flex-wrap items-center gap-2 border-b border-warn/30 bg-warn/10 px-4 py-2">
               <p className="min-w-0 grow text-[0.8125rem] font-medium">{t.title}</p>
-              <Button onClick={onClose}>{t.discard}</Button>
-              <Button
-                look="primary"
-                ref={goOn}
-                onClick={() => {
-                  setAsking(false);
-                  [...typed.current].find((field) => field.isConnected)?.focus();
-                }}
-              >
-                {t.goOn}
-              </Button>
+              <span className="flex gap-2">
+                <Button onClick={onClose}>{t.discard}</Button>
+                <Button
+                  look="primary"
+                  ref={goOn}
+                  onClick={() => {
+                    setAsking(false);
+                    [...typed.current].find((field) => field.isConnected)?.focus();
+                  }}
+                >
+                  {t.goOn}
+                </Button>
+              </span>
             </div>
           )}
           <div className="overflow-y-auto p-4">{children}</div>
