@@ -17,7 +17,7 @@ export function Page({ title, actions, children, intro, bare }: {
   return (
     <div className={cx("flex flex-col", bare ? "h-full min-h-0" : "mx-auto w-full max-w-7xl px-4 pb-10 md:px-6")}>
       <header className={cx("flex flex-wrap items-center gap-x-3 gap-y-1", bare ? "px-4 py-2" : "pt-4 pb-3")}>
-        <h1 className="min-w-0 text-lg font-semibold tracking-tight wrap-anywhere">{title}</h1>
+        <h1 title={bare ? title : undefined} className={cx("min-w-0 text-lg font-semibold tracking-tight wrap-anywhere", bare && "line-clamp-3")}>{title}</h1>
         {actions && <div className="ml-auto flex flex-wrap items-center gap-2 print:hidden">{actions}</div>}
         {intro && <div className="w-full text-muted">{intro}</div>}
       </header>
