@@ -437,8 +437,8 @@ type PullRequest struct {
 	Status ScanStatus `protobuf:"varint,11,opt,name=status,proto3,enum=palisade.scans.v1.ScanStatus" json:"status,omitempty"`
 	// Number of results of the latest scan.
 	Results int32 `protobuf:"varint,12,opt,name=results,proto3" json:"results,omitempty"`
-	// Whether the latest scan of a tool and category failed its pipeline, because a policy or a rule in mode block blocked
-	// it. Decisions since then count when it is scanned again; GetPullRequest counts them at once.
+	// Whether the latest scan of a tool and category failed its pipeline, as a policy or a rule in mode block blocked
+	// it. Decisions since then count with the next scan; GetPullRequest counts them at once.
 	Blocked       bool `protobuf:"varint,13,opt,name=blocked,proto3" json:"blocked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

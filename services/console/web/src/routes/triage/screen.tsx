@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { CheckCheck, History, RefreshCw, X } from "lucide-react";
-import { useEffect, useRef, useState } from "react";
+import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { safeLink, formatNumber } from "@/format";
 import { useDeployment } from "@/api/session";
 import { Button, IconButton } from "@/parts/button";
@@ -11,13 +11,11 @@ import { Failure, Loading } from "@/parts/states";
 import { useToast } from "@/parts/toast";
 import * as texts from "@/texts";
 import { useParsed } from "@/shell/use-parsed";
-import { Bulk } from "./bulk";
 import { issueQuery, viewsQuery } from "./calls";
 import { Changes } from "./changes";
 import { NoteDialog, OvertakenDialog } from "./dialogs";
 import { NoFindings } from "./empty";
 import { AddFilter, Filters } from "./filters";
-import { Groups } from "./groups";
 import { List } from "./list";
 import { GoTo, Options } from "./options";
 import { Preview } from "./preview";
@@ -31,6 +29,9 @@ import { useSelection } from "./use-selection";
 import { useTriage } from "./use-triage";
 import { defaultView, Views } from "./views";
 
+// What few visits need loads when it is opened.
+const Bulk = lazy(() => import("./bulk"));
+const Groups = lazy(() => import("./groups"));
 const t = texts.triage;
 
 type Open = "bulk" | "changes" | "note" | undefined;
@@ -108,7 +109,7 @@ export default function TriageScreen() {
         <Filters search={search} set={set} />
       </div>
       {search.group ? (
-        <Groups search={search} by={search.group} set={set} />
+        <Suspense fallback={<Loading />}><Groups search={search} by={search.group} set={set} /></Suspense>
       ) : pages.isEmpty && !row && !triage.isSought ? (
         <NoFindings search={search} set={set} />
       ) : (
@@ -137,7 +138,7 @@ export default function TriageScreen() {
         </div>
       )}
       {open === "bulk" && (
-        <Bulk
+        <Suspense><Bulk
           search={search}
           onClose={() => setOpen(undefined)}
           onDone={(changed, changeId) => {
@@ -146,7 +147,7 @@ export default function TriageScreen() {
             toast({ tone: "good", text: t.bulk.done(formatNumber(changed)), ...(changeId !== "0" && { action: { label: texts.shell.actions.undo, run: () => triage.undoChange(changeId) } }) });
             triage.reload();
           }}
-        />
+        /></Suspense>
       )}
       {open === "changes" && <Changes onUndo={triage.undoChange} onClose={() => setOpen(undefined)} />}
       {open === "note" && (
