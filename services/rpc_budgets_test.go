@@ -302,7 +302,7 @@ var budgets = map[string]budget{
 	"/palisade.scans.v1.PullRequestsService/GetPullRequest":            {22, 0, codes.OK},
 	"/palisade.scans.v1.PullRequestsService/GetPullRequestFeedback":    {2, 0, codes.OK},
 	"/palisade.scans.v1.PullRequestsService/UpdatePullRequestFeedback": {4, 3, codes.OK},
-	"/palisade.scans.v1.PullRequestsService/ListPullRequests":          {4, 0, codes.OK},
+	"/palisade.scans.v1.PullRequestsService/ListPullRequests":          {7, 0, codes.OK},
 	"/palisade.scans.v1.ScanDetailsService/GetScanDetails":             {6, 0, codes.OK},
 	"/palisade.scans.v1.FreshnessService/ListFreshness":                {3, 0, codes.OK},
 	"/palisade.scans.v1.ScansV2Service/GetScanV2":                      {2, 0, codes.OK},

@@ -69,6 +69,10 @@ func (s *PullRequests) ListPullRequests(ctx context.Context, r *scansv1.ListPull
 	if err != nil {
 		return nil, err
 	}
+	blocked, err := blockedRefs(ctx, s.store.Reader, rows)
+	if err != nil {
+		return nil, err
+	}
 	for _, row := range rows {
 		of := projects[row.ProjectID]
 		if of == nil {
@@ -78,6 +82,7 @@ func (s *PullRequests) ListPullRequests(ctx context.Context, r *scansv1.ListPull
 		if err != nil {
 			return nil, err
 		}
+		one.Blocked = blocked[refOf{row.ProjectID, row.Ref}]
 		out.PullRequests = append(out.PullRequests, one)
 	}
 	return out, nil

@@ -174,6 +174,42 @@ func TestListPullRequests(t *testing.T) {
 	})
 }
 
+// TestListBlockedPullRequests: the list says which pull requests failed their pipeline, until a scan of the same tool
+// passes.
+func TestListBlockedPullRequests(t *testing.T) {
+	t.Parallel()
+	apitest.Each(t, func(t *testing.T, s *apitest.Server) {
+		newScanner(s).block(t, noNew())
+		upload(t, s, "main", lint(t, "a.go"), "category", "one")
+		upload(t, s, "main", lint(t, "a.go"), "category", "two")
+		const seven, eight = "refs/pull/7/merge", "refs/pull/8/merge"
+		steps := []struct{ ref, category, files, want string }{
+			{seven, "one", "a.go b.go", "7 blocked"},
+			{eight, "one", "a.go", "8, 7 blocked"},
+			{seven, "two", "a.go", "7 blocked, 8"},
+			{seven, "one", "a.go", "7, 8"},
+		}
+		for _, step := range steps {
+			upload(t, s, step.ref, lint(t, strings.Fields(step.files)...), "category", step.category)
+			out, err := scansv1.NewPullRequestsServiceClient(s.Conn).ListPullRequests(s.Context(t, s.Token), &scansv1.ListPullRequestsRequest{DeploymentId: s.DeploymentID})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, p := range out.GetPullRequests() {
+				one := fmt.Sprint(p.GetNumber())
+				if p.GetBlocked() {
+					one += " blocked"
+				}
+				got = append(got, one)
+			}
+			if list := strings.Join(got, ", "); list != step.want {
+				t.Errorf("%v: %s", step, list)
+			}
+		}
+	})
+}
+
 // TestPullRequestOfOthers: other tenants and other teams see nothing, and requests name one thing.
 func TestPullRequestOfOthers(t *testing.T) {
 	t.Parallel()

@@ -436,7 +436,10 @@ type PullRequest struct {
 	// State of the latest scan.
 	Status ScanStatus `protobuf:"varint,11,opt,name=status,proto3,enum=palisade.scans.v1.ScanStatus" json:"status,omitempty"`
 	// Number of results of the latest scan.
-	Results       int32 `protobuf:"varint,12,opt,name=results,proto3" json:"results,omitempty"`
+	Results int32 `protobuf:"varint,12,opt,name=results,proto3" json:"results,omitempty"`
+	// Whether the latest scan of a tool and category failed its pipeline, as a policy or a rule in mode block blocked
+	// it. Decisions since then count with the next scan; GetPullRequest counts them at once.
+	Blocked       bool `protobuf:"varint,13,opt,name=blocked,proto3" json:"blocked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -553,6 +556,13 @@ func (x *PullRequest) GetResults() int32 {
 		return x.Results
 	}
 	return 0
+}
+
+func (x *PullRequest) GetBlocked() bool {
+	if x != nil {
+		return x.Blocked
+	}
+	return false
 }
 
 // Request of GetPullRequest. It names the pull request by its number, or any ref.
@@ -1249,7 +1259,7 @@ const file_palisade_scans_v1_pull_requests_proto_rawDesc = "" +
 	"\x06_limit\"x\n" +
 	"\x18ListPullRequestsResponse\x12D\n" +
 	"\rpull_requests\x18\x01 \x03(\v2\x1e.palisade.scans.v1.PullRequestR\rpull_requests\x12\x16\n" +
-	"\x06cursor\x18\x02 \x01(\tR\x06cursor\"\x88\x03\n" +
+	"\x06cursor\x18\x02 \x01(\tR\x06cursor\"\xa2\x03\n" +
 	"\vPullRequest\x12&\n" +
 	"\n" +
 	"project_id\x18\x01 \x01(\x03B\x06\x92\xb5\x18\x02\b\x01R\n" +
@@ -1267,7 +1277,8 @@ const file_palisade_scans_v1_pull_requests_proto_rawDesc = "" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"scanned_at\x125\n" +
 	"\x06status\x18\v \x01(\x0e2\x1d.palisade.scans.v1.ScanStatusR\x06status\x12\x18\n" +
-	"\aresults\x18\f \x01(\x05R\aresults\"\x86\x02\n" +
+	"\aresults\x18\f \x01(\x05R\aresults\x12\x18\n" +
+	"\ablocked\x18\r \x01(\bR\ablocked\"\x86\x02\n" +
 	"\x15GetPullRequestRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12$\n" +
 	"\aproject\x18\x02 \x01(\tB\n" +

@@ -146,6 +146,8 @@ func (x *PullRequest) AppendJSON(b []byte) []byte {
 	}
 	b = append(b, `,"results":`...)
 	b = jsonappend.Int32(b, x.Results)
+	b = append(b, `,"blocked":`...)
+	b = jsonappend.Bool(b, x.Blocked)
 	return jsonappend.CloseObject(b, start)
 }
 

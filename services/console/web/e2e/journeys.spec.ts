@@ -53,6 +53,49 @@ test("the report in two clicks: what is printed and the CSV have the numbers of 
   expect({ open: Number(value("open.total")), opened: Number(value("opened")), fixed: Number(value("fixed")) }).toEqual(expected);
 });
 
+test("the open findings of the overview are the ones that triage lists", async ({ page, server }) => {
+  const list = page.getByRole("listbox", { name: "Findings" });
+  const listed = async () => Number(await list.locator("[aria-current=true]").getAttribute("aria-setsize"));
+  const numberIn = async (text: Promise<string>) => Number((await text).replaceAll(/\D/g, ""));
+  const code = { findingTypes: ["FINDING_TYPE_CODE"], findingSeverities: ["FINDING_SEVERITY_HIGH", "FINDING_SEVERITY_MEDIUM"], teams: ["everything"] };
+  for (const filters of [undefined, { projects: [projects.frontend] }, code]) {
+    const address = `/console/default/overview${filters ? `?filters=${encodeURIComponent(JSON.stringify(filters))}` : ""}`;
+    await page.goto(address);
+    const open = page.locator("dt", { hasText: "Open findings" }).locator("xpath=following-sibling::dd[1]");
+    await expect(open).toHaveText(/^[\d,]+$/);
+    const number = await numberIn(open.innerText());
+    expect(number).toBeGreaterThan(50);
+    await page.getByRole("link", { name: "Show them in triage" }).click();
+    await expect.poll(listed).toBe(number);
+    await page.goto(address);
+    for (const table of ["Projects with the most open findings", "Rules with the most open findings"]) {
+      const link = page.getByRole("region", { name: table }).getByRole("row").nth(1).getByRole("link").last();
+      const own = await numberIn(link.innerText());
+      await link.click();
+      await expect.poll(listed, table).toBe(own);
+      await page.goto(address);
+    }
+  }
+  // Triage has the same list among its views.
+  await page.goto("/console/default/overview");
+  const all = page.locator("dt", { hasText: "Open findings" }).locator("xpath=following-sibling::dd[1]");
+  await expect(all).toHaveText(/^[\d,]+$/);
+  const number = await numberIn(all.innerText());
+  await page.goto("/console/default/triage");
+  await page.getByRole("button", { name: "Views" }).click();
+  await page.getByRole("menuitemradio", { name: "Open, reviewing and to fix" }).or(page.getByRole("menuitemcheckbox", { name: "Open, reviewing and to fix" })).click();
+  await expect.poll(listed).toBe(number);
+  // A day of the past has no list.
+  await page.goto("/console/default/overview?asOf=2026-01-01");
+  await expect(page.getByRole("main")).not.toContainText("Show them in triage");
+  expect(server.printed).not.toContain("level=ERROR");
+
+  // The legend and the table of a chart begin with the highest severity.
+  await page.goto("/console/default/overview");
+  const head = page.getByRole("table", { name: /^Open findings at the end of each/ }).getByRole("columnheader");
+  await expect(head).toHaveText(["Period", "Critical", "High", "Medium", "Low"]);
+});
+
 interface Held { held_closes: Array<{ id: number; state: string }> }
 
 test("closes that are held back: one click keeps the findings open, or closes them", async ({ page, server }) => {

@@ -1,5 +1,5 @@
 import type { Page } from "@playwright/test";
-import { expectAccessible, slowness } from "./checks";
+import { expectAccessible, slowness, twoLooks } from "./checks";
 import { projects } from "./fill";
 import { expect, test } from "./test";
 import type { Server } from "./server";
@@ -118,6 +118,50 @@ test("a note, a selection, and everything that matches", async ({ page, server }
   await expect(openRow(page)).toHaveAttribute("aria-setsize", "309");
 });
 
+test("a typed note is not lost by Escape, a click beside the dialog or its cross", async ({ page, server }) => {
+  const ids = (await readIssues(server, openFindings, 1)).map(({ id }) => id);
+  await openTriage(page, openSearch);
+  await page.keyboard.press("n");
+  const dialog = page.getByRole("dialog", { name: "Note" });
+  await page.keyboard.press("Escape");
+  await expect(dialog, "nothing was typed").toBeHidden();
+  const close = [
+    () => page.keyboard.press("Escape"),
+    () => page.mouse.click(5, 5),
+    () => dialog.getByRole("button", { name: "Close" }).click(),
+  ];
+  for (const leave of close) {
+    await page.keyboard.press("n");
+    await dialog.getByLabel("Note").fill("Half a thought");
+    await leave();
+    const asked = dialog.getByRole("alertdialog", { name: "What you typed is not saved." });
+    await expect(asked.getByRole("button", { name: "Go on writing" })).toBeFocused();
+    await page.keyboard.press("Enter");
+    await expect(asked).toBeHidden();
+    await expect(dialog.getByLabel("Note")).toBeFocused();
+    await expect(dialog.getByLabel("Note")).toHaveValue("Half a thought");
+    await leave();
+    await expectAccessible(page, "note-unsaved", twoLooks);
+    await asked.getByRole("button", { name: "Discard it" }).click();
+    await expect(dialog).toBeHidden();
+  }
+  await page.keyboard.press("n");
+  await expect(dialog.getByLabel("Note")).toHaveValue("");
+  await dialog.getByLabel("Note").fill("A whole thought");
+  await page.keyboard.press("Control+Enter");
+  await expect.poll(async () => (await readIssues(server, { ids }))[0]?.note).toBe("A whole thought");
+  await expect(dialog).toBeHidden();
+});
+
+test("severities are listed from the highest, with their numbers", async ({ page }) => {
+  await openTriage(page);
+  await page.getByRole("button", { name: "Filter", exact: true }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Severity" }).click();
+  const values = page.getByRole("dialog").getByRole("checkbox");
+  await expect(values).toHaveCount(4);
+  expect(await values.evaluateAll((all) => all.map((one) => one.closest("label")?.textContent))).toEqual(["Critical", "High", "Medium", "Low"]);
+});
+
 test("filters, groups and the order live in the address", async ({ page }) => {
   await openTriage(page);
   const total = async () => Number(await openRow(page).getAttribute("aria-setsize"));
@@ -134,6 +178,92 @@ test("filters, groups and the order live in the address", async ({ page }) => {
   await expect.poll(total).toBe(fewer);
   await page.goBack();
   await expect.poll(total).toBe(all);
+});
+
+const preview = (page: Page) => page.getByRole("region", { name: "Preview" });
+
+test("the address names the open finding: a copied link, back and forward open it again", async ({ page, another, server }) => {
+  const ids = (await readIssues(server, openFindings, 310)).map(({ id }) => id);
+  await openTriage(page, openSearch);
+  await expect(page, "the first one is open").toHaveURL(new RegExp(`finding=${ids[0]}(&|$)`));
+  await page.keyboard.press("j");
+  await page.keyboard.press("j");
+  await expect(page).toHaveURL(new RegExp(`finding=${ids[2]}(&|$)`));
+  const link = page.url();
+
+  // Clicks are steps of the history, keys are not.
+  const rows = page.getByRole("option");
+  await rows.nth(4).click();
+  await expect(page).toHaveURL(new RegExp(`finding=${ids[4]}(&|$)`));
+  await rows.nth(6).click();
+  await expect(page).toHaveURL(new RegExp(`finding=${ids[6]}(&|$)`));
+  await page.goBack();
+  await expect(openRow(page)).toHaveAttribute("aria-posinset", "5");
+  await page.goBack();
+  await expect(openRow(page)).toHaveAttribute("aria-posinset", "3");
+  await page.goForward();
+  await expect(openRow(page)).toHaveAttribute("aria-posinset", "5");
+  await page.keyboard.press("Enter");
+  await expect(page).toHaveURL(new RegExp(`/findings/${ids[4]}$`));
+  await page.goBack();
+  await expect(openRow(page)).toHaveAttribute("aria-posinset", "5");
+  await page.keyboard.press("k");
+  await page.reload();
+  await expect(openRow(page)).toHaveAttribute("aria-posinset", /^[45]$/);
+
+  // Somebody else opens the copied link.
+  const other = await (await another("admin")).newPage();
+  await other.goto(link);
+  await expect(openRow(other)).toHaveAttribute("aria-posinset", "3");
+  await expect(preview(other).getByRole("link", { name: "Open the finding’s page" })).toHaveAttribute("href", new RegExp(`/findings/${ids[2]}$`));
+
+  // One that no longer matches the filter opens too, and so does one that is far down in the list. Keys are about it.
+  await other.keyboard.press("f");
+  await expect.poll(() => decisionsOf(server, [ids[2]!])).toEqual([meaning.f]);
+  for (const [id, state] of [[ids[2]!, "False positive"], [ids[308]!, "Open"]] as const) {
+    await page.goto(link.replace(`finding=${ids[2]}`, `finding=${id}`));
+    await expect(preview(page).getByRole("link", { name: "Open the finding’s page" })).toHaveAttribute("href", new RegExp(`/findings/${id}$`));
+    await expect(preview(page)).toContainText(state);
+    await expect(page.getByRole("option").first()).toBeVisible();
+    await expect(openRow(page)).toHaveCount(0);
+    await expect(page).toHaveURL(new RegExp(`finding=${id}(&|$)`));
+  }
+  await page.keyboard.press("a");
+  await expect.poll(() => decisionsOf(server, [ids[308]!, ids[0]!])).toEqual([meaning.a, "UNTRIAGED"]);
+  await expect(openRow(page)).toHaveAttribute("aria-posinset", "1");
+  await page.keyboard.press("z");
+  await expect.poll(() => decisionsOf(server, [ids[308]!])).toEqual(["UNTRIAGED"]);
+  await expect(preview(page).getByRole("link", { name: "Open the finding’s page" })).toHaveAttribute("href", new RegExp(`/findings/${ids[308]}$`));
+
+  // An id of nothing says so, and the list opens its first finding. A filter that has nothing does not hide the finding.
+  await page.goto(`/console/default/triage${openSearch}&finding=999999`);
+  await expect(page.getByRole("status").filter({ hasText: "Finding 999999 does not exist" })).toBeVisible();
+  await expect(openRow(page)).toHaveAttribute("aria-posinset", "1");
+  await page.goto(`/console/default/triage?path=no/such/file&finding=${ids[5]}`);
+  await expect(page.getByText("No finding matches")).toBeVisible();
+  await expect(preview(page).getByRole("heading", { level: 2 })).toBeVisible();
+});
+
+test("on a phone, the address opens the finding, and back leads to the list", async ({ page, server }) => {
+  const ids = (await readIssues(server, openFindings, 3)).map(({ id }) => id);
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.goto(`/console/default/triage${openSearch}`);
+  const rows = page.getByRole("option");
+  await expect(rows.first()).toBeVisible();
+  await expect(preview(page)).toBeHidden();
+  await rows.nth(1).click();
+  await expect(preview(page)).toBeVisible();
+  await expect(page).toHaveURL(new RegExp(`finding=${ids[1]}(&|$)`));
+  await page.reload();
+  await expect(preview(page).getByRole("link", { name: "Open the finding’s page" })).toHaveAttribute("href", new RegExp(`/findings/${ids[1]}$`));
+  await expect(rows.first()).toBeHidden();
+  await page.goBack();
+  await expect(rows.first()).toBeVisible();
+  await expect(preview(page)).toBeHidden();
+  await page.goForward();
+  await preview(page).getByRole("button", { name: "Back to the list" }).click();
+  await expect(rows.first()).toBeVisible();
+  await expect(page).not.toHaveURL(/finding=/);
 });
 
 test("a list longer than browsers can show scrolls to its end", async ({ page }) => {

@@ -17,7 +17,7 @@ export function Page({ title, actions, children, intro, bare }: {
   return (
     <div className={cx("flex flex-col", bare ? "h-full min-h-0" : "mx-auto w-full max-w-7xl px-4 pb-10 md:px-6")}>
       <header className={cx("flex flex-wrap items-center gap-x-3 gap-y-1", bare ? "px-4 py-2" : "pt-4 pb-3")}>
-        <h1 className="text-lg font-semibold tracking-tight">{title}</h1>
+        <h1 title={bare ? title : undefined} className={cx("min-w-0 text-lg font-semibold tracking-tight wrap-anywhere", bare && "line-clamp-3")}>{title}</h1>
         {actions && <div className="ml-auto flex flex-wrap items-center gap-2 print:hidden">{actions}</div>}
         {intro && <div className="w-full text-muted">{intro}</div>}
       </header>
@@ -32,7 +32,7 @@ export function Card({ title, actions, children, className }: { title?: string; 
     <section className={cx("rounded-lg border border-line bg-surface", className)}>
       {title && (
         <header className="flex min-h-10 flex-wrap items-center gap-2 border-b border-line px-4 py-1.5">
-          <h2 className="text-[0.8125rem] font-semibold">{title}</h2>
+          <h2 className="min-w-0 text-[0.8125rem] font-semibold wrap-anywhere">{title}</h2>
           {actions && <div className="ml-auto flex items-center gap-2 print:hidden">{actions}</div>}
         </header>
       )}

@@ -41,6 +41,8 @@ export const overview = {
     net: "Net change",
     before: (value: string) => `${value} before`,
     same: "unchanged",
+    openMeans: "Open findings are those with the states open, reviewing and to fix, on primary branches.",
+    showOpen: "Show them in triage",
   },
   charts: {
     backlog: "Open findings at the end of each",

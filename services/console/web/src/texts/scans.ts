@@ -120,6 +120,8 @@ export const scans = {
     scanned: "Scanned",
     results: "Results",
     status: "Status",
+    blocked: "Blocked",
+    passed: "Passed",
     empty: "No pull request was scanned yet",
     emptyHint: "Run the scanner for pull requests, or upload a report with a ref such as refs/pull/7/merge.",
     more: "Show more",

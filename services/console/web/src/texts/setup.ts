@@ -27,7 +27,7 @@ export const setup = {
     skipped: (n: string) => `${counted(n, "result was", "results were")} not stored:`,
     triage: "Triage the findings",
     tool: (tool: string, results: string) => `${tool}: ${counted(results, "result")}`,
-    failed: "The report was not stored",
+    failed: (name: string) => `The report was not stored: ${name}`,
     notAllowed: "Your role may not upload reports. This needs the role Member or Administrator.",
   },
   token: {

@@ -38,5 +38,6 @@ export const shell = {
     noOrganization: "You are not a member of an organization",
     noOrganizationHint: "Ask an administrator for an invitation, then sign in again.",
   },
+  unsaved: { title: "What you typed is not saved.", discard: "Discard it", goOn: "Go on writing" },
   actions: { close: "Close", cancel: "Cancel", undo: "Undo", dismiss: "Dismiss", copy: "Copy", copied: "Copied", more: "More" },
 };

@@ -22,6 +22,7 @@ export const triage = {
   openCode: "Open the code",
   noCodeLink: "The address of the repository is not known, so the code has no link. Set it on the project.",
   loadingFinding: "Loading the finding",
+  noFinding: (id: string) => `Finding ${id} does not exist, or you may not see its project.`,
   fields: {
     severity: "Severity",
     project: "Project",
@@ -87,6 +88,7 @@ export const triage = {
   views: {
     label: "Views",
     all: "Open findings",
+    backlog: "Open, reviewing and to fix",
     own: "My views",
     team: "Views of my teams",
     deployment: "Views of everybody",
@@ -208,6 +210,8 @@ export const triage = {
   empty: {
     title: "Nothing to do",
     hint: "There are no open findings. New ones appear here by themselves.",
+    onPrimary: "No open findings on primary branches",
+    elsewhere: (n: string) => `${counted(n, "open finding is", "open findings are")} on other branches and in pull requests.`,
     filteredTitle: "No finding matches",
     filteredHint: "Remove a condition, or look at all states.",
     everywhere: "Show all branches and pull requests",

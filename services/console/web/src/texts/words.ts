@@ -14,6 +14,7 @@ export const words = {
     acceptable_risk: "Acceptable risk",
     false_positive: "False positive",
     no_time: "No time to fix",
+    duplicate: "Duplicate",
     no_triage_reason: "No reason given",
   },
   role: { ADMIN: "Administrator", MEMBER: "Member", READONLY: "Read-only", IMPERSONATOR: "Impersonator" },

@@ -18,6 +18,7 @@ import { Failure, Loading } from "@/parts/states";
 import { safeLink } from "@/format";
 import { ChangeList } from "@/routes/triage/changes";
 import { NoteDialog, OvertakenDialog } from "@/routes/triage/dialogs";
+import { lastSearches } from "@/routes/triage/search";
 import * as texts from "@/texts";
 import { Exceptions } from "./exceptions";
 import { Branches, Facts } from "./facts";
@@ -56,7 +57,7 @@ export default function FindingScreen() {
       title={row.rule}
       actions={
         <>
-          <Link to="/$org/triage" params={{ org: deployment.slug ?? "" }} search={{}} className="inline-flex min-h-8 items-center gap-1.5 rounded-md px-2 text-[0.8125rem] text-muted hover:bg-sunken hover:text-ink">
+          <Link to="/$org/triage" params={{ org: deployment.slug ?? "" }} search={lastSearches.get(deployment.id ?? "") ?? {}} className="inline-flex min-h-8 items-center gap-1.5 rounded-md px-2 text-[0.8125rem] text-muted hover:bg-sunken hover:text-ink">
             <ArrowLeft size={15} aria-hidden />{texts.triage.title}
           </Link>
           <CopyButton text={window.location.href} label={t.permalink} />

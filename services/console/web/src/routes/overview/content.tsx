@@ -3,6 +3,7 @@ import { useDeployment } from "@/api/session";
 import { formatNumber } from "@/format";
 import { cx } from "@/parts/cx";
 import { Table, Td, Th } from "@/parts/table";
+import { joinList, type Search as TriageSearch } from "@/routes/triage/search";
 import * as texts from "@/texts";
 import { Cards } from "./cards";
 import { Chart } from "./charts/chart";
@@ -11,7 +12,7 @@ import { type Report, topRules } from "./data";
 import { formatDuration } from "./duration";
 
 const words = texts.overview;
-const severities = ["low", "medium", "high", "critical"] as const;
+const severities = ["critical", "high", "medium", "low"] as const;
 const most = 10;
 /** Seconds. */
 const day = 86_400;
@@ -20,15 +21,15 @@ function bySeverity<B extends Record<(typeof severities)[number], number>>(bucke
   return severities.map((one) => ({ key: one, label: texts.words.severity[one], colour: one, values: buckets.map((bucket) => bucket[one]) }));
 }
 
-/** The report: headline numbers, charts and tables. It prints as it is. */
-export function Content({ report }: { report: Report }) {
+/** The report: headline numbers, charts and tables. It prints as it is. `open` are the conditions of triage that list its open findings. */
+export function Content({ report, open }: { report: Report; open?: TriageSearch }) {
   const { overview, backlog, activity, age, timeToFix, rules } = report;
   const spans = backlog.buckets.map((bucket) => bucket.timePeriod ?? {});
   const unit = words.charts[sizeOf(spans)];
   const times = timeToFix.buckets;
   return (
     <div className="grid gap-4">
-      {overview.thisPeriod && overview.comparedPeriod && <Cards now={overview.thisPeriod} before={overview.comparedPeriod} />}
+      {overview.thisPeriod && overview.comparedPeriod && <Cards now={overview.thisPeriod} before={overview.comparedPeriod} open={open} />}
       <div className="grid gap-4 lg:grid-cols-2 print:grid-cols-2 print:gap-2">
         <Chart title={`${words.charts.backlog} ${unit}`} kind="area" buckets={spans} series={bySeverity(backlog.buckets)} empty={words.charts.empty.backlog} />
         <Chart
@@ -55,19 +56,19 @@ export function Content({ report }: { report: Report }) {
         />
       </div>
       <div className="grid gap-4 lg:grid-cols-2 print:grid-cols-2 print:gap-2">
-        <Projects projects={overview.projects} />
-        <Rules rules={topRules(rules, most)} />
+        <Projects projects={overview.projects} open={open} />
+        <Rules rules={topRules(rules, most)} open={open} />
       </div>
     </div>
   );
 }
 
-function Projects({ projects }: { projects: Report["overview"]["projects"] }) {
+function Projects({ projects, open }: { projects: Report["overview"]["projects"]; open?: TriageSearch }) {
   const { slug: org = "" } = useDeployment();
   return (
     <Top title={words.tables.projects} name={words.tables.project}>
       {projects.map((project) => (
-        <Row key={project.projectId} open={project.open?.total ?? 0} before={project.openBefore}>
+        <Row key={project.projectId} open={project.open?.total ?? 0} before={project.openBefore} list={open && { ...open, project: joinList([project.name]) }}>
           <Link to="/$org/projects" params={{ org }} search={{ id: String(project.projectId) }} className="text-accent hover:underline">{project.name}</Link>
         </Row>
       ))}
@@ -75,10 +76,10 @@ function Projects({ projects }: { projects: Report["overview"]["projects"] }) {
   );
 }
 
-function Rules({ rules }: { rules: ReturnType<typeof topRules> }) {
+function Rules({ rules, open }: { rules: ReturnType<typeof topRules>; open?: TriageSearch }) {
   return (
     <Top title={words.tables.rules} name={words.tables.rule}>
-      {rules.map((rule) => <Row key={rule.name} open={rule.open} before={rule.before}>{rule.name}</Row>)}
+      {rules.map((rule) => <Row key={rule.name} open={rule.open} before={rule.before} list={open && { ...open, rule: joinList([rule.name]) }}>{rule.name}</Row>)}
     </Top>
   );
 }
@@ -96,12 +97,14 @@ function Top({ title, name, children }: { title: string; name: string; children:
 
 const signed = new Intl.NumberFormat(undefined, { signDisplay: "exceptZero" });
 
-function Row({ open, before, children }: { open: number; before: number; children: React.ReactNode }) {
+/** `list` are the conditions of triage that list what is open. */
+function Row({ open, before, list, children }: { open: number; before: number; list?: TriageSearch; children: React.ReactNode }) {
+  const { slug: org = "" } = useDeployment();
   const change = open - before;
   return (
     <tr>
       <Td className="max-w-0 w-full truncate">{children}</Td>
-      <Td number>{formatNumber(open)}</Td>
+      <Td number>{list && open > 0 ? <Link to="/$org/triage" params={{ org }} search={list} title={words.cards.showOpen} className="text-accent hover:underline">{formatNumber(open)}</Link> : formatNumber(open)}</Td>
       <Td number className={cx(change > 0 && "text-bad", change < 0 && "text-good")}>{signed.format(change)}</Td>
     </tr>
   );

@@ -20,6 +20,7 @@ import { saveFindings } from "./findings-csv";
 import { formatPeriod, lastDay, periodOf, type Search, parseSearch } from "./period";
 import { overviewRoute } from "./routes";
 import { ScheduleDialog } from "./schedule-dialog";
+import { inTriage } from "./triage";
 
 const words = texts.overview;
 
@@ -39,7 +40,7 @@ export default function Overview() {
       {report.isError && !report.data && <Failure error={report.error} retry={() => void report.refetch()} />}
       {report.data && (
         <div className={cx("transition-opacity", report.isPlaceholderData && "opacity-60")} aria-busy={report.isFetching}>
-          {isEmpty(report.data) ? <NoFindings /> : <Content report={report.data} />}
+          {isEmpty(report.data) ? <NoFindings /> : <Content report={report.data} open={inTriage(search.filters, period)} />}
         </div>
       )}
     </Page>

@@ -30,5 +30,5 @@ function Loaded({ search }: { search: PullRequestSearch }) {
     const missing = query.error instanceof ApiError && query.error.status === 404;
     return missing ? <Empty title={t.notScanned} actions={<Link to="/$org/scans" params={{ org: slug }} search={{ tab: "pulls" }} className="text-accent underline">{t.back}</Link>}>{t.notScannedHint}</Empty> : <Failure error={query.error} retry={() => void query.refetch()} />;
   }
-  return <PullRequestView view={query.data} reload={() => void query.refetch()} />;
+  return <PullRequestView view={query.data} search={search} reload={() => void query.refetch()} />;
 }

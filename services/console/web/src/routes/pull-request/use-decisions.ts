@@ -7,6 +7,7 @@ import { formatNumber } from "@/format";
 import { decisionCalls, fetchIssues, issueQuery } from "@/routes/triage/calls";
 import { type Change, Decider, type Outcome, ruleOf } from "@/routes/triage/decider";
 import { decisionOf, type Row, rowOf } from "@/routes/triage/rows";
+import { type Name, useNamed } from "@/routes/triage/use-named";
 import type { Overtaken } from "@/routes/triage/use-triage";
 import * as texts from "@/texts";
 import type { Finding, View } from "./calls";
@@ -14,17 +15,20 @@ import { keepOrder } from "./order";
 
 const t = texts.triage;
 
-/** The findings of a pull request, which one is open, and the decisions about them: as on the triage screen. */
-export function useDecisions(deploymentId: string, view: View, reload: () => void) {
+/** The findings of a pull request, which one is open, and the decisions about them: as on the triage screen. `named` is the finding in the address. */
+export function useDecisions(deploymentId: string, view: View, reload: () => void, named: string | undefined, name: Name) {
   const may = useMay("findings:triage");
   const toast = useToast();
   const queryClient = useQueryClient();
-  const [active, setActive] = useState(0);
   const [rows, setRows] = useState<ReadonlyMap<string, Row>>(new Map());
   const [overtaken, setOvertaken] = useState<Overtaken>();
   const shown = useRef<Finding[]>([]);
   shown.current = keepOrder(shown.current, view.findings);
   const findings = shown.current;
+  const indexOf = (id: string | undefined): number => findings.findIndex((finding) => String(finding.id) === id);
+  const [active, setActive] = useState(() => Math.max(0, indexOf(named)));
+  const open = findings[active];
+  const nameInAddress = useNamed(named, open && String(open.id), name, (id) => indexOf(id) >= 0 && setActive(indexOf(id)));
   const current = useRef(rows);
   current.current = rows;
 
@@ -99,7 +103,7 @@ export function useDecisions(deploymentId: string, view: View, reload: () => voi
     if (at >= 0) setActive(at);
   };
   return {
-    findings, rows, active, setActive, move, may, decide, overtaken, setOvertaken,
+    findings, rows, active, setActive, nameInAddress, move, may, decide, overtaken, setOvertaken,
     undo,
     decideAnyway: ({ entry }: Overtaken) => decider.current?.decide(entry.ids, entry.change),
   };

@@ -13,26 +13,31 @@ import { When } from "@/parts/when";
 import { issueQuery } from "@/routes/triage/calls";
 import { NoteDialog, OvertakenDialog } from "@/routes/triage/dialogs";
 import { Preview } from "@/routes/triage/preview";
+import { isWide, type Name } from "@/routes/triage/use-named";
 import * as texts from "@/texts";
 import { Banner } from "./banner";
 import type { View } from "./calls";
 import { decidingKeys } from "./keys";
 import { FindingList } from "./list";
 import { ScansBehind } from "./scans";
+import type { PullRequestSearch } from "./search";
 import { useDecisions } from "./use-decisions";
 
 const t = texts.pullRequest;
 
 /** What blocks, then the findings beside their code. The first one is open, so that one key decides about it. */
-export function PullRequestView({ view, reload }: { view: View; reload: () => void }) {
+export function PullRequestView({ view, search, reload }: { view: View; search: PullRequestSearch; reload: () => void }) {
   const { id = "", slug = "" } = useDeployment();
   const navigate = useNavigate();
   const queryClient = useQueryClient();
   const toast = useToast();
   const [noting, setNoting] = useState(false);
-  const [shown, setShown] = useState(false);
+  // On narrow screens the finding of the address covers the list.
+  const shown = search.finding !== undefined;
   const pull = view.pull_request;
-  const list = useDecisions(id, view, reload);
+  const name: Name = (finding, push) => void navigate({ to: "/$org/pull-requests", params: { org: slug }, search: { ...search, finding }, replace: !push });
+  const list = useDecisions(id, view, reload, search.finding, name);
+  const close = () => !isWide() && list.nameInAddress(undefined, true);
   const { active, rows, findings } = list;
   const finding = findings[active];
   const row = finding && rows.get(String(finding.id));
@@ -50,7 +55,7 @@ export function PullRequestView({ view, reload }: { view: View; reload: () => vo
     ...(list.may ? decidingKeys(list, () => row && setNoting(true)) : []),
     { key: "o", text: texts.triage.openCode, run: () => void openCode() },
     { key: "Enter", text: texts.triage.openPage, run: () => openPage() },
-    { key: "Escape", text: texts.triage.back, run: () => setShown(false) },
+    { key: "Escape", text: texts.triage.back, run: close },
   ]);
 
   return (
@@ -69,12 +74,12 @@ export function PullRequestView({ view, reload }: { view: View; reload: () => vo
               org={slug}
               onOpen={(index) => {
                 list.setActive(index);
-                setShown(true);
+                list.nameInAddress(String(findings[index]?.id), true);
               }}
             />
           </div>
           <div className={cx("min-h-0 min-w-0 grow", !shown && "max-md:hidden")}>
-            {row && <Preview key={row.id} row={row} may={list.may} onDecide={list.decide} onNote={() => setNoting(true)} onBack={() => setShown(false)} />}
+            {row && <Preview key={row.id} row={row} may={list.may} onDecide={list.decide} onNote={() => setNoting(true)} onBack={close} />}
           </div>
         </div>
       )}

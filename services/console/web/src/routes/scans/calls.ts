@@ -114,7 +114,13 @@ export const pullsQuery = (deploymentId: string, project?: string) =>
     queryKey: ["pull-requests", deploymentId, project ?? ""],
     ...refreshed,
     initialPageParam: "",
-    queryFn: ({ pageParam, signal }) =>
-      unwrap(api.GET("/api/v1/deployments/{deploymentId}/pull-requests", { params: { path: { deploymentId }, query: { project, cursor: pageParam } }, signal })),
+    queryFn: async ({ pageParam, signal }) => {
+      try {
+        return await unwrap(api.GET("/api/v1/deployments/{deploymentId}/pull-requests", { params: { path: { deploymentId }, query: { project, cursor: pageParam } }, signal }));
+      } catch (error) {
+        if (project && error instanceof ApiError && error.status === 404) return { cursor: "", pull_requests: [] };
+        throw error;
+      }
+    },
     getNextPageParam: (last) => last.cursor || undefined,
   });

@@ -3,6 +3,8 @@ import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { ExternalLink } from "lucide-react";
 import { useDeployment } from "@/api/session";
 import { formatNumber, safeLink } from "@/format";
+import { Badge } from "@/parts/badge";
+import { Button } from "@/parts/button";
 import { More } from "@/parts/more";
 import { Empty, Failure, Loading } from "@/parts/states";
 import { StackedTd, Table, Th } from "@/parts/table";
@@ -21,17 +23,22 @@ export function PullRequestList() {
   const { id = "", slug = "" } = useDeployment();
   const search = useParsed(parseSearch, useSearch({ from: "/$org/scans" }));
   const navigate = useNavigate({ from: "/$org/scans" });
+  const setProject = (project: string | undefined) => void navigate({ search: (before) => ({ ...before, project }), replace: true });
   const query = useInfiniteQuery(pullsQuery(id, search.project));
   const rows = query.data?.pages.flatMap((page) => page.pull_requests) ?? [];
   return (
     <div className="flex flex-col gap-3">
-      <ProjectFilter project={search.project} onChange={(project) => void navigate({ search: (before) => ({ ...before, project }), replace: true })} />
+      <ProjectFilter project={search.project} onChange={setProject} />
       {query.isError ? (
         <Failure error={query.error} retry={() => void query.refetch()} />
       ) : query.isPending ? (
         <Loading />
       ) : rows.length === 0 ? (
-        <Empty title={t.empty}>{t.emptyHint}</Empty>
+        search.project ? (
+          <Empty title={texts.scans.freshness.emptyFiltered} actions={<Button onClick={() => setProject(undefined)}>{texts.scans.freshness.clear}</Button>}>{texts.scans.freshness.emptyFilteredHint}</Empty>
+        ) : (
+          <Empty title={t.empty}>{t.emptyHint}</Empty>
+        )
       ) : (
         <Table
           stacked
@@ -65,7 +72,9 @@ export function PullRequestList() {
                   </div>
                 </StackedTd>
                 <StackedTd label={t.author}><span className="min-w-0 wrap-anywhere">{row.author || "–"}</span></StackedTd>
-                <StackedTd label={t.status}><StatusBadge status={row.status} /></StackedTd>
+                <StackedTd label={t.status}>
+                  {row.status === "SCAN_STATUS_COMPLETED" ? <Badge tone={row.blocked ? "bad" : "good"}>{row.blocked ? t.blocked : t.passed}</Badge> : <StatusBadge status={row.status} />}
+                </StackedTd>
                 <StackedTd label={t.results} number>{formatNumber(row.results)}</StackedTd>
                 <StackedTd label={t.scanned}><When at={row.scanned_at} /></StackedTd>
               </tr>

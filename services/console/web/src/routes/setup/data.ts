@@ -78,9 +78,9 @@ export function useUpload() {
         }),
       ),
     onSuccess: () => {
-      void queryClient.invalidateQueries({ queryKey: ["checklist", deploymentId] });
-      void queryClient.invalidateQueries({ queryKey: ["repositories", deploymentId] });
-      void queryClient.invalidateQueries({ queryKey: ["report", deploymentId] });
+      for (const key of ["checklist", "repositories", "report", "issue-counts", "issue-filters", "issue-groups", "scans", "pull-requests"]) {
+        void queryClient.invalidateQueries({ queryKey: [key, deploymentId] });
+      }
     },
   });
 }

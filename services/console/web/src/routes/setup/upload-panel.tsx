@@ -19,21 +19,27 @@ export function UploadPanel() {
   return actions.includes("scans:upload") ? <Upload /> : <p className="text-muted text-pretty">{words.notAllowed}</p>;
 }
 
-/** Drop a report, or choose it. */
+/** What the server said to a file. */
+interface Answer {
+  name: string;
+  result?: Uploaded;
+  error?: Error;
+}
+
+/** Drop reports, or choose them. */
 function Upload() {
   const [project, setProject] = useState(words.projectDefault);
   const [ref, setRef] = useState("main");
   const upload = useUpload();
+  const [answers, setAnswers] = useState<Answer[]>([]);
   const send = async (files: FileList | null) => {
-    for (const file of files ?? []) {
-      try {
-        await upload.mutateAsync({ file, project: project.trim(), ref: ref.trim() });
-      } catch {
-        return; // shown below; the other files would fail too
-      }
+    setAnswers([]);
+    for (const file of [...(files ?? [])]) { // a copy: the field is emptied meanwhile
+      const answer: Answer = await upload.mutateAsync({ file, project: project.trim(), ref: ref.trim() })
+        .then((result) => ({ name: file.name, result }), (error: Error) => ({ name: file.name, error }));
+      setAnswers((all) => [...all, answer]);
     }
   };
-  const file = upload.variables?.file.name ?? "";
   return (
     <div className="grid gap-4">
       <div className="grid gap-3 sm:grid-cols-2">
@@ -43,16 +49,16 @@ function Upload() {
       <DropZone disabled={upload.isPending || !project.trim() || !ref.trim()} onFiles={(files) => void send(files)} />
       <div role="status" className="grid gap-2 empty:hidden">
         {upload.isPending && (
-          <p className="flex items-center gap-2 text-muted"><LoaderCircle size={16} className="animate-spin" aria-hidden />{words.uploading(file)}</p>
+          <p className="flex items-center gap-2 text-muted"><LoaderCircle size={16} className="animate-spin" aria-hidden />{words.uploading(upload.variables.file.name)}</p>
         )}
-        {upload.isSuccess && <Result name={file} result={upload.data} />}
+        {answers.map(({ name, result }, i) => result && <Result key={i} name={name} result={result} />)}
       </div>
-      {upload.isError && (
-        <div role="alert" className="flex gap-2 text-bad">
+      {answers.map(({ name, error }, i) => error && (
+        <div key={i} role="alert" className="flex gap-2 text-bad">
           <CircleAlert size={16} className="mt-0.5 shrink-0" aria-hidden />
-          <p className="wrap-anywhere"><b className="font-medium">{words.failed}.</b> {upload.error.message}</p>
+          <p className="min-w-0 wrap-anywhere"><b className="font-medium">{words.failed(name)}.</b> {error.message}</p>
         </div>
-      )}
+      ))}
     </div>
   );
 }

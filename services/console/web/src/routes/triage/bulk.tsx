@@ -17,7 +17,7 @@ const t = texts.triage.bulk;
 const words = texts.triage.decide;
 
 /** A decision about everything that the list has. The server counts what would change first, and then changes exactly that. */
-export function Bulk({ search, onClose, onDone }: { search: Search; onClose: () => void; onDone: (changed: number, changeId: string) => void }) {
+export default function Bulk({ search, onClose, onDone }: { search: Search; onClose: () => void; onDone: (changed: number, changeId: string) => void }) {
   const deploymentId = useDeployment().id ?? "";
   const [name, setName] = useState<DecisionName>("false_positive");
   const [note, setNote] = useState("");

@@ -4,9 +4,10 @@ import { PartyPopper } from "lucide-react";
 import { useDeployment, useMay } from "@/api/session";
 import { Button } from "@/parts/button";
 import { Empty } from "@/parts/states";
+import { formatNumber } from "@/format";
 import * as texts from "@/texts";
 import { countsQuery } from "./calls";
-import { clean, isFiltered, onlyPrimary, type Search } from "./search";
+import { clean, isFiltered, onlyPrimary, type Search, statesOf } from "./search";
 
 const t = texts.triage.empty;
 
@@ -29,6 +30,15 @@ export function NoFindings({ search, set }: { search: Search; set: (search: Sear
     return (
       <Empty title={t.none} actions={mayUpload && <Link to="/$org/setup" params={{ org: deployment.slug ?? "" }} className="text-accent underline">{t.setup}</Link>}>
         {mayUpload ? t.noneHint : t.noneReader}
+      </Empty>
+    );
+  }
+  // The list may have primary branches only. A project whose pull requests alone are scanned has none.
+  const elsewhere = onlyPrimary(search) && statesOf(search).join() === "open" ? Number(data?.open ?? 0) : 0;
+  if (elsewhere > 0) {
+    return (
+      <Empty title={t.onPrimary} actions={<Button look="primary" onClick={() => set(clean({ ...search, everywhere: true }))}>{t.everywhere}</Button>}>
+        {t.elsewhere(formatNumber(elsewhere))}
       </Empty>
     );
   }

@@ -121,6 +121,8 @@ function Choice({ pressed, onClick, children }: { pressed?: boolean; onClick: ()
 }
 
 const shownValues = 60;
+/** The highest first. Other values come in the order of the server: the most frequent first. */
+const severities = Object.keys(texts.words.severity);
 
 /** The values of a condition with the numbers of their findings. */
 function Values({ field, search, set }: { field: Field & { param: FieldName }; search: Search; set: Set }) {
@@ -129,8 +131,10 @@ function Values({ field, search, set }: { field: Field & { param: FieldName }; s
   const { data } = useQuery(facetsQuery(deploymentId, search, field.param));
   const chosen = splitList(search[field.param]);
   const spelled = (value: string): string => (field.prefix ? value.replace(field.prefix, "").toLowerCase() : value);
+  const rankOf = ({ value }: { value: string }): number => (field.param === "severity" && severities.includes(value) ? severities.indexOf(value) - severities.length : 0);
   const counted = (data?.facets.find((facet) => facet.field === field.api)?.values ?? []).map(({ value, count }) => ({ value: spelled(value), count: Number(count) }));
-  const all = [...chosen.filter((value) => !counted.some((one) => one.value === value)).map((value) => ({ value, count: 0 })), ...counted];
+  const all = [...chosen.filter((value) => !counted.some((one) => one.value === value)).map((value) => ({ value, count: 0 })), ...counted]
+    .sort((a, b) => rankOf(a) - rankOf(b));
   const wanted = text.trim().toLowerCase();
   const shown = all.filter(({ value }) => wordsOf(field.param, value).toLowerCase().includes(wanted)).slice(0, shownValues);
   const free = wanted && !field.prefix && !all.some(({ value }) => value.toLowerCase() === wanted);

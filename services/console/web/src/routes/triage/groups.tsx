@@ -13,7 +13,7 @@ import { clean, joinList, type Search, toRequest } from "./search";
 const t = texts.triage;
 
 /** Rules or projects with the numbers of their findings. A click shows the findings of one. */
-export function Groups({ search, by, set }: { search: Search; by: Grouping; set: (search: Search) => void }) {
+export default function Groups({ search, by, set }: { search: Search; by: Grouping; set: (search: Search) => void }) {
   const deploymentId = useDeployment().id ?? "";
   const request = toRequest(search);
   const { data, error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery({

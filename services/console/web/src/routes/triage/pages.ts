@@ -56,6 +56,10 @@ export class Pages {
   get isEmpty(): boolean {
     return this.ended && this.total === 0;
   }
+  /** Whether it is known which findings the list begins with. */
+  get isRead(): boolean {
+    return this.pages.has(0) || this.isEmpty || this.failed !== undefined;
+  }
   get heldPages(): number {
     return this.pages.size;
   }

@@ -50,7 +50,7 @@ export function Preview({ row, may, selected = 0, by, onDecide, onNote, onBack }
               {data?.isBlocking && <Badge tone="bad">{f.blocks}</Badge>}
               {by && <span className="text-xs text-accent">{t.decidedBy(by)}</span>}
             </div>
-            <h2 className="mt-1 text-[0.9375rem] font-semibold wrap-anywhere">{row.rule}</h2>
+            <h2 title={row.rule} className="mt-1 line-clamp-3 text-[0.9375rem] font-semibold wrap-anywhere">{row.rule}</h2>
             <p className="truncate text-xs text-muted">{[row.project, row.ref.replace(/^refs\/heads\//, "")].filter(Boolean).join(" · ")}</p>
           </div>
           {code && (

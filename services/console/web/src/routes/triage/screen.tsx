@@ -1,56 +1,62 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { CheckCheck, History, RefreshCw, X } from "lucide-react";
-import { useEffect, useRef, useState } from "react";
+import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { safeLink, formatNumber } from "@/format";
 import { useDeployment } from "@/api/session";
 import { Button, IconButton } from "@/parts/button";
 import { cx } from "@/parts/cx";
 import { Page } from "@/parts/page";
-import { Failure } from "@/parts/states";
+import { Failure, Loading } from "@/parts/states";
 import { useToast } from "@/parts/toast";
 import * as texts from "@/texts";
 import { useParsed } from "@/shell/use-parsed";
-import { Bulk } from "./bulk";
 import { issueQuery, viewsQuery } from "./calls";
 import { Changes } from "./changes";
 import { NoteDialog, OvertakenDialog } from "./dialogs";
 import { NoFindings } from "./empty";
 import { AddFilter, Filters } from "./filters";
-import { Groups } from "./groups";
 import { List } from "./list";
 import { GoTo, Options } from "./options";
 import { Preview } from "./preview";
 import { triageRoute } from "./routes";
 import { SearchBox } from "./search-box";
-import { fromView, type Search, parseSearch } from "./search";
+import { clean, fromView, lastSearches, type Search, parseSearch } from "./search";
 import { StateTabs } from "./tabs";
 import { useTriageKeys } from "./use-keys";
+import { isWide } from "./use-named";
 import { useSelection } from "./use-selection";
 import { useTriage } from "./use-triage";
 import { defaultView, Views } from "./views";
 
+// What few visits need loads when it is opened.
+const Bulk = lazy(() => import("./bulk"));
+const Groups = lazy(() => import("./groups"));
 const t = texts.triage;
 
 type Open = "bulk" | "changes" | "note" | undefined;
 
 export default function TriageScreen() {
   const deployment = useDeployment();
-  const search = useParsed(parseSearch, triageRoute.useSearch());
+  const { finding: named, ...search } = useParsed(parseSearch, triageRoute.useSearch());
   const navigate = useNavigate();
   const queryClient = useQueryClient();
   const toast = useToast();
   const [open, setOpen] = useState<Open>();
-  const [shown, setShown] = useState(false);
   const searchInput = useRef<HTMLInputElement>(null);
-  const set = (next: Search) => void navigate({ to: "/$org/triage", params: { org: deployment.slug ?? "" }, search: next });
-  useDefaultView(search, (next) => void navigate({ to: "/$org/triage", params: { org: deployment.slug ?? "" }, search: next, replace: true }));
+  const goTo = (next: Search, replace = false) => navigate({ to: "/$org/triage", params: { org: deployment.slug ?? "" }, search: next, replace });
+  const set = (next: Search) => void goTo(next);
+  const name = (finding: string | undefined, push = false) => (search.group ? undefined : goTo({ ...search, finding }, !push));
+  useDefaultView(search, named, (next) => void goTo(next, true));
 
   const id = deployment.id ?? "";
-  const triage = useTriage(id, search);
-  const { pages, active, selected } = triage;
+  const triage = useTriage(id, search, named, (finding, push) => void name(finding, push));
+  const { pages, active, selected, row } = triage;
   const selection = useSelection(triage);
-  const row = pages.row(active);
+  useEffect(() => void lastSearches.set(id, clean({ ...search, finding: named })));
+  // On narrow screens the finding of the address covers the list.
+  const shown = named !== undefined;
+  const close = () => triage.nameInAddress(undefined, true);
 
   useEffect(() => {
     for (const index of [active + 1, active + 2]) {
@@ -65,18 +71,22 @@ export default function TriageScreen() {
     if (url) window.open(url, "_blank", "noopener,noreferrer");
     else toast({ tone: "bad", text: t.noCodeLink });
   };
-  const openPage = () => row && void navigate({ to: "/$org/findings/$issueId", params: { org: deployment.slug ?? "", issueId: row.id } });
+  const openPage = async () => {
+    if (!row) return;
+    if (named !== row.id) await name(row.id); // the way back leads to it
+    void navigate({ to: "/$org/findings/$issueId", params: { org: deployment.slug ?? "", issueId: row.id } });
+  };
   useTriageKeys({
     triage,
     openCode: () => void openCode(),
-    openPage,
+    openPage: () => void openPage(),
     search: () => searchInput.current?.focus(),
     note: () => triage.mayTriage && (row || selected.size > 0) && setOpen("note"),
     bulk: () => triage.mayTriage && pages.length > 0 && setOpen("bulk"),
     changes: () => setOpen("changes"),
     toggle: () => selection.toggle(active, false),
     range: (by) => selection.extend(by),
-    escape: () => (selected.size ? triage.setSelected(new Map()) : setShown(false)),
+    escape: () => (selected.size ? triage.setSelected(new Map()) : !isWide() && close()),
   });
 
   return (
@@ -99,31 +109,36 @@ export default function TriageScreen() {
         <Filters search={search} set={set} />
       </div>
       {search.group ? (
-        <Groups search={search} by={search.group} set={set} />
-      ) : pages.isEmpty ? (
+        <Suspense fallback={<Loading />}><Groups search={search} by={search.group} set={set} /></Suspense>
+      ) : pages.isEmpty && !row && !triage.isSought ? (
         <NoFindings search={search} set={set} />
       ) : (
         <div className="flex min-h-0 min-w-0 grow">
           <div className={cx("flex min-h-0 min-w-0 flex-col border-line md:w-[41%] md:min-w-80 md:shrink-0 md:border-r", shown ? "max-md:hidden" : "max-md:w-full")}>
             <ListBar triage={triage} onAll={() => setOpen("bulk")} />
             {pages.error ? <Failure error={pages.error} retry={() => pages.retry()} /> : null}
-            <List
-              triage={triage}
-              onOpen={(index) => {
-                triage.setActive(index);
-                setShown(true);
-              }}
-              toggle={selection.toggle}
-              extend={selection.extend}
-            />
+            {pages.isEmpty ? (
+              <NoFindings search={search} set={set} />
+            ) : (
+              <List
+                triage={triage}
+                onOpen={(index) => {
+                  triage.setActive(index);
+                  triage.nameInAddress(pages.row(index)?.id ?? named, true);
+                }}
+                toggle={selection.toggle}
+                extend={selection.extend}
+              />
+            )}
           </div>
           <div className={cx("min-h-0 min-w-0 flex-1", !shown && "max-md:hidden")}>
-            {row && <Preview key={row.id} row={row} may={triage.mayTriage} selected={selected.size} by={triage.nameOf(row.id)} onDecide={triage.decide} onNote={() => setOpen("note")} onBack={() => setShown(false)} />}
+            {triage.isSought && <Loading label={t.loadingFinding} />}
+            {row && <Preview key={row.id} row={row} may={triage.mayTriage} selected={selected.size} by={triage.nameOf(row.id)} onDecide={triage.decide} onNote={() => setOpen("note")} onBack={close} />}
           </div>
         </div>
       )}
       {open === "bulk" && (
-        <Bulk
+        <Suspense><Bulk
           search={search}
           onClose={() => setOpen(undefined)}
           onDone={(changed, changeId) => {
@@ -132,7 +147,7 @@ export default function TriageScreen() {
             toast({ tone: "good", text: t.bulk.done(formatNumber(changed)), ...(changeId !== "0" && { action: { label: texts.shell.actions.undo, run: () => triage.undoChange(changeId) } }) });
             triage.reload();
           }}
-        />
+        /></Suspense>
       )}
       {open === "changes" && <Changes onUndo={triage.undoChange} onClose={() => setOpen(undefined)} />}
       {open === "note" && (
@@ -160,10 +175,10 @@ export default function TriageScreen() {
 }
 
 /** Opens the default view if the address says nothing, once. */
-function useDefaultView(search: Search, set: (search: Search) => void) {
+function useDefaultView(search: Search, named: string | undefined, set: (search: Search) => void) {
   const deploymentId = useDeployment().id ?? "";
   const { data: views } = useQuery(viewsQuery(deploymentId));
-  const done = useRef(false);
+  const done = useRef(named !== undefined);
   useEffect(() => {
     if (!views || done.current) return;
     done.current = true;
@@ -183,7 +198,7 @@ function ListBar({ triage, onAll }: { triage: ReturnType<typeof useTriage>; onAl
           <IconButton label={t.selection.clear} className="size-6" onClick={() => triage.setSelected(new Map())}><X size={13} aria-hidden /></IconButton>
         </>
       ) : (
-        <GoTo total={pages.length} onGo={triage.setActive}><span className="text-ink">{formatNumber(Math.min(active + 1, pages.length))}</span> / {t.count(formatNumber(pages.length))}</GoTo>
+        <GoTo total={pages.length} onGo={triage.setActive}><span className="text-ink">{active < 0 ? "–" : formatNumber(Math.min(active + 1, pages.length))}</span> / {t.count(formatNumber(pages.length))}</GoTo>
       )}
       {!live && <span className="truncate text-warn">{t.paused}</span>}
       <span className="ml-auto flex min-w-0 items-center gap-1">

@@ -22,7 +22,12 @@ export type Search = Partial<Record<FieldName, string>> & {
   view?: string;
   /** Conditions of a saved view that have no parameter: JSON of IssuesFilter. */
   more?: string;
+  /** Id of the open finding. */
+  finding?: string;
 };
+
+/** The last address of the screen by deployment, for the way back to it. */
+export const lastSearches = new Map<string, Search>();
 
 export type IssueType = NonNullable<Schemas["findings.v1.ListIssuesRequest"]["issueType"]>;
 export interface Request {
@@ -58,6 +63,7 @@ export function parseSearch(raw: Record<string, unknown>): Search {
     group: oneOf(groupings, raw.group),
     view: text("view"),
     more: text("more"),
+    finding: /^[1-9]\d{0,18}$/.exec(text("finding") ?? "")?.[0],
   };
   for (const { param } of fields) search[param] = text(param);
   return clean(search);

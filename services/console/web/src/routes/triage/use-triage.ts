@@ -9,8 +9,10 @@ import { decisionCalls, facetsQuery, fetchIssues, fetchPage, issueQuery, peopleQ
 import { type Change, Decider, type Entry, type Outcome, ruleOf } from "./decider";
 import { type Changed, useFeed } from "./feed";
 import { Pages } from "./pages";
-import { type Decision, decisionOf, type Issue, rowOf, sameDecision } from "./rows";
+import { type Decision, decisionOf, type Issue, type Row, rowOf, sameDecision } from "./rows";
 import type { Search } from "./search";
+import type { Name } from "./use-named";
+import { useOpened } from "./use-opened";
 
 const t = texts.triage;
 /** The API takes so many ids at once. */
@@ -23,14 +25,13 @@ export interface Overtaken {
   now?: Issue;
 }
 
-/** The list, what is selected and open in it, and the decisions about it. */
-export function useTriage(deploymentId: string, search: Search) {
+/** The list, what is selected and open in it, and the decisions about it. `named` is the finding in the address, `name` changes it. */
+export function useTriage(deploymentId: string, search: Search, named: string | undefined, name: Name) {
   const queryClient = useQueryClient();
   const toast = useToast();
   const mayTriage = useMay("findings:triage");
   const { data: me } = useQuery(userQuery);
   const [loads, setLoads] = useState(0);
-  const [active, setActive] = useState(0);
   const [selected, setSelected] = useState<ReadonlyMap<string, Decision>>(new Map());
   const [overtaken, setOvertaken] = useState<Overtaken>();
   const [others, setOthers] = useState<ReadonlyMap<string, string>>(new Map());
@@ -39,10 +40,16 @@ export function useTriage(deploymentId: string, search: Search) {
   const condition = JSON.stringify({ ...search, view: undefined, group: undefined });
   const pages = useMemo(() => new Pages(fetchPage(deploymentId, JSON.parse(condition) as Search)), [deploymentId, condition, loads]);
   useSyncExternalStore(pages.subscribe, pages.snapshot);
-  const current = useRef(pages);
-  current.current = pages;
+  const opened = useOpened(deploymentId, pages, named, name);
+  const { index: active, open: setActive, move } = opened;
+  const current = useRef({ pages, row: opened.row });
+  current.current = { pages, row: opened.row };
+  const find = (id: string): Row | undefined => current.current.pages.find(id) ?? (current.current.row?.id === id ? current.current.row : undefined);
+  const patch = (id: string, change: (row: Row) => Row): void => {
+    current.current.pages.patch(id, change);
+    opened.patch(id, change);
+  };
   useEffect(() => {
-    setActive(0);
     setSelected(new Map());
     setStale(false);
     pages.look(0, 50);
@@ -76,12 +83,12 @@ export function useTriage(deploymentId: string, search: Search) {
 
   const readAgain = useCallback(
     async (ids: string[]): Promise<Issue[]> => {
-      const known = ids.filter((id) => current.current.find(id)).slice(0, 500);
+      const known = ids.filter(find).slice(0, 500);
       const issues = known.length ? await fetchIssues(deploymentId, known) : [];
       for (const issue of issues) {
         const row = rowOf(issue);
         decider.current?.sees(row.id, row.decision);
-        if (!decider.current?.isWaiting(row.id)) current.current.patch(row.id, () => row);
+        if (!decider.current?.isWaiting(row.id)) patch(row.id, () => row);
         void queryClient.invalidateQueries({ queryKey: issueQuery(deploymentId, row.id).queryKey });
       }
       return issues;
@@ -122,15 +129,14 @@ export function useTriage(deploymentId: string, search: Search) {
     const now = one ? await queryClient.fetchQuery({ ...issueQuery(deploymentId, one), staleTime: 0 }).catch(() => undefined) : undefined;
     const wanted = { state: entry.change.state ?? "FINDING_TRIAGE_STATE_UNTRIAGED", reason: entry.change.reason, note: "" } as Decision;
     if (now && entry.change.state && sameDecision(decisionOf(now), wanted)) return toast({ tone: "good", text: t.overtaken.same });
-    const index = one && current.current.index(one);
-    if (index !== undefined && index !== "") setActive(index);
+    if (one) reopen(one, now && rowOf(now));
     setOvertaken({ entry, now });
   };
 
   const decider = useRef<Decider>(undefined);
   decider.current ??= new Decider(
     decisionCalls(deploymentId),
-    { find: (id) => current.current.find(id), patch: (id, change) => current.current.patch(id, change) },
+    { find, patch },
     (outcome) => report.current?.(outcome),
   );
 
@@ -139,7 +145,7 @@ export function useTriage(deploymentId: string, search: Search) {
     for (const change of changes) {
       const id = String(change.finding?.id ?? "");
       if (change.kind === "created" || change.kind === "reopened") isNewCount.current = true;
-      if (!current.current.find(id) || decider.current?.isWaiting(id)) continue;
+      if (!find(id) || decider.current?.isWaiting(id)) continue;
       touched.add(id);
       noteOther(id, change);
     }
@@ -152,23 +158,28 @@ export function useTriage(deploymentId: string, search: Search) {
   };
 
   const decide = (change: Change): void => {
-    const row = pages.row(active);
+    const { row } = opened;
     const ids = selected.size ? [...selected.keys()] : row ? [row.id] : [];
     if (!mayTriage || ids.length === 0) return;
-    if (ignores(change) && ids.some((id) => pages.find(id)?.mayIgnore === "none")) return toast({ tone: "bad", text: t.decide.mayNotIgnore });
+    if (ignores(change) && ids.some((id) => find(id)?.mayIgnore === "none")) return toast({ tone: "bad", text: t.decide.mayNotIgnore });
     decider.current?.decide(ids, change, new Map(selected));
     setOthers((all) => (ids.some((id) => all.has(id)) ? new Map([...all].filter(([id]) => !ids.includes(id))) : all));
     if (selected.size) setSelected(new Map());
     else if (change.state) move(1);
   };
 
-  const move = (by: number): void => setActive((now) => Math.max(0, Math.min(now + by, Math.max(0, pages.length - 1))));
+  /** Opens a finding of an earlier decision. */
+  const reopen = (id: string, row: Row | undefined): void => {
+    const index = current.current.pages.index(id);
+    if (index !== undefined) setActive(index);
+    else if (row) opened.show(row);
+  };
 
   const undo = (): void => {
     const entry = decider.current?.undo();
     if (!entry) return toast({ tone: "good", text: t.outcome.nothingToUndo });
-    const index = entry.ids[0] === undefined ? undefined : pages.index(entry.ids[0]);
-    if (index !== undefined) setActive(index);
+    const [id] = entry.ids;
+    if (id !== undefined) reopen(id, entry.before.get(id));
   };
 
   const { data: people } = useQuery(peopleQuery(deploymentId));
@@ -180,7 +191,7 @@ export function useTriage(deploymentId: string, search: Search) {
 
   return {
     nameOf: nameOther,
-    pages, active, setActive, move, selected, setSelected, decide, mayTriage, facets, live, stale, others, overtaken, setOvertaken,
+    pages, active, row: opened.row, isSought: opened.isSought, setActive, move, nameInAddress: opened.write, selected, setSelected, decide, mayTriage, facets, live, stale, others, overtaken, setOvertaken,
     reload: () => setLoads((n) => n + 1),
     undo,
     undoChange: (id: string) => decider.current?.undoChange(id),

@@ -21,6 +21,9 @@ const scopes = ["own", "team", "deployment"] as const;
 export const defaultView = (views: View[] | undefined): View | undefined =>
   scopes.map((scope) => views?.find((view) => view.scope === scope && view.is_default)).find(Boolean);
 
+/** What reports count as open. */
+const backlog: Search = { state: "open,reviewing,fixing" };
+
 const same = (a: Search, b: Search): boolean => JSON.stringify(clean(a)) === JSON.stringify(clean(b));
 
 /** Opens, saves and deletes views. */
@@ -63,6 +66,7 @@ export function Views({ search, set }: { search: Search; set: (search: Search) =
         }
       >
         <MenuChoice checked={!search.view && same(search, {})} onSelect={() => set({ state: "open" })}>{t.all}</MenuChoice>
+        <MenuChoice checked={!search.view && same(search, backlog)} onSelect={() => set(backlog)}>{t.backlog}</MenuChoice>
         {scopes.map((scope) => {
           const list = views?.filter((view) => view.scope === scope) ?? [];
           return list.length === 0 ? null : (
