@@ -29,7 +29,6 @@ var refusedOnly = map[string]bool{
 	"RepositoryChangesService/RefreshProjectsAsync":             true,
 	"RepositoryChangesService/SyncRepo":                         true,
 	"ScannerSupportService/GetDeepEngine":                       true, // never succeeds
-	"ScansService/RunManagedScans":                              true, // never succeeds
 	"ScmAppsService/AddAdoScmProject":                           true,
 	"ScmAppsService/CompleteAdoScmAppInstall":                   true,
 	"ScmAppsService/CompleteScmAppRequest":                      true,
