@@ -157,26 +157,15 @@ func (w *managedWorker) search(ctx context.Context, r *managedRun) error {
 	if err := r.note(ctx, "searches commit %s", checkout.Commit); err != nil {
 		return err
 	}
-	stored, err := w.store(ctx, r, owner.Slug, checkout)
-	if err != nil {
-		return err
-	}
-	return w.Store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		about, err := tx.ManagedScan.Query().Where(managedscan.ID(r.about.ID)).Only(ctx)
-		if err != nil {
-			return ignoreNotFound(err)
-		}
-		return about.Update().SetLog(addLine(about.Log, fmt.Sprintf("completed: %d findings are new, %d were known, %d are fixed",
-			stored.GetCreated(), stored.GetUpdated()+stored.GetUnchanged(), stored.GetFixed()))).Exec(ctx)
-	})
+	return w.store(ctx, r, owner.Slug, checkout)
 }
 
 // store searches the code, and imports the results as those of an upload.
-func (w *managedWorker) store(ctx context.Context, r *managedRun, slug string, checkout *clone.Checkout) (*scansv1.UploadReportResponse, error) {
+func (w *managedWorker) store(ctx context.Context, r *managedRun, slug string, checkout *clone.Checkout) error {
 	options := w.Uploads
 	key, err := w.Keyring.StoredKey(ctx, w.Store, ingest.RedactionKey)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	options.RedactionKey = key
 	target := &scansv1.UploadReportTarget{
@@ -192,11 +181,12 @@ func (w *managedWorker) store(ctx context.Context, r *managedRun, slug string, c
 	}}
 	opened, err := openAs(ctx, search, bytes.NewReader(nil), target, options)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = opened.close() }() // an unnamed file
 	uploads := &ReportUploads{store: w.Store, jobs: jobs.FromContext(ctx), options: options}
-	return uploads.ingest(ctx, slug, target, opened, r)
+	_, err = uploads.ingest(ctx, slug, target, opened, r)
+	return err
 }
 
 // lostManagedScans is the periodic job that finds the scans of dead nodes.

@@ -57,14 +57,15 @@ func (s *ManagedScans) CancelManagedScan(ctx context.Context, r *scansv1.CancelM
 }
 
 func managedScan(ctx context.Context, db *ent.Client, scanID int64) (*scansv1.ManagedScan, error) {
-	about, err := db.ManagedScan.Query().Where(managedscan.ScanID(scanID)).Only(ctx)
-	if ent.IsNotFound(err) {
-		return nil, apierr.NotFound("managed scan %d not found", scanID)
-	}
-	if err != nil {
+	// The scan is read first: once it has ended, the rest is there too.
+	row, err := db.Scan.Query().Where(scan.ID(scanID)).Only(ctx)
+	if err != nil && !ent.IsNotFound(err) {
 		return nil, err
 	}
-	row, err := findScan(ctx, db, scanID)
+	about, err := db.ManagedScan.Query().Where(managedscan.ScanID(scanID)).Only(ctx)
+	if ent.IsNotFound(err) || row == nil {
+		return nil, apierr.NotFound("managed scan %d not found", scanID)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -110,8 +110,7 @@ func (w *managedWorld) ended(t *testing.T, id int64) *scansv1.ManagedScan {
 			t.Fatal(err)
 		}
 		status := out.GetManagedScan().GetStatus()
-		return status != scansv1.ScanStatus_SCAN_STATUS_PENDING && status != scansv1.ScanStatus_SCAN_STATUS_RUNNING &&
-			(status != scansv1.ScanStatus_SCAN_STATUS_COMPLETED || strings.Contains(out.GetManagedScan().GetLog(), "completed: "))
+		return status != scansv1.ScanStatus_SCAN_STATUS_PENDING && status != scansv1.ScanStatus_SCAN_STATUS_RUNNING
 	})
 	apitest.Same(t, out, w.Get(t, fmt.Sprintf("/api/agent/deployments/%d/managed-scans/%d", w.DeploymentID, id)))
 	return out.GetManagedScan()

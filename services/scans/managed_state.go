@@ -226,6 +226,16 @@ func (r *managedRun) take(ctx context.Context, tx *ent.Tx, u *upload, of *ent.Pr
 	return row.Update().SetCommit(u.origin.commit).SetMeta(meta).SetNillableCommitTime(commitTime(u.origin.commitTime, store.Now())).Save(ctx)
 }
 
+// complete ends the log of the scan, in the transaction that stores the results.
+func (r *managedRun) complete(ctx context.Context, tx *ent.Tx, stored *scansv1.UploadReportResponse) error {
+	about, err := tx.ManagedScan.Query().Where(managedscan.ID(r.about.ID)).Only(ctx)
+	if err != nil {
+		return err
+	}
+	return about.Update().SetLog(addLine(about.Log, fmt.Sprintf("completed: %d findings are new, %d were known, %d are fixed",
+		stored.GetCreated(), stored.GetUpdated()+stored.GetUnchanged(), stored.GetFixed()))).Exec(ctx)
+}
+
 // cancelManaged cancels a scan that has not ended.
 func cancelManaged(ctx context.Context, st *store.Store, queue *jobs.Jobs, scanID int64) error {
 	return st.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {

@@ -167,6 +167,11 @@ func (s *ReportUploads) ingest(
 		if err := storeAnswer(ctx, tx, u.scan, answer); err != nil {
 			return fmt.Errorf("store the answer: %w", err)
 		}
+		if u.managed != nil {
+			if err := u.managed.complete(ctx, tx, answer); err != nil {
+				return fmt.Errorf("complete the managed scan: %w", err)
+			}
+		}
 		answer.SkippedResults = nil
 		audit.Change(ctx, "scan", u.scan.ID, nil, answer)
 		if u.result.Changed() < statisticsThreshold {
