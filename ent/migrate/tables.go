@@ -995,6 +995,7 @@ var (
 		[]string{"id"},
 		Index{Name: "managed_scans_by_scan", Unique: true, Columns: []string{"deployment_id", "scan_id"}},
 		Index{Name: "managed_scans_waiting", Unique: true, Where: "waiting_for IS NOT NULL", Columns: []string{"deployment_id", "project_id", "waiting_for"}},
+		Index{Name: "managed_scans_leased", Unique: false, Where: "lease_until > 0", Columns: []string{"lease_until"}},
 	)
 
 	// ManagedScanSettingsTable describes the table "managed_scan_settings".

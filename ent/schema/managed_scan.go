@@ -39,6 +39,7 @@ func (ManagedScan) Indexes() []ent.Index {
 		index.Fields("deployment_id", "scan_id").Unique().StorageKey("managed_scans_by_scan"),
 		index.Fields("deployment_id", "project_id", "waiting_for").Unique().StorageKey("managed_scans_waiting").
 			Annotations(entsql.IndexWhere("waiting_for IS NOT NULL")),
+		index.Fields("lease_until").StorageKey("managed_scans_leased").Annotations(entsql.IndexWhere("lease_until > 0")),
 	}
 }
 

@@ -206,7 +206,7 @@ type lostManagedWorker struct {
 // Work enqueues the scans whose node is silent again. The queue itself rescues jobs of dead nodes only after an hour.
 func (w *lostManagedWorker) Work(ctx context.Context, _ *river.Job[lostManagedScans]) error {
 	now := store.Now()
-	rows, err := w.store.Reader.ManagedScan.Query().Where(ofEveryDeployment, managedscan.LeaseUntilGT(0), managedscan.LeaseUntilLT(now)).
+	rows, err := w.store.Reader.ManagedScan.Query().Where(managedscan.LeaseUntilGT(0), managedscan.LeaseUntilLT(now)).
 		Limit(maxLostManaged).All(tenant.System(ctx))
 	for _, row := range rows {
 		again := w.store.Write(tenant.NewContext(ctx, row.DeploymentID), func(ctx context.Context, tx *ent.Tx) error {

@@ -1639,6 +1639,14 @@ var (
 					Where: "waiting_for IS NOT NULL",
 				},
 			},
+			{
+				Name:    "managed_scans_leased",
+				Unique:  false,
+				Columns: []*schema.Column{ManagedScansColumns[9]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "lease_until > 0",
+				},
+			},
 		},
 	}
 	// ManagedScanSettingsColumns holds the columns for the "managed_scan_settings" table.

@@ -11,6 +11,8 @@ CREATE TABLE `managed_scans` (`id` integer NOT NULL PRIMARY KEY AUTOINCREMENT, `
 CREATE UNIQUE INDEX `managed_scans_by_scan` ON `managed_scans` (`deployment_id`, `scan_id`);
 -- create index "managed_scans_waiting" to table: "managed_scans"
 CREATE UNIQUE INDEX `managed_scans_waiting` ON `managed_scans` (`deployment_id`, `project_id`, `waiting_for`) WHERE waiting_for IS NOT NULL;
+-- create index "managed_scans_leased" to table: "managed_scans"
+CREATE INDEX `managed_scans_leased` ON `managed_scans` (`lease_until`) WHERE lease_until > 0;
 -- create "managed_scan_settings" table
 CREATE TABLE `managed_scan_settings` (`id` integer NOT NULL PRIMARY KEY AUTOINCREMENT, `deployment_id` integer NOT NULL, `fail_open` bool NOT NULL, `fail_open_seconds` integer NOT NULL DEFAULT (0), `updated_at` integer NOT NULL);
 -- create index "managed_scan_settings_one" to table: "managed_scan_settings"
@@ -21,6 +23,8 @@ CREATE UNIQUE INDEX `managed_scan_settings_one` ON `managed_scan_settings` (`dep
 DROP INDEX `managed_scan_settings_one`;
 -- reverse: create "managed_scan_settings" table
 DROP TABLE `managed_scan_settings`;
+-- reverse: create index "managed_scans_leased" to table: "managed_scans"
+DROP INDEX `managed_scans_leased`;
 -- reverse: create index "managed_scans_waiting" to table: "managed_scans"
 DROP INDEX `managed_scans_waiting`;
 -- reverse: create index "managed_scans_by_scan" to table: "managed_scans"

@@ -65,6 +65,15 @@ type azurePull struct {
 	LastMergeCommit struct{ CommitID string }
 }
 
+// azureOpened parses the event of a new request.
+func azureOpened(body []byte) (Event, error) {
+	e, err := azurePullRequest(body)
+	if e.Kind != Pushed {
+		return Event{}, err
+	}
+	return e, err
+}
+
 // azurePullRequest uses the status to detect a closed request: Azure DevOps sends all changes, and attempts to merge. An
 // active request counts each time, because the body does not say what changed; a scan of the same head waits once.
 func azurePullRequest(body []byte) (Event, error) {

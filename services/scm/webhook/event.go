@@ -188,7 +188,7 @@ var parsers = map[Host]map[string]func([]byte) (Event, error){
 		"System Hook":        gitLabChange,
 	},
 	AzureDevOps: {
-		"git.pullrequest.created":                   azurePullRequest,
+		"git.pullrequest.created":                   azureOpened,
 		"git.pullrequest.updated":                   azurePullRequest,
 		"git.pullrequest.merged":                    azurePullRequest,
 		"ms.vss-code.git-pullrequest-comment-event": azureComment,
