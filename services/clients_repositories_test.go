@@ -6,11 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
-	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 )
 
 // clientReportGenerator writes the slug of the deployment with underscores.

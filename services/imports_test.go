@@ -54,6 +54,7 @@ var sharedPackages = map[string]bool{
 	"scans/blocking":            true,
 	"scans/feedback":            true,
 	"scans/ingest":              true,
+	"scans/managed":             true,
 	"scans/scanstats":           false,
 	"scans/vex":                 true,
 	"scans/watch/judge":         false,

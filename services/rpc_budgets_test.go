@@ -328,7 +328,7 @@ var budgets = map[string]budget{
 	"/palisade.scans.v1.ScannerProtocolService/UploadScanResults":                           {3, 2, codes.NotFound},
 	"/palisade.scans.v1.ScansService/GetScan":                                               {2, 0, codes.OK},
 	"/palisade.scans.v1.ScansService/GetScanOverview":                                       {2, 0, codes.OK},
-	"/palisade.scans.v1.ScansService/RunManagedScans":                                       {2, 2, codes.Unimplemented},
+	"/palisade.scans.v1.ScansService/RunManagedScans":                                       {6, 2, codes.OK},
 	"/palisade.scans.v1.ScansService/SearchScans":                                           {2, 0, codes.OK},
 	"/palisade.scm.v1.IncomingWebhooksService/ReceiveWebhook":                               {2, 0, codes.NotFound},
 	"/palisade.scm.v1.ReviewCommentProductContentService/CreateReviewCommentProductContent": {3, 3, codes.OK},

@@ -18,21 +18,21 @@ var scannerNode []byte
 // Infrastructure is the service group "infrastructure configurations".
 type Infrastructure struct {
 	platformv1.UnimplementedInfrastructureConfigurationsServiceServer
-	template *platformv1.GetBootstrapManagedScanVpcResponse
+	template *platformv1.GetBootstrapManagedScanVpcV2Response
 }
 
 // NewInfrastructure reads the templates.
 func NewInfrastructure() (*Infrastructure, error) {
-	s := &Infrastructure{template: &platformv1.GetBootstrapManagedScanVpcResponse{}}
+	s := &Infrastructure{template: &platformv1.GetBootstrapManagedScanVpcV2Response{}}
 	if err := protojson.Unmarshal(scannerNode, s.template); err != nil {
 		return nil, fmt.Errorf("read the template of scanner nodes: %w", err)
 	}
 	return s, nil
 }
 
-// GetBootstrapManagedScanVpc returns a template that runs a scanner node in a VPC.
-func (s *Infrastructure) GetBootstrapManagedScanVpc(
-	context.Context, *platformv1.GetBootstrapManagedScanVpcRequest,
-) (*platformv1.GetBootstrapManagedScanVpcResponse, error) {
+// GetBootstrapManagedScanVpcV2 returns a template that runs a scanner node in a VPC.
+func (s *Infrastructure) GetBootstrapManagedScanVpcV2(
+	context.Context, *platformv1.GetBootstrapManagedScanVpcV2Request,
+) (*platformv1.GetBootstrapManagedScanVpcV2Response, error) {
 	return s.template, nil
 }

@@ -28,7 +28,7 @@ func Register(d *server.Deps) server.Parts {
 				return nil, err
 			}
 			return []server.Service{
-				server.Group[platformv1.MiscellaneousServiceServer](platformv1.RegisterMiscellaneousServiceServer, NewMiscellaneous(d.State, d.Config.BaseURL()),
+				server.Group[platformv1.MiscellaneousServiceServer](platformv1.RegisterMiscellaneousServiceServer, NewMiscellaneous(d.State, d.Config.BaseURL(), infrastructure),
 					platformv1.RegisterMiscellaneousServiceHandlerClient, platformv1.NewMiscellaneousServiceClient),
 				server.Group[platformv1.InfrastructureConfigurationsServiceServer](platformv1.RegisterInfrastructureConfigurationsServiceServer, infrastructure,
 					platformv1.RegisterInfrastructureConfigurationsServiceHandlerClient, platformv1.NewInfrastructureConfigurationsServiceClient),

@@ -24,27 +24,27 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Request of GetBootstrapManagedScanVpc.
-type GetBootstrapManagedScanVpcRequest struct {
+// Request of GetBootstrapManagedScanVpcV2.
+type GetBootstrapManagedScanVpcV2Request struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *GetBootstrapManagedScanVpcRequest) Reset() {
-	*x = GetBootstrapManagedScanVpcRequest{}
+func (x *GetBootstrapManagedScanVpcV2Request) Reset() {
+	*x = GetBootstrapManagedScanVpcV2Request{}
 	mi := &file_palisade_platform_v1_infrastructure_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *GetBootstrapManagedScanVpcRequest) String() string {
+func (x *GetBootstrapManagedScanVpcV2Request) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*GetBootstrapManagedScanVpcRequest) ProtoMessage() {}
+func (*GetBootstrapManagedScanVpcV2Request) ProtoMessage() {}
 
-func (x *GetBootstrapManagedScanVpcRequest) ProtoReflect() protoreflect.Message {
+func (x *GetBootstrapManagedScanVpcV2Request) ProtoReflect() protoreflect.Message {
 	mi := &file_palisade_platform_v1_infrastructure_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -56,13 +56,13 @@ func (x *GetBootstrapManagedScanVpcRequest) ProtoReflect() protoreflect.Message 
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use GetBootstrapManagedScanVpcRequest.ProtoReflect.Descriptor instead.
-func (*GetBootstrapManagedScanVpcRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use GetBootstrapManagedScanVpcV2Request.ProtoReflect.Descriptor instead.
+func (*GetBootstrapManagedScanVpcV2Request) Descriptor() ([]byte, []int) {
 	return file_palisade_platform_v1_infrastructure_proto_rawDescGZIP(), []int{0}
 }
 
-// Response of GetBootstrapManagedScanVpc: an AWS CloudFormation template.
-type GetBootstrapManagedScanVpcResponse struct {
+// Response of GetBootstrapManagedScanVpcV2: an AWS CloudFormation template.
+type GetBootstrapManagedScanVpcV2Response struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Version of the format.
 	AwsTemplateFormatVersion string `protobuf:"bytes,1,opt,name=aws_template_format_version,json=AWSTemplateFormatVersion,proto3" json:"aws_template_format_version,omitempty"`
@@ -80,20 +80,20 @@ type GetBootstrapManagedScanVpcResponse struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *GetBootstrapManagedScanVpcResponse) Reset() {
-	*x = GetBootstrapManagedScanVpcResponse{}
+func (x *GetBootstrapManagedScanVpcV2Response) Reset() {
+	*x = GetBootstrapManagedScanVpcV2Response{}
 	mi := &file_palisade_platform_v1_infrastructure_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *GetBootstrapManagedScanVpcResponse) String() string {
+func (x *GetBootstrapManagedScanVpcV2Response) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*GetBootstrapManagedScanVpcResponse) ProtoMessage() {}
+func (*GetBootstrapManagedScanVpcV2Response) ProtoMessage() {}
 
-func (x *GetBootstrapManagedScanVpcResponse) ProtoReflect() protoreflect.Message {
+func (x *GetBootstrapManagedScanVpcV2Response) ProtoReflect() protoreflect.Message {
 	mi := &file_palisade_platform_v1_infrastructure_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -105,47 +105,47 @@ func (x *GetBootstrapManagedScanVpcResponse) ProtoReflect() protoreflect.Message
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use GetBootstrapManagedScanVpcResponse.ProtoReflect.Descriptor instead.
-func (*GetBootstrapManagedScanVpcResponse) Descriptor() ([]byte, []int) {
+// Deprecated: Use GetBootstrapManagedScanVpcV2Response.ProtoReflect.Descriptor instead.
+func (*GetBootstrapManagedScanVpcV2Response) Descriptor() ([]byte, []int) {
 	return file_palisade_platform_v1_infrastructure_proto_rawDescGZIP(), []int{1}
 }
 
-func (x *GetBootstrapManagedScanVpcResponse) GetAwsTemplateFormatVersion() string {
+func (x *GetBootstrapManagedScanVpcV2Response) GetAwsTemplateFormatVersion() string {
 	if x != nil {
 		return x.AwsTemplateFormatVersion
 	}
 	return ""
 }
 
-func (x *GetBootstrapManagedScanVpcResponse) GetDescription() string {
+func (x *GetBootstrapManagedScanVpcV2Response) GetDescription() string {
 	if x != nil {
 		return x.Description
 	}
 	return ""
 }
 
-func (x *GetBootstrapManagedScanVpcResponse) GetMetadata() *structpb.Struct {
+func (x *GetBootstrapManagedScanVpcV2Response) GetMetadata() *structpb.Struct {
 	if x != nil {
 		return x.Metadata
 	}
 	return nil
 }
 
-func (x *GetBootstrapManagedScanVpcResponse) GetParameters() *structpb.Struct {
+func (x *GetBootstrapManagedScanVpcV2Response) GetParameters() *structpb.Struct {
 	if x != nil {
 		return x.Parameters
 	}
 	return nil
 }
 
-func (x *GetBootstrapManagedScanVpcResponse) GetResources() *structpb.Struct {
+func (x *GetBootstrapManagedScanVpcV2Response) GetResources() *structpb.Struct {
 	if x != nil {
 		return x.Resources
 	}
 	return nil
 }
 
-func (x *GetBootstrapManagedScanVpcResponse) GetOutputs() *structpb.Struct {
+func (x *GetBootstrapManagedScanVpcV2Response) GetOutputs() *structpb.Struct {
 	if x != nil {
 		return x.Outputs
 	}
@@ -156,9 +156,9 @@ var File_palisade_platform_v1_infrastructure_proto protoreflect.FileDescriptor
 
 const file_palisade_platform_v1_infrastructure_proto_rawDesc = "" +
 	"\n" +
-	")palisade/platform/v1/infrastructure.proto\x12\x14palisade.platform.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a!palisade/options/v1/options.proto\"#\n" +
-	"!GetBootstrapManagedScanVpcRequest\"\xdd\x02\n" +
-	"\"GetBootstrapManagedScanVpcResponse\x12=\n" +
+	")palisade/platform/v1/infrastructure.proto\x12\x14palisade.platform.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a!palisade/options/v1/options.proto\"%\n" +
+	"#GetBootstrapManagedScanVpcV2Request\"\xdf\x02\n" +
+	"$GetBootstrapManagedScanVpcV2Response\x12=\n" +
 	"\x1baws_template_format_version\x18\x01 \x01(\tR\x18AWSTemplateFormatVersion\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vDescription\x123\n" +
 	"\bmetadata\x18\x03 \x01(\v2\x17.google.protobuf.StructR\bMetadata\x127\n" +
@@ -166,9 +166,9 @@ const file_palisade_platform_v1_infrastructure_proto_rawDesc = "" +
 	"parameters\x18\x04 \x01(\v2\x17.google.protobuf.StructR\n" +
 	"Parameters\x125\n" +
 	"\tresources\x18\x05 \x01(\v2\x17.google.protobuf.StructR\tResources\x121\n" +
-	"\aoutputs\x18\x06 \x01(\v2\x17.google.protobuf.StructR\aOutputs2\x9b\x02\n" +
-	"#InfrastructureConfigurationsService\x12\xf3\x01\n" +
-	"\x1aGetBootstrapManagedScanVpc\x127.palisade.platform.v1.GetBootstrapManagedScanVpcRequest\x1a8.palisade.platform.v1.GetBootstrapManagedScanVpcResponse\"b\x8a\xb5\x18\x04\b\x01\x18\x01\x82\xd3\xe4\x93\x02TZ$\x12\"/api/v1/bootstrap-managed-scan-vpc\x12,/api/infra-config/bootstrap-managed-scan-vpcB\xe3\x01\n" +
+	"\aoutputs\x18\x06 \x01(\v2\x17.google.protobuf.StructR\aOutputs2\xfb\x01\n" +
+	"#InfrastructureConfigurationsService\x12\xd3\x01\n" +
+	"\x1cGetBootstrapManagedScanVpcV2\x129.palisade.platform.v1.GetBootstrapManagedScanVpcV2Request\x1a:.palisade.platform.v1.GetBootstrapManagedScanVpcV2Response\"<\x8a\xb5\x18\x04\b\x01\x18\x01\x82\xd3\xe4\x93\x02.\x12,/api/infra-config/bootstrap-managed-scan-vpcB\xe3\x01\n" +
 	"\x18com.palisade.platform.v1B\x13InfrastructureProtoP\x01Z@github.com/palisade/palisade/gen/palisade/platform/v1;platformv1\xa2\x02\x03PPX\xaa\x02\x14Palisade.Platform.V1\xca\x02\x14Palisade\\Platform\\V1\xe2\x02 Palisade\\Platform\\V1\\GPBMetadata\xea\x02\x16Palisade::Platform::V1b\x06proto3"
 
 var (
@@ -185,17 +185,17 @@ func file_palisade_platform_v1_infrastructure_proto_rawDescGZIP() []byte {
 
 var file_palisade_platform_v1_infrastructure_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_palisade_platform_v1_infrastructure_proto_goTypes = []any{
-	(*GetBootstrapManagedScanVpcRequest)(nil),  // 0: palisade.platform.v1.GetBootstrapManagedScanVpcRequest
-	(*GetBootstrapManagedScanVpcResponse)(nil), // 1: palisade.platform.v1.GetBootstrapManagedScanVpcResponse
-	(*structpb.Struct)(nil),                    // 2: google.protobuf.Struct
+	(*GetBootstrapManagedScanVpcV2Request)(nil),  // 0: palisade.platform.v1.GetBootstrapManagedScanVpcV2Request
+	(*GetBootstrapManagedScanVpcV2Response)(nil), // 1: palisade.platform.v1.GetBootstrapManagedScanVpcV2Response
+	(*structpb.Struct)(nil),                      // 2: google.protobuf.Struct
 }
 var file_palisade_platform_v1_infrastructure_proto_depIdxs = []int32{
-	2, // 0: palisade.platform.v1.GetBootstrapManagedScanVpcResponse.metadata:type_name -> google.protobuf.Struct
-	2, // 1: palisade.platform.v1.GetBootstrapManagedScanVpcResponse.parameters:type_name -> google.protobuf.Struct
-	2, // 2: palisade.platform.v1.GetBootstrapManagedScanVpcResponse.resources:type_name -> google.protobuf.Struct
-	2, // 3: palisade.platform.v1.GetBootstrapManagedScanVpcResponse.outputs:type_name -> google.protobuf.Struct
-	0, // 4: palisade.platform.v1.InfrastructureConfigurationsService.GetBootstrapManagedScanVpc:input_type -> palisade.platform.v1.GetBootstrapManagedScanVpcRequest
-	1, // 5: palisade.platform.v1.InfrastructureConfigurationsService.GetBootstrapManagedScanVpc:output_type -> palisade.platform.v1.GetBootstrapManagedScanVpcResponse
+	2, // 0: palisade.platform.v1.GetBootstrapManagedScanVpcV2Response.metadata:type_name -> google.protobuf.Struct
+	2, // 1: palisade.platform.v1.GetBootstrapManagedScanVpcV2Response.parameters:type_name -> google.protobuf.Struct
+	2, // 2: palisade.platform.v1.GetBootstrapManagedScanVpcV2Response.resources:type_name -> google.protobuf.Struct
+	2, // 3: palisade.platform.v1.GetBootstrapManagedScanVpcV2Response.outputs:type_name -> google.protobuf.Struct
+	0, // 4: palisade.platform.v1.InfrastructureConfigurationsService.GetBootstrapManagedScanVpcV2:input_type -> palisade.platform.v1.GetBootstrapManagedScanVpcV2Request
+	1, // 5: palisade.platform.v1.InfrastructureConfigurationsService.GetBootstrapManagedScanVpcV2:output_type -> palisade.platform.v1.GetBootstrapManagedScanVpcV2Response
 	5, // [5:6] is the sub-list for method output_type
 	4, // [4:5] is the sub-list for method input_type
 	4, // [4:4] is the sub-list for extension type_name

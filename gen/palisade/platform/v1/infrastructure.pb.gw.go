@@ -35,45 +35,24 @@ var (
 	_ = metadata.Join
 )
 
-func request_InfrastructureConfigurationsService_GetBootstrapManagedScanVpc_0(ctx context.Context, marshaler runtime.Marshaler, client InfrastructureConfigurationsServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func request_InfrastructureConfigurationsService_GetBootstrapManagedScanVpcV2_0(ctx context.Context, marshaler runtime.Marshaler, client InfrastructureConfigurationsServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq GetBootstrapManagedScanVpcRequest
+		protoReq GetBootstrapManagedScanVpcV2Request
 		metadata runtime.ServerMetadata
 	)
 	if req.Body != nil {
 		_, _ = io.Copy(io.Discard, req.Body)
 	}
-	msg, err := client.GetBootstrapManagedScanVpc(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
+	msg, err := client.GetBootstrapManagedScanVpcV2(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
 	return msg, metadata, err
 }
 
-func local_request_InfrastructureConfigurationsService_GetBootstrapManagedScanVpc_0(ctx context.Context, marshaler runtime.Marshaler, server InfrastructureConfigurationsServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+func local_request_InfrastructureConfigurationsService_GetBootstrapManagedScanVpcV2_0(ctx context.Context, marshaler runtime.Marshaler, server InfrastructureConfigurationsServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
-		protoReq GetBootstrapManagedScanVpcRequest
+		protoReq GetBootstrapManagedScanVpcV2Request
 		metadata runtime.ServerMetadata
 	)
-	msg, err := server.GetBootstrapManagedScanVpc(ctx, &protoReq)
-	return msg, metadata, err
-}
-
-func request_InfrastructureConfigurationsService_GetBootstrapManagedScanVpc_1(ctx context.Context, marshaler runtime.Marshaler, client InfrastructureConfigurationsServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
-	var (
-		protoReq GetBootstrapManagedScanVpcRequest
-		metadata runtime.ServerMetadata
-	)
-	if req.Body != nil {
-		_, _ = io.Copy(io.Discard, req.Body)
-	}
-	msg, err := client.GetBootstrapManagedScanVpc(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
-	return msg, metadata, err
-}
-
-func local_request_InfrastructureConfigurationsService_GetBootstrapManagedScanVpc_1(ctx context.Context, marshaler runtime.Marshaler, server InfrastructureConfigurationsServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
-	var (
-		protoReq GetBootstrapManagedScanVpcRequest
-		metadata runtime.ServerMetadata
-	)
-	msg, err := server.GetBootstrapManagedScanVpc(ctx, &protoReq)
+	msg, err := server.GetBootstrapManagedScanVpcV2(ctx, &protoReq)
 	return msg, metadata, err
 }
 
@@ -83,45 +62,25 @@ func local_request_InfrastructureConfigurationsService_GetBootstrapManagedScanVp
 // Note that using this registration option will cause many gRPC library features to stop working. Consider using RegisterInfrastructureConfigurationsServiceHandlerFromEndpoint instead.
 // GRPC interceptors will not work for this type of registration. To use interceptors, you must use the "runtime.WithMiddlewares" option in the "runtime.NewServeMux" call.
 func RegisterInfrastructureConfigurationsServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server InfrastructureConfigurationsServiceServer) error {
-	mux.Handle(http.MethodGet, pattern_InfrastructureConfigurationsService_GetBootstrapManagedScanVpc_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+	mux.Handle(http.MethodGet, pattern_InfrastructureConfigurationsService_GetBootstrapManagedScanVpcV2_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
 		var stream runtime.ServerTransportStream
 		ctx = grpc.NewContextWithServerTransportStream(ctx, &stream)
 		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
-		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/palisade.platform.v1.InfrastructureConfigurationsService/GetBootstrapManagedScanVpc", runtime.WithHTTPPathPattern("/api/infra-config/bootstrap-managed-scan-vpc"))
+		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/palisade.platform.v1.InfrastructureConfigurationsService/GetBootstrapManagedScanVpcV2", runtime.WithHTTPPathPattern("/api/infra-config/bootstrap-managed-scan-vpc"))
 		if err != nil {
 			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
 			return
 		}
-		resp, md, err := local_request_InfrastructureConfigurationsService_GetBootstrapManagedScanVpc_0(annotatedContext, inboundMarshaler, server, req, pathParams)
+		resp, md, err := local_request_InfrastructureConfigurationsService_GetBootstrapManagedScanVpcV2_0(annotatedContext, inboundMarshaler, server, req, pathParams)
 		md.HeaderMD, md.TrailerMD = metadata.Join(md.HeaderMD, stream.Header()), metadata.Join(md.TrailerMD, stream.Trailer())
 		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
 		if err != nil {
 			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
 			return
 		}
-		forward_InfrastructureConfigurationsService_GetBootstrapManagedScanVpc_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
-	})
-	mux.Handle(http.MethodGet, pattern_InfrastructureConfigurationsService_GetBootstrapManagedScanVpc_1, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
-		ctx, cancel := context.WithCancel(req.Context())
-		defer cancel()
-		var stream runtime.ServerTransportStream
-		ctx = grpc.NewContextWithServerTransportStream(ctx, &stream)
-		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
-		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/palisade.platform.v1.InfrastructureConfigurationsService/GetBootstrapManagedScanVpc", runtime.WithHTTPPathPattern("/api/v1/bootstrap-managed-scan-vpc"))
-		if err != nil {
-			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
-			return
-		}
-		resp, md, err := local_request_InfrastructureConfigurationsService_GetBootstrapManagedScanVpc_1(annotatedContext, inboundMarshaler, server, req, pathParams)
-		md.HeaderMD, md.TrailerMD = metadata.Join(md.HeaderMD, stream.Header()), metadata.Join(md.TrailerMD, stream.Trailer())
-		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
-		if err != nil {
-			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
-			return
-		}
-		forward_InfrastructureConfigurationsService_GetBootstrapManagedScanVpc_1(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+		forward_InfrastructureConfigurationsService_GetBootstrapManagedScanVpcV2_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
 
 	return nil
@@ -163,49 +122,30 @@ func RegisterInfrastructureConfigurationsServiceHandler(ctx context.Context, mux
 // doesn't go through the normal gRPC flow (creating a gRPC client etc.) then it will be up to the passed in
 // "InfrastructureConfigurationsServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
 func RegisterInfrastructureConfigurationsServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client InfrastructureConfigurationsServiceClient) error {
-	mux.Handle(http.MethodGet, pattern_InfrastructureConfigurationsService_GetBootstrapManagedScanVpc_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+	mux.Handle(http.MethodGet, pattern_InfrastructureConfigurationsService_GetBootstrapManagedScanVpcV2_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
 		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
-		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/palisade.platform.v1.InfrastructureConfigurationsService/GetBootstrapManagedScanVpc", runtime.WithHTTPPathPattern("/api/infra-config/bootstrap-managed-scan-vpc"))
+		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/palisade.platform.v1.InfrastructureConfigurationsService/GetBootstrapManagedScanVpcV2", runtime.WithHTTPPathPattern("/api/infra-config/bootstrap-managed-scan-vpc"))
 		if err != nil {
 			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
 			return
 		}
-		resp, md, err := request_InfrastructureConfigurationsService_GetBootstrapManagedScanVpc_0(annotatedContext, inboundMarshaler, client, req, pathParams)
+		resp, md, err := request_InfrastructureConfigurationsService_GetBootstrapManagedScanVpcV2_0(annotatedContext, inboundMarshaler, client, req, pathParams)
 		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
 		if err != nil {
 			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
 			return
 		}
-		forward_InfrastructureConfigurationsService_GetBootstrapManagedScanVpc_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
-	})
-	mux.Handle(http.MethodGet, pattern_InfrastructureConfigurationsService_GetBootstrapManagedScanVpc_1, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
-		ctx, cancel := context.WithCancel(req.Context())
-		defer cancel()
-		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
-		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/palisade.platform.v1.InfrastructureConfigurationsService/GetBootstrapManagedScanVpc", runtime.WithHTTPPathPattern("/api/v1/bootstrap-managed-scan-vpc"))
-		if err != nil {
-			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
-			return
-		}
-		resp, md, err := request_InfrastructureConfigurationsService_GetBootstrapManagedScanVpc_1(annotatedContext, inboundMarshaler, client, req, pathParams)
-		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
-		if err != nil {
-			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
-			return
-		}
-		forward_InfrastructureConfigurationsService_GetBootstrapManagedScanVpc_1(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+		forward_InfrastructureConfigurationsService_GetBootstrapManagedScanVpcV2_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
 	return nil
 }
 
 var (
-	pattern_InfrastructureConfigurationsService_GetBootstrapManagedScanVpc_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2}, []string{"api", "infra-config", "bootstrap-managed-scan-vpc"}, ""))
-	pattern_InfrastructureConfigurationsService_GetBootstrapManagedScanVpc_1 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2}, []string{"api", "v1", "bootstrap-managed-scan-vpc"}, ""))
+	pattern_InfrastructureConfigurationsService_GetBootstrapManagedScanVpcV2_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2}, []string{"api", "infra-config", "bootstrap-managed-scan-vpc"}, ""))
 )
 
 var (
-	forward_InfrastructureConfigurationsService_GetBootstrapManagedScanVpc_0 = runtime.ForwardResponseMessage
-	forward_InfrastructureConfigurationsService_GetBootstrapManagedScanVpc_1 = runtime.ForwardResponseMessage
+	forward_InfrastructureConfigurationsService_GetBootstrapManagedScanVpcV2_0 = runtime.ForwardResponseMessage
 )

@@ -19,7 +19,7 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	InfrastructureConfigurationsService_GetBootstrapManagedScanVpc_FullMethodName = "/palisade.platform.v1.InfrastructureConfigurationsService/GetBootstrapManagedScanVpc"
+	InfrastructureConfigurationsService_GetBootstrapManagedScanVpcV2_FullMethodName = "/palisade.platform.v1.InfrastructureConfigurationsService/GetBootstrapManagedScanVpcV2"
 )
 
 // InfrastructureConfigurationsServiceClient is the client API for InfrastructureConfigurationsService service.
@@ -30,7 +30,7 @@ const (
 type InfrastructureConfigurationsServiceClient interface {
 	// Returns an AWS CloudFormation template that runs a scanner node in a VPC. Needs no credentials: the template has no
 	// secrets, but parameters for them.
-	GetBootstrapManagedScanVpc(ctx context.Context, in *GetBootstrapManagedScanVpcRequest, opts ...grpc.CallOption) (*GetBootstrapManagedScanVpcResponse, error)
+	GetBootstrapManagedScanVpcV2(ctx context.Context, in *GetBootstrapManagedScanVpcV2Request, opts ...grpc.CallOption) (*GetBootstrapManagedScanVpcV2Response, error)
 }
 
 type infrastructureConfigurationsServiceClient struct {
@@ -41,10 +41,10 @@ func NewInfrastructureConfigurationsServiceClient(cc grpc.ClientConnInterface) I
 	return &infrastructureConfigurationsServiceClient{cc}
 }
 
-func (c *infrastructureConfigurationsServiceClient) GetBootstrapManagedScanVpc(ctx context.Context, in *GetBootstrapManagedScanVpcRequest, opts ...grpc.CallOption) (*GetBootstrapManagedScanVpcResponse, error) {
+func (c *infrastructureConfigurationsServiceClient) GetBootstrapManagedScanVpcV2(ctx context.Context, in *GetBootstrapManagedScanVpcV2Request, opts ...grpc.CallOption) (*GetBootstrapManagedScanVpcV2Response, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(GetBootstrapManagedScanVpcResponse)
-	err := c.cc.Invoke(ctx, InfrastructureConfigurationsService_GetBootstrapManagedScanVpc_FullMethodName, in, out, cOpts...)
+	out := new(GetBootstrapManagedScanVpcV2Response)
+	err := c.cc.Invoke(ctx, InfrastructureConfigurationsService_GetBootstrapManagedScanVpcV2_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (c *infrastructureConfigurationsServiceClient) GetBootstrapManagedScanVpc(c
 type InfrastructureConfigurationsServiceServer interface {
 	// Returns an AWS CloudFormation template that runs a scanner node in a VPC. Needs no credentials: the template has no
 	// secrets, but parameters for them.
-	GetBootstrapManagedScanVpc(context.Context, *GetBootstrapManagedScanVpcRequest) (*GetBootstrapManagedScanVpcResponse, error)
+	GetBootstrapManagedScanVpcV2(context.Context, *GetBootstrapManagedScanVpcV2Request) (*GetBootstrapManagedScanVpcV2Response, error)
 	mustEmbedUnimplementedInfrastructureConfigurationsServiceServer()
 }
 
@@ -70,8 +70,8 @@ type InfrastructureConfigurationsServiceServer interface {
 // pointer dereference when methods are called.
 type UnimplementedInfrastructureConfigurationsServiceServer struct{}
 
-func (UnimplementedInfrastructureConfigurationsServiceServer) GetBootstrapManagedScanVpc(context.Context, *GetBootstrapManagedScanVpcRequest) (*GetBootstrapManagedScanVpcResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method GetBootstrapManagedScanVpc not implemented")
+func (UnimplementedInfrastructureConfigurationsServiceServer) GetBootstrapManagedScanVpcV2(context.Context, *GetBootstrapManagedScanVpcV2Request) (*GetBootstrapManagedScanVpcV2Response, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetBootstrapManagedScanVpcV2 not implemented")
 }
 func (UnimplementedInfrastructureConfigurationsServiceServer) mustEmbedUnimplementedInfrastructureConfigurationsServiceServer() {
 }
@@ -95,20 +95,20 @@ func RegisterInfrastructureConfigurationsServiceServer(s grpc.ServiceRegistrar, 
 	s.RegisterService(&InfrastructureConfigurationsService_ServiceDesc, srv)
 }
 
-func _InfrastructureConfigurationsService_GetBootstrapManagedScanVpc_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GetBootstrapManagedScanVpcRequest)
+func _InfrastructureConfigurationsService_GetBootstrapManagedScanVpcV2_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetBootstrapManagedScanVpcV2Request)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(InfrastructureConfigurationsServiceServer).GetBootstrapManagedScanVpc(ctx, in)
+		return srv.(InfrastructureConfigurationsServiceServer).GetBootstrapManagedScanVpcV2(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: InfrastructureConfigurationsService_GetBootstrapManagedScanVpc_FullMethodName,
+		FullMethod: InfrastructureConfigurationsService_GetBootstrapManagedScanVpcV2_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(InfrastructureConfigurationsServiceServer).GetBootstrapManagedScanVpc(ctx, req.(*GetBootstrapManagedScanVpcRequest))
+		return srv.(InfrastructureConfigurationsServiceServer).GetBootstrapManagedScanVpcV2(ctx, req.(*GetBootstrapManagedScanVpcV2Request))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -121,8 +121,8 @@ var InfrastructureConfigurationsService_ServiceDesc = grpc.ServiceDesc{
 	HandlerType: (*InfrastructureConfigurationsServiceServer)(nil),
 	Methods: []grpc.MethodDesc{
 		{
-			MethodName: "GetBootstrapManagedScanVpc",
-			Handler:    _InfrastructureConfigurationsService_GetBootstrapManagedScanVpc_Handler,
+			MethodName: "GetBootstrapManagedScanVpcV2",
+			Handler:    _InfrastructureConfigurationsService_GetBootstrapManagedScanVpcV2_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -8,12 +8,12 @@ import (
 )
 
 // AppendJSON appends x to b as one JSON object; a nil x is {}.
-func (x *GetBootstrapManagedScanVpcRequest) AppendJSON(b []byte) []byte {
+func (x *GetBootstrapManagedScanVpcV2Request) AppendJSON(b []byte) []byte {
 	return append(b, "{}"...)
 }
 
 // AppendJSON appends x to b as one JSON object; a nil x is {}.
-func (x *GetBootstrapManagedScanVpcResponse) AppendJSON(b []byte) []byte {
+func (x *GetBootstrapManagedScanVpcV2Response) AppendJSON(b []byte) []byte {
 	if x == nil {
 		return append(b, "{}"...)
 	}
