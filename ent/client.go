@@ -53,6 +53,8 @@ import (
 	"github.com/palisade/palisade/ent/installcheck"
 	"github.com/palisade/palisade/ent/installscan"
 	"github.com/palisade/palisade/ent/invitation"
+	"github.com/palisade/palisade/ent/managedscan"
+	"github.com/palisade/palisade/ent/managedscansetting"
 	"github.com/palisade/palisade/ent/membership"
 	"github.com/palisade/palisade/ent/notification"
 	"github.com/palisade/palisade/ent/notificationevent"
@@ -203,6 +205,10 @@ type Client struct {
 	InstallScan *InstallScanClient
 	// Invitation is the client for interacting with the Invitation builders.
 	Invitation *InvitationClient
+	// ManagedScan is the client for interacting with the ManagedScan builders.
+	ManagedScan *ManagedScanClient
+	// ManagedScanSetting is the client for interacting with the ManagedScanSetting builders.
+	ManagedScanSetting *ManagedScanSettingClient
 	// Membership is the client for interacting with the Membership builders.
 	Membership *MembershipClient
 	// Notification is the client for interacting with the Notification builders.
@@ -376,6 +382,8 @@ func (c *Client) init() {
 	c.InstallCheck = NewInstallCheckClient(c.config)
 	c.InstallScan = NewInstallScanClient(c.config)
 	c.Invitation = NewInvitationClient(c.config)
+	c.ManagedScan = NewManagedScanClient(c.config)
+	c.ManagedScanSetting = NewManagedScanSettingClient(c.config)
 	c.Membership = NewMembershipClient(c.config)
 	c.Notification = NewNotificationClient(c.config)
 	c.NotificationEvent = NewNotificationEventClient(c.config)
@@ -570,6 +578,8 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		InstallCheck:           NewInstallCheckClient(cfg),
 		InstallScan:            NewInstallScanClient(cfg),
 		Invitation:             NewInvitationClient(cfg),
+		ManagedScan:            NewManagedScanClient(cfg),
+		ManagedScanSetting:     NewManagedScanSettingClient(cfg),
 		Membership:             NewMembershipClient(cfg),
 		Notification:           NewNotificationClient(cfg),
 		NotificationEvent:      NewNotificationEventClient(cfg),
@@ -691,6 +701,8 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		InstallCheck:           NewInstallCheckClient(cfg),
 		InstallScan:            NewInstallScanClient(cfg),
 		Invitation:             NewInvitationClient(cfg),
+		ManagedScan:            NewManagedScanClient(cfg),
+		ManagedScanSetting:     NewManagedScanSettingClient(cfg),
 		Membership:             NewMembershipClient(cfg),
 		Notification:           NewNotificationClient(cfg),
 		NotificationEvent:      NewNotificationEventClient(cfg),
@@ -790,20 +802,21 @@ func (c *Client) Use(hooks ...Hook) {
 		c.DetectionPolicy, c.DigestPart, c.ExceptionRequest, c.Exploit, c.Export,
 		c.ExportChunk, c.Finding, c.FindingEvent, c.FindingMatch, c.Freshness,
 		c.HeldClose, c.IdentityChange, c.InstallCheck, c.InstallScan, c.Invitation,
-		c.Membership, c.Notification, c.NotificationEvent, c.NotificationRule,
-		c.NotificationSeen, c.NotificationWebhook, c.OnboardingTask,
-		c.PackageManagerConfig, c.PageBoundary, c.PathIgnore, c.PendingImport,
-		c.PolicyAct, c.PolicyRun, c.ProductFeedback, c.Project, c.ProjectTag,
-		c.PullRequestFeedback, c.RemediationPolicy, c.ReportFormat,
-		c.ReviewCommentContent, c.Rule, c.RuleAlias, c.RuleDocument, c.RuleVersion,
-		c.Ruleboard, c.RuleboardProject, c.RuleboardRule, c.SavedView, c.Scan,
-		c.ScanAnswer, c.ScanCoverage, c.ScanPayload, c.ScmApp, c.ScmConfig, c.Session,
-		c.Setting, c.SigningKey, c.SupportCase, c.SurveyResponse, c.Tag, c.Team,
-		c.TeamMember, c.TeamProject, c.Ticket, c.TicketLink, c.TicketingInstance,
-		c.Token, c.TokenRequest, c.TriageChange, c.TriageChangeFinding, c.User,
-		c.WebhookEvent, c.WebhookReceipt, c.Workflow, c.WorkflowArtifact,
-		c.WorkflowAttempt, c.WorkflowFinding, c.WorkflowFork, c.WorkflowRun,
-		c.WorkflowTask, c.WorkflowVersion,
+		c.ManagedScan, c.ManagedScanSetting, c.Membership, c.Notification,
+		c.NotificationEvent, c.NotificationRule, c.NotificationSeen,
+		c.NotificationWebhook, c.OnboardingTask, c.PackageManagerConfig,
+		c.PageBoundary, c.PathIgnore, c.PendingImport, c.PolicyAct, c.PolicyRun,
+		c.ProductFeedback, c.Project, c.ProjectTag, c.PullRequestFeedback,
+		c.RemediationPolicy, c.ReportFormat, c.ReviewCommentContent, c.Rule,
+		c.RuleAlias, c.RuleDocument, c.RuleVersion, c.Ruleboard, c.RuleboardProject,
+		c.RuleboardRule, c.SavedView, c.Scan, c.ScanAnswer, c.ScanCoverage,
+		c.ScanPayload, c.ScmApp, c.ScmConfig, c.Session, c.Setting, c.SigningKey,
+		c.SupportCase, c.SurveyResponse, c.Tag, c.Team, c.TeamMember, c.TeamProject,
+		c.Ticket, c.TicketLink, c.TicketingInstance, c.Token, c.TokenRequest,
+		c.TriageChange, c.TriageChangeFinding, c.User, c.WebhookEvent,
+		c.WebhookReceipt, c.Workflow, c.WorkflowArtifact, c.WorkflowAttempt,
+		c.WorkflowFinding, c.WorkflowFork, c.WorkflowRun, c.WorkflowTask,
+		c.WorkflowVersion,
 	} {
 		n.Use(hooks...)
 	}
@@ -822,20 +835,21 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 		c.DetectionPolicy, c.DigestPart, c.ExceptionRequest, c.Exploit, c.Export,
 		c.ExportChunk, c.Finding, c.FindingEvent, c.FindingMatch, c.Freshness,
 		c.HeldClose, c.IdentityChange, c.InstallCheck, c.InstallScan, c.Invitation,
-		c.Membership, c.Notification, c.NotificationEvent, c.NotificationRule,
-		c.NotificationSeen, c.NotificationWebhook, c.OnboardingTask,
-		c.PackageManagerConfig, c.PageBoundary, c.PathIgnore, c.PendingImport,
-		c.PolicyAct, c.PolicyRun, c.ProductFeedback, c.Project, c.ProjectTag,
-		c.PullRequestFeedback, c.RemediationPolicy, c.ReportFormat,
-		c.ReviewCommentContent, c.Rule, c.RuleAlias, c.RuleDocument, c.RuleVersion,
-		c.Ruleboard, c.RuleboardProject, c.RuleboardRule, c.SavedView, c.Scan,
-		c.ScanAnswer, c.ScanCoverage, c.ScanPayload, c.ScmApp, c.ScmConfig, c.Session,
-		c.Setting, c.SigningKey, c.SupportCase, c.SurveyResponse, c.Tag, c.Team,
-		c.TeamMember, c.TeamProject, c.Ticket, c.TicketLink, c.TicketingInstance,
-		c.Token, c.TokenRequest, c.TriageChange, c.TriageChangeFinding, c.User,
-		c.WebhookEvent, c.WebhookReceipt, c.Workflow, c.WorkflowArtifact,
-		c.WorkflowAttempt, c.WorkflowFinding, c.WorkflowFork, c.WorkflowRun,
-		c.WorkflowTask, c.WorkflowVersion,
+		c.ManagedScan, c.ManagedScanSetting, c.Membership, c.Notification,
+		c.NotificationEvent, c.NotificationRule, c.NotificationSeen,
+		c.NotificationWebhook, c.OnboardingTask, c.PackageManagerConfig,
+		c.PageBoundary, c.PathIgnore, c.PendingImport, c.PolicyAct, c.PolicyRun,
+		c.ProductFeedback, c.Project, c.ProjectTag, c.PullRequestFeedback,
+		c.RemediationPolicy, c.ReportFormat, c.ReviewCommentContent, c.Rule,
+		c.RuleAlias, c.RuleDocument, c.RuleVersion, c.Ruleboard, c.RuleboardProject,
+		c.RuleboardRule, c.SavedView, c.Scan, c.ScanAnswer, c.ScanCoverage,
+		c.ScanPayload, c.ScmApp, c.ScmConfig, c.Session, c.Setting, c.SigningKey,
+		c.SupportCase, c.SurveyResponse, c.Tag, c.Team, c.TeamMember, c.TeamProject,
+		c.Ticket, c.TicketLink, c.TicketingInstance, c.Token, c.TokenRequest,
+		c.TriageChange, c.TriageChangeFinding, c.User, c.WebhookEvent,
+		c.WebhookReceipt, c.Workflow, c.WorkflowArtifact, c.WorkflowAttempt,
+		c.WorkflowFinding, c.WorkflowFork, c.WorkflowRun, c.WorkflowTask,
+		c.WorkflowVersion,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -926,6 +940,10 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.InstallScan.mutate(ctx, m)
 	case *InvitationMutation:
 		return c.Invitation.mutate(ctx, m)
+	case *ManagedScanMutation:
+		return c.ManagedScan.mutate(ctx, m)
+	case *ManagedScanSettingMutation:
+		return c.ManagedScanSetting.mutate(ctx, m)
 	case *MembershipMutation:
 		return c.Membership.mutate(ctx, m)
 	case *NotificationMutation:
@@ -6544,6 +6562,274 @@ func (c *InvitationClient) mutate(ctx context.Context, m *InvitationMutation) (V
 		return (&InvitationDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown Invitation mutation op: %q", m.Op())
+	}
+}
+
+// ManagedScanClient is a client for the ManagedScan schema.
+type ManagedScanClient struct {
+	config
+}
+
+// NewManagedScanClient returns a client for the ManagedScan from the given config.
+func NewManagedScanClient(c config) *ManagedScanClient {
+	return &ManagedScanClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `managedscan.Hooks(f(g(h())))`.
+func (c *ManagedScanClient) Use(hooks ...Hook) {
+	c.hooks.ManagedScan = append(c.hooks.ManagedScan, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `managedscan.Intercept(f(g(h())))`.
+func (c *ManagedScanClient) Intercept(interceptors ...Interceptor) {
+	c.inters.ManagedScan = append(c.inters.ManagedScan, interceptors...)
+}
+
+// Create returns a builder for creating a ManagedScan entity.
+func (c *ManagedScanClient) Create() *ManagedScanCreate {
+	mutation := newManagedScanMutation(c.config, OpCreate)
+	return &ManagedScanCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of ManagedScan entities.
+func (c *ManagedScanClient) CreateBulk(builders ...*ManagedScanCreate) *ManagedScanCreateBulk {
+	return &ManagedScanCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *ManagedScanClient) MapCreateBulk(slice any, setFunc func(*ManagedScanCreate, int)) *ManagedScanCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &ManagedScanCreateBulk{err: fmt.Errorf("calling to ManagedScanClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*ManagedScanCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &ManagedScanCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for ManagedScan.
+func (c *ManagedScanClient) Update() *ManagedScanUpdate {
+	mutation := newManagedScanMutation(c.config, OpUpdate)
+	return &ManagedScanUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *ManagedScanClient) UpdateOne(_m *ManagedScan) *ManagedScanUpdateOne {
+	mutation := newManagedScanMutation(c.config, OpUpdateOne, withManagedScan(_m))
+	return &ManagedScanUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *ManagedScanClient) UpdateOneID(id int64) *ManagedScanUpdateOne {
+	mutation := newManagedScanMutation(c.config, OpUpdateOne, withManagedScanID(id))
+	return &ManagedScanUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for ManagedScan.
+func (c *ManagedScanClient) Delete() *ManagedScanDelete {
+	mutation := newManagedScanMutation(c.config, OpDelete)
+	return &ManagedScanDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *ManagedScanClient) DeleteOne(_m *ManagedScan) *ManagedScanDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *ManagedScanClient) DeleteOneID(id int64) *ManagedScanDeleteOne {
+	builder := c.Delete().Where(managedscan.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &ManagedScanDeleteOne{builder}
+}
+
+// Query returns a query builder for ManagedScan.
+func (c *ManagedScanClient) Query() *ManagedScanQuery {
+	return &ManagedScanQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeManagedScan},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a ManagedScan entity by its id.
+func (c *ManagedScanClient) Get(ctx context.Context, id int64) (*ManagedScan, error) {
+	return c.Query().Where(managedscan.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *ManagedScanClient) GetX(ctx context.Context, id int64) *ManagedScan {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *ManagedScanClient) Hooks() []Hook {
+	hooks := c.hooks.ManagedScan
+	return append(hooks[:len(hooks):len(hooks)], managedscan.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *ManagedScanClient) Interceptors() []Interceptor {
+	return c.inters.ManagedScan
+}
+
+func (c *ManagedScanClient) mutate(ctx context.Context, m *ManagedScanMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&ManagedScanCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&ManagedScanUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&ManagedScanUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&ManagedScanDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown ManagedScan mutation op: %q", m.Op())
+	}
+}
+
+// ManagedScanSettingClient is a client for the ManagedScanSetting schema.
+type ManagedScanSettingClient struct {
+	config
+}
+
+// NewManagedScanSettingClient returns a client for the ManagedScanSetting from the given config.
+func NewManagedScanSettingClient(c config) *ManagedScanSettingClient {
+	return &ManagedScanSettingClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `managedscansetting.Hooks(f(g(h())))`.
+func (c *ManagedScanSettingClient) Use(hooks ...Hook) {
+	c.hooks.ManagedScanSetting = append(c.hooks.ManagedScanSetting, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `managedscansetting.Intercept(f(g(h())))`.
+func (c *ManagedScanSettingClient) Intercept(interceptors ...Interceptor) {
+	c.inters.ManagedScanSetting = append(c.inters.ManagedScanSetting, interceptors...)
+}
+
+// Create returns a builder for creating a ManagedScanSetting entity.
+func (c *ManagedScanSettingClient) Create() *ManagedScanSettingCreate {
+	mutation := newManagedScanSettingMutation(c.config, OpCreate)
+	return &ManagedScanSettingCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of ManagedScanSetting entities.
+func (c *ManagedScanSettingClient) CreateBulk(builders ...*ManagedScanSettingCreate) *ManagedScanSettingCreateBulk {
+	return &ManagedScanSettingCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *ManagedScanSettingClient) MapCreateBulk(slice any, setFunc func(*ManagedScanSettingCreate, int)) *ManagedScanSettingCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &ManagedScanSettingCreateBulk{err: fmt.Errorf("calling to ManagedScanSettingClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*ManagedScanSettingCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &ManagedScanSettingCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for ManagedScanSetting.
+func (c *ManagedScanSettingClient) Update() *ManagedScanSettingUpdate {
+	mutation := newManagedScanSettingMutation(c.config, OpUpdate)
+	return &ManagedScanSettingUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *ManagedScanSettingClient) UpdateOne(_m *ManagedScanSetting) *ManagedScanSettingUpdateOne {
+	mutation := newManagedScanSettingMutation(c.config, OpUpdateOne, withManagedScanSetting(_m))
+	return &ManagedScanSettingUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *ManagedScanSettingClient) UpdateOneID(id int64) *ManagedScanSettingUpdateOne {
+	mutation := newManagedScanSettingMutation(c.config, OpUpdateOne, withManagedScanSettingID(id))
+	return &ManagedScanSettingUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for ManagedScanSetting.
+func (c *ManagedScanSettingClient) Delete() *ManagedScanSettingDelete {
+	mutation := newManagedScanSettingMutation(c.config, OpDelete)
+	return &ManagedScanSettingDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *ManagedScanSettingClient) DeleteOne(_m *ManagedScanSetting) *ManagedScanSettingDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *ManagedScanSettingClient) DeleteOneID(id int64) *ManagedScanSettingDeleteOne {
+	builder := c.Delete().Where(managedscansetting.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &ManagedScanSettingDeleteOne{builder}
+}
+
+// Query returns a query builder for ManagedScanSetting.
+func (c *ManagedScanSettingClient) Query() *ManagedScanSettingQuery {
+	return &ManagedScanSettingQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeManagedScanSetting},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a ManagedScanSetting entity by its id.
+func (c *ManagedScanSettingClient) Get(ctx context.Context, id int64) (*ManagedScanSetting, error) {
+	return c.Query().Where(managedscansetting.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *ManagedScanSettingClient) GetX(ctx context.Context, id int64) *ManagedScanSetting {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *ManagedScanSettingClient) Hooks() []Hook {
+	hooks := c.hooks.ManagedScanSetting
+	return append(hooks[:len(hooks):len(hooks)], managedscansetting.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *ManagedScanSettingClient) Interceptors() []Interceptor {
+	return c.inters.ManagedScanSetting
+}
+
+func (c *ManagedScanSettingClient) mutate(ctx context.Context, m *ManagedScanSettingMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&ManagedScanSettingCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&ManagedScanSettingUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&ManagedScanSettingUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&ManagedScanSettingDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown ManagedScanSetting mutation op: %q", m.Op())
 	}
 }
 
@@ -14731,18 +15017,19 @@ type (
 		DeliveryAttempt, Dependency, DependencyPackage, Deployment, DetectionException,
 		DetectionPolicy, DigestPart, ExceptionRequest, Exploit, Export, ExportChunk,
 		Finding, FindingEvent, FindingMatch, Freshness, HeldClose, IdentityChange,
-		InstallCheck, InstallScan, Invitation, Membership, Notification,
-		NotificationEvent, NotificationRule, NotificationSeen, NotificationWebhook,
-		OnboardingTask, PackageManagerConfig, PageBoundary, PathIgnore, PendingImport,
-		PolicyAct, PolicyRun, ProductFeedback, Project, ProjectTag,
-		PullRequestFeedback, RemediationPolicy, ReportFormat, ReviewCommentContent,
-		Rule, RuleAlias, RuleDocument, RuleVersion, Ruleboard, RuleboardProject,
-		RuleboardRule, SavedView, Scan, ScanAnswer, ScanCoverage, ScanPayload, ScmApp,
-		ScmConfig, Session, Setting, SigningKey, SupportCase, SurveyResponse, Tag,
-		Team, TeamMember, TeamProject, Ticket, TicketLink, TicketingInstance, Token,
-		TokenRequest, TriageChange, TriageChangeFinding, User, WebhookEvent,
-		WebhookReceipt, Workflow, WorkflowArtifact, WorkflowAttempt, WorkflowFinding,
-		WorkflowFork, WorkflowRun, WorkflowTask, WorkflowVersion []ent.Hook
+		InstallCheck, InstallScan, Invitation, ManagedScan, ManagedScanSetting,
+		Membership, Notification, NotificationEvent, NotificationRule,
+		NotificationSeen, NotificationWebhook, OnboardingTask, PackageManagerConfig,
+		PageBoundary, PathIgnore, PendingImport, PolicyAct, PolicyRun, ProductFeedback,
+		Project, ProjectTag, PullRequestFeedback, RemediationPolicy, ReportFormat,
+		ReviewCommentContent, Rule, RuleAlias, RuleDocument, RuleVersion, Ruleboard,
+		RuleboardProject, RuleboardRule, SavedView, Scan, ScanAnswer, ScanCoverage,
+		ScanPayload, ScmApp, ScmConfig, Session, Setting, SigningKey, SupportCase,
+		SurveyResponse, Tag, Team, TeamMember, TeamProject, Ticket, TicketLink,
+		TicketingInstance, Token, TokenRequest, TriageChange, TriageChangeFinding,
+		User, WebhookEvent, WebhookReceipt, Workflow, WorkflowArtifact,
+		WorkflowAttempt, WorkflowFinding, WorkflowFork, WorkflowRun, WorkflowTask,
+		WorkflowVersion []ent.Hook
 	}
 	inters struct {
 		Advisory, AdvisoryPackage, AgenticIssue, AgenticIssueCoverage,
@@ -14752,18 +15039,19 @@ type (
 		DeliveryAttempt, Dependency, DependencyPackage, Deployment, DetectionException,
 		DetectionPolicy, DigestPart, ExceptionRequest, Exploit, Export, ExportChunk,
 		Finding, FindingEvent, FindingMatch, Freshness, HeldClose, IdentityChange,
-		InstallCheck, InstallScan, Invitation, Membership, Notification,
-		NotificationEvent, NotificationRule, NotificationSeen, NotificationWebhook,
-		OnboardingTask, PackageManagerConfig, PageBoundary, PathIgnore, PendingImport,
-		PolicyAct, PolicyRun, ProductFeedback, Project, ProjectTag,
-		PullRequestFeedback, RemediationPolicy, ReportFormat, ReviewCommentContent,
-		Rule, RuleAlias, RuleDocument, RuleVersion, Ruleboard, RuleboardProject,
-		RuleboardRule, SavedView, Scan, ScanAnswer, ScanCoverage, ScanPayload, ScmApp,
-		ScmConfig, Session, Setting, SigningKey, SupportCase, SurveyResponse, Tag,
-		Team, TeamMember, TeamProject, Ticket, TicketLink, TicketingInstance, Token,
-		TokenRequest, TriageChange, TriageChangeFinding, User, WebhookEvent,
-		WebhookReceipt, Workflow, WorkflowArtifact, WorkflowAttempt, WorkflowFinding,
-		WorkflowFork, WorkflowRun, WorkflowTask, WorkflowVersion []ent.Interceptor
+		InstallCheck, InstallScan, Invitation, ManagedScan, ManagedScanSetting,
+		Membership, Notification, NotificationEvent, NotificationRule,
+		NotificationSeen, NotificationWebhook, OnboardingTask, PackageManagerConfig,
+		PageBoundary, PathIgnore, PendingImport, PolicyAct, PolicyRun, ProductFeedback,
+		Project, ProjectTag, PullRequestFeedback, RemediationPolicy, ReportFormat,
+		ReviewCommentContent, Rule, RuleAlias, RuleDocument, RuleVersion, Ruleboard,
+		RuleboardProject, RuleboardRule, SavedView, Scan, ScanAnswer, ScanCoverage,
+		ScanPayload, ScmApp, ScmConfig, Session, Setting, SigningKey, SupportCase,
+		SurveyResponse, Tag, Team, TeamMember, TeamProject, Ticket, TicketLink,
+		TicketingInstance, Token, TokenRequest, TriageChange, TriageChangeFinding,
+		User, WebhookEvent, WebhookReceipt, Workflow, WorkflowArtifact,
+		WorkflowAttempt, WorkflowFinding, WorkflowFork, WorkflowRun, WorkflowTask,
+		WorkflowVersion []ent.Interceptor
 	}
 )
 

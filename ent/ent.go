@@ -53,6 +53,8 @@ import (
 	"github.com/palisade/palisade/ent/installcheck"
 	"github.com/palisade/palisade/ent/installscan"
 	"github.com/palisade/palisade/ent/invitation"
+	"github.com/palisade/palisade/ent/managedscan"
+	"github.com/palisade/palisade/ent/managedscansetting"
 	"github.com/palisade/palisade/ent/membership"
 	"github.com/palisade/palisade/ent/notification"
 	"github.com/palisade/palisade/ent/notificationevent"
@@ -215,6 +217,8 @@ func checkColumn(t, c string) error {
 			installcheck.Table:           installcheck.ValidColumn,
 			installscan.Table:            installscan.ValidColumn,
 			invitation.Table:             invitation.ValidColumn,
+			managedscan.Table:            managedscan.ValidColumn,
+			managedscansetting.Table:     managedscansetting.ValidColumn,
 			membership.Table:             membership.ValidColumn,
 			notification.Table:           notification.ValidColumn,
 			notificationevent.Table:      notificationevent.ValidColumn,

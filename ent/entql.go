@@ -44,6 +44,8 @@ import (
 	"github.com/palisade/palisade/ent/installcheck"
 	"github.com/palisade/palisade/ent/installscan"
 	"github.com/palisade/palisade/ent/invitation"
+	"github.com/palisade/palisade/ent/managedscan"
+	"github.com/palisade/palisade/ent/managedscansetting"
 	"github.com/palisade/palisade/ent/membership"
 	"github.com/palisade/palisade/ent/notification"
 	"github.com/palisade/palisade/ent/notificationevent"
@@ -114,7 +116,7 @@ import (
 
 // schemaGraph holds a representation of ent/schema at runtime.
 var schemaGraph = func() *sqlgraph.Schema {
-	graph := &sqlgraph.Schema{Nodes: make([]*sqlgraph.Node, 102)}
+	graph := &sqlgraph.Schema{Nodes: make([]*sqlgraph.Node, 104)}
 	graph.Nodes[0] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   advisory.Table,
@@ -1056,6 +1058,50 @@ var schemaGraph = func() *sqlgraph.Schema {
 	}
 	graph.Nodes[41] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
+			Table:   managedscan.Table,
+			Columns: managedscan.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: managedscan.FieldID,
+			},
+		},
+		Type: "ManagedScan",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			managedscan.FieldDeploymentID: {Type: field.TypeInt64, Column: managedscan.FieldDeploymentID},
+			managedscan.FieldScanID:       {Type: field.TypeInt64, Column: managedscan.FieldScanID},
+			managedscan.FieldProjectID:    {Type: field.TypeInt64, Column: managedscan.FieldProjectID},
+			managedscan.FieldConfigID:     {Type: field.TypeInt64, Column: managedscan.FieldConfigID},
+			managedscan.FieldCause:        {Type: field.TypeString, Column: managedscan.FieldCause},
+			managedscan.FieldRetryOf:      {Type: field.TypeInt64, Column: managedscan.FieldRetryOf},
+			managedscan.FieldJobID:        {Type: field.TypeInt64, Column: managedscan.FieldJobID},
+			managedscan.FieldWaitingFor:   {Type: field.TypeString, Column: managedscan.FieldWaitingFor},
+			managedscan.FieldLeaseUntil:   {Type: field.TypeInt64, Column: managedscan.FieldLeaseUntil},
+			managedscan.FieldClaims:       {Type: field.TypeInt32, Column: managedscan.FieldClaims},
+			managedscan.FieldProblem:      {Type: field.TypeString, Column: managedscan.FieldProblem},
+			managedscan.FieldLog:          {Type: field.TypeString, Column: managedscan.FieldLog},
+			managedscan.FieldCreatedAt:    {Type: field.TypeInt64, Column: managedscan.FieldCreatedAt},
+			managedscan.FieldBegunAt:      {Type: field.TypeInt64, Column: managedscan.FieldBegunAt},
+		},
+	}
+	graph.Nodes[42] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
+			Table:   managedscansetting.Table,
+			Columns: managedscansetting.Columns,
+			ID: &sqlgraph.FieldSpec{
+				Type:   field.TypeInt64,
+				Column: managedscansetting.FieldID,
+			},
+		},
+		Type: "ManagedScanSetting",
+		Fields: map[string]*sqlgraph.FieldSpec{
+			managedscansetting.FieldDeploymentID:    {Type: field.TypeInt64, Column: managedscansetting.FieldDeploymentID},
+			managedscansetting.FieldFailOpen:        {Type: field.TypeBool, Column: managedscansetting.FieldFailOpen},
+			managedscansetting.FieldFailOpenSeconds: {Type: field.TypeInt64, Column: managedscansetting.FieldFailOpenSeconds},
+			managedscansetting.FieldUpdatedAt:       {Type: field.TypeInt64, Column: managedscansetting.FieldUpdatedAt},
+		},
+	}
+	graph.Nodes[43] = &sqlgraph.Node{
+		NodeSpec: sqlgraph.NodeSpec{
 			Table:   membership.Table,
 			Columns: membership.Columns,
 			ID: &sqlgraph.FieldSpec{
@@ -1073,7 +1119,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			membership.FieldUpdatedAt:    {Type: field.TypeInt64, Column: membership.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[42] = &sqlgraph.Node{
+	graph.Nodes[44] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notification.Table,
 			Columns: notification.Columns,
@@ -1096,7 +1142,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notification.FieldCreatedAt:      {Type: field.TypeInt64, Column: notification.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[43] = &sqlgraph.Node{
+	graph.Nodes[45] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notificationevent.Table,
 			Columns: notificationevent.Columns,
@@ -1115,7 +1161,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notificationevent.FieldCreatedAt:      {Type: field.TypeInt64, Column: notificationevent.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[44] = &sqlgraph.Node{
+	graph.Nodes[46] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notificationrule.Table,
 			Columns: notificationrule.Columns,
@@ -1150,7 +1196,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notificationrule.FieldUpdatedAt:          {Type: field.TypeInt64, Column: notificationrule.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[45] = &sqlgraph.Node{
+	graph.Nodes[47] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notificationseen.Table,
 			Columns: notificationseen.Columns,
@@ -1167,7 +1213,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notificationseen.FieldAt:             {Type: field.TypeInt64, Column: notificationseen.FieldAt},
 		},
 	}
-	graph.Nodes[46] = &sqlgraph.Node{
+	graph.Nodes[48] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   notificationwebhook.Table,
 			Columns: notificationwebhook.Columns,
@@ -1188,7 +1234,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			notificationwebhook.FieldUpdatedAt:        {Type: field.TypeInt64, Column: notificationwebhook.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[47] = &sqlgraph.Node{
+	graph.Nodes[49] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   onboardingtask.Table,
 			Columns: onboardingtask.Columns,
@@ -1206,7 +1252,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			onboardingtask.FieldUpdatedAt:    {Type: field.TypeInt64, Column: onboardingtask.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[48] = &sqlgraph.Node{
+	graph.Nodes[50] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   packagemanagerconfig.Table,
 			Columns: packagemanagerconfig.Columns,
@@ -1231,7 +1277,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			packagemanagerconfig.FieldUpdatedAt:        {Type: field.TypeInt64, Column: packagemanagerconfig.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[49] = &sqlgraph.Node{
+	graph.Nodes[51] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   pageboundary.Table,
 			Columns: pageboundary.Columns,
@@ -1252,7 +1298,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			pageboundary.FieldServedAt:      {Type: field.TypeInt64, Column: pageboundary.FieldServedAt},
 		},
 	}
-	graph.Nodes[50] = &sqlgraph.Node{
+	graph.Nodes[52] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   pathignore.Table,
 			Columns: pathignore.Columns,
@@ -1269,7 +1315,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			pathignore.FieldUpdatedAt:    {Type: field.TypeInt64, Column: pathignore.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[51] = &sqlgraph.Node{
+	graph.Nodes[53] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   pendingimport.Table,
 			Columns: pendingimport.Columns,
@@ -1284,7 +1330,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			pendingimport.FieldRelevantSince: {Type: field.TypeInt64, Column: pendingimport.FieldRelevantSince},
 		},
 	}
-	graph.Nodes[52] = &sqlgraph.Node{
+	graph.Nodes[54] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   policyact.Table,
 			Columns: policyact.Columns,
@@ -1305,7 +1351,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			policyact.FieldAt:           {Type: field.TypeInt64, Column: policyact.FieldAt},
 		},
 	}
-	graph.Nodes[53] = &sqlgraph.Node{
+	graph.Nodes[55] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   policyrun.Table,
 			Columns: policyrun.Columns,
@@ -1327,7 +1373,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			policyrun.FieldAt:           {Type: field.TypeInt64, Column: policyrun.FieldAt},
 		},
 	}
-	graph.Nodes[54] = &sqlgraph.Node{
+	graph.Nodes[56] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   productfeedback.Table,
 			Columns: productfeedback.Columns,
@@ -1346,7 +1392,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			productfeedback.FieldCreatedAt:     {Type: field.TypeInt64, Column: productfeedback.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[55] = &sqlgraph.Node{
+	graph.Nodes[57] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   project.Table,
 			Columns: project.Columns,
@@ -1370,6 +1416,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			project.FieldScmType:             {Type: field.TypeString, Column: project.FieldScmType},
 			project.FieldManagedDiffScan:     {Type: field.TypeBool, Column: project.FieldManagedDiffScan},
 			project.FieldManagedFullScan:     {Type: field.TypeBool, Column: project.FieldManagedFullScan},
+			project.FieldNextFullScanAt:      {Type: field.TypeInt64, Column: project.FieldNextFullScanAt},
 			project.FieldAiFullScan:          {Type: field.TypeBool, Column: project.FieldAiFullScan},
 			project.FieldCreatedAt:           {Type: field.TypeInt64, Column: project.FieldCreatedAt},
 			project.FieldCreatorID:           {Type: field.TypeInt64, Column: project.FieldCreatorID},
@@ -1383,7 +1430,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			project.FieldCloseLimits:         {Type: field.TypeBytes, Column: project.FieldCloseLimits},
 		},
 	}
-	graph.Nodes[56] = &sqlgraph.Node{
+	graph.Nodes[58] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   projecttag.Table,
 			Columns: projecttag.Columns,
@@ -1399,7 +1446,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			projecttag.FieldTagID:        {Type: field.TypeInt64, Column: projecttag.FieldTagID},
 		},
 	}
-	graph.Nodes[57] = &sqlgraph.Node{
+	graph.Nodes[59] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   pullrequestfeedback.Table,
 			Columns: pullrequestfeedback.Columns,
@@ -1425,7 +1472,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			pullrequestfeedback.FieldUpdatedAt:     {Type: field.TypeInt64, Column: pullrequestfeedback.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[58] = &sqlgraph.Node{
+	graph.Nodes[60] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   remediationpolicy.Table,
 			Columns: remediationpolicy.Columns,
@@ -1446,7 +1493,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			remediationpolicy.FieldUpdatedAt:    {Type: field.TypeInt64, Column: remediationpolicy.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[59] = &sqlgraph.Node{
+	graph.Nodes[61] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   reportformat.Table,
 			Columns: reportformat.Columns,
@@ -1464,7 +1511,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			reportformat.FieldUpdatedAt:    {Type: field.TypeInt64, Column: reportformat.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[60] = &sqlgraph.Node{
+	graph.Nodes[62] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   reviewcommentcontent.Table,
 			Columns: reviewcommentcontent.Columns,
@@ -1483,7 +1530,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			reviewcommentcontent.FieldUpdatedAt:    {Type: field.TypeInt64, Column: reviewcommentcontent.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[61] = &sqlgraph.Node{
+	graph.Nodes[63] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   rule.Table,
 			Columns: rule.Columns,
@@ -1504,7 +1551,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			rule.FieldOrigin:       {Type: field.TypeString, Column: rule.FieldOrigin},
 		},
 	}
-	graph.Nodes[62] = &sqlgraph.Node{
+	graph.Nodes[64] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   rulealias.Table,
 			Columns: rulealias.Columns,
@@ -1523,7 +1570,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			rulealias.FieldCreatedAt:    {Type: field.TypeInt64, Column: rulealias.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[63] = &sqlgraph.Node{
+	graph.Nodes[65] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   ruledocument.Table,
 			Columns: ruledocument.Columns,
@@ -1552,7 +1599,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			ruledocument.FieldUpdatedAt:          {Type: field.TypeInt64, Column: ruledocument.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[64] = &sqlgraph.Node{
+	graph.Nodes[66] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   ruleversion.Table,
 			Columns: ruleversion.Columns,
@@ -1573,7 +1620,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			ruleversion.FieldCreatedAt:      {Type: field.TypeInt64, Column: ruleversion.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[65] = &sqlgraph.Node{
+	graph.Nodes[67] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   ruleboard.Table,
 			Columns: ruleboard.Columns,
@@ -1592,7 +1639,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			ruleboard.FieldUpdatedAt:    {Type: field.TypeInt64, Column: ruleboard.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[66] = &sqlgraph.Node{
+	graph.Nodes[68] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   ruleboardproject.Table,
 			Columns: ruleboardproject.Columns,
@@ -1609,7 +1656,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			ruleboardproject.FieldProduct:      {Type: field.TypeString, Column: ruleboardproject.FieldProduct},
 		},
 	}
-	graph.Nodes[67] = &sqlgraph.Node{
+	graph.Nodes[69] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   ruleboardrule.Table,
 			Columns: ruleboardrule.Columns,
@@ -1629,7 +1676,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			ruleboardrule.FieldUpdatedAt:    {Type: field.TypeInt64, Column: ruleboardrule.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[68] = &sqlgraph.Node{
+	graph.Nodes[70] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   savedview.Table,
 			Columns: savedview.Columns,
@@ -1653,7 +1700,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			savedview.FieldUpdatedAt:    {Type: field.TypeInt64, Column: savedview.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[69] = &sqlgraph.Node{
+	graph.Nodes[71] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scan.Table,
 			Columns: scan.Columns,
@@ -1687,7 +1734,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scan.FieldCompletedAt:      {Type: field.TypeInt64, Column: scan.FieldCompletedAt},
 		},
 	}
-	graph.Nodes[70] = &sqlgraph.Node{
+	graph.Nodes[72] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scananswer.Table,
 			Columns: scananswer.Columns,
@@ -1705,7 +1752,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scananswer.FieldAt:           {Type: field.TypeInt64, Column: scananswer.FieldAt},
 		},
 	}
-	graph.Nodes[71] = &sqlgraph.Node{
+	graph.Nodes[73] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scancoverage.Table,
 			Columns: scancoverage.Columns,
@@ -1730,7 +1777,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scancoverage.FieldRanAt:            {Type: field.TypeInt64, Column: scancoverage.FieldRanAt},
 		},
 	}
-	graph.Nodes[72] = &sqlgraph.Node{
+	graph.Nodes[74] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scanpayload.Table,
 			Columns: scanpayload.Columns,
@@ -1747,7 +1794,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scanpayload.FieldContent:      {Type: field.TypeBytes, Column: scanpayload.FieldContent},
 		},
 	}
-	graph.Nodes[73] = &sqlgraph.Node{
+	graph.Nodes[75] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scmapp.Table,
 			Columns: scmapp.Columns,
@@ -1787,7 +1834,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scmapp.FieldCompletedAt:           {Type: field.TypeInt64, Column: scmapp.FieldCompletedAt},
 		},
 	}
-	graph.Nodes[74] = &sqlgraph.Node{
+	graph.Nodes[76] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   scmconfig.Table,
 			Columns: scmconfig.Columns,
@@ -1826,7 +1873,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			scmconfig.FieldUpdatedAt:             {Type: field.TypeInt64, Column: scmconfig.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[75] = &sqlgraph.Node{
+	graph.Nodes[77] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   session.Table,
 			Columns: session.Columns,
@@ -1847,7 +1894,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			session.FieldRevokedAt:  {Type: field.TypeInt64, Column: session.FieldRevokedAt},
 		},
 	}
-	graph.Nodes[76] = &sqlgraph.Node{
+	graph.Nodes[78] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   setting.Table,
 			Columns: setting.Columns,
@@ -1862,7 +1909,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			setting.FieldValue: {Type: field.TypeBytes, Column: setting.FieldValue},
 		},
 	}
-	graph.Nodes[77] = &sqlgraph.Node{
+	graph.Nodes[79] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   signingkey.Table,
 			Columns: signingkey.Columns,
@@ -1880,7 +1927,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			signingkey.FieldRetiredAt:        {Type: field.TypeInt64, Column: signingkey.FieldRetiredAt},
 		},
 	}
-	graph.Nodes[78] = &sqlgraph.Node{
+	graph.Nodes[80] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   supportcase.Table,
 			Columns: supportcase.Columns,
@@ -1905,7 +1952,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			supportcase.FieldUpdatedAt:    {Type: field.TypeInt64, Column: supportcase.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[79] = &sqlgraph.Node{
+	graph.Nodes[81] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   surveyresponse.Table,
 			Columns: surveyresponse.Columns,
@@ -1923,7 +1970,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			surveyresponse.FieldSubmittedAt:  {Type: field.TypeInt64, Column: surveyresponse.FieldSubmittedAt},
 		},
 	}
-	graph.Nodes[80] = &sqlgraph.Node{
+	graph.Nodes[82] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   tag.Table,
 			Columns: tag.Columns,
@@ -1939,7 +1986,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			tag.FieldCreatedAt:    {Type: field.TypeInt64, Column: tag.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[81] = &sqlgraph.Node{
+	graph.Nodes[83] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   team.Table,
 			Columns: team.Columns,
@@ -1960,7 +2007,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			team.FieldUpdatedAt:        {Type: field.TypeInt64, Column: team.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[82] = &sqlgraph.Node{
+	graph.Nodes[84] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   teammember.Table,
 			Columns: teammember.Columns,
@@ -1978,7 +2025,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			teammember.FieldCreatedAt:    {Type: field.TypeInt64, Column: teammember.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[83] = &sqlgraph.Node{
+	graph.Nodes[85] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   teamproject.Table,
 			Columns: teamproject.Columns,
@@ -1995,7 +2042,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			teamproject.FieldCreatedAt:    {Type: field.TypeInt64, Column: teamproject.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[84] = &sqlgraph.Node{
+	graph.Nodes[86] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   ticket.Table,
 			Columns: ticket.Columns,
@@ -2019,7 +2066,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			ticket.FieldCreatedAt:    {Type: field.TypeInt64, Column: ticket.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[85] = &sqlgraph.Node{
+	graph.Nodes[87] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   ticketlink.Table,
 			Columns: ticketlink.Columns,
@@ -2036,7 +2083,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			ticketlink.FieldFindingID:    {Type: field.TypeInt64, Column: ticketlink.FieldFindingID},
 		},
 	}
-	graph.Nodes[86] = &sqlgraph.Node{
+	graph.Nodes[88] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   ticketinginstance.Table,
 			Columns: ticketinginstance.Columns,
@@ -2068,7 +2115,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			ticketinginstance.FieldUpdatedAt:      {Type: field.TypeInt64, Column: ticketinginstance.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[87] = &sqlgraph.Node{
+	graph.Nodes[89] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   token.Table,
 			Columns: token.Columns,
@@ -2096,7 +2143,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			token.FieldHandedOverAt:  {Type: field.TypeInt64, Column: token.FieldHandedOverAt},
 		},
 	}
-	graph.Nodes[88] = &sqlgraph.Node{
+	graph.Nodes[90] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   tokenrequest.Table,
 			Columns: tokenrequest.Columns,
@@ -2115,7 +2162,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			tokenrequest.FieldExpiresAt:    {Type: field.TypeInt64, Column: tokenrequest.FieldExpiresAt},
 		},
 	}
-	graph.Nodes[89] = &sqlgraph.Node{
+	graph.Nodes[91] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   triagechange.Table,
 			Columns: triagechange.Columns,
@@ -2142,7 +2189,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			triagechange.FieldUndoneBy:     {Type: field.TypeInt64, Column: triagechange.FieldUndoneBy},
 		},
 	}
-	graph.Nodes[90] = &sqlgraph.Node{
+	graph.Nodes[92] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   triagechangefinding.Table,
 			Columns: triagechangefinding.Columns,
@@ -2163,7 +2210,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			triagechangefinding.FieldTriagedAt:     {Type: field.TypeInt64, Column: triagechangefinding.FieldTriagedAt},
 		},
 	}
-	graph.Nodes[91] = &sqlgraph.Node{
+	graph.Nodes[93] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   user.Table,
 			Columns: user.Columns,
@@ -2183,7 +2230,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			user.FieldCreatedAt: {Type: field.TypeInt64, Column: user.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[92] = &sqlgraph.Node{
+	graph.Nodes[94] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   webhookevent.Table,
 			Columns: webhookevent.Columns,
@@ -2206,7 +2253,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			webhookevent.FieldEvent:        {Type: field.TypeBytes, Column: webhookevent.FieldEvent},
 		},
 	}
-	graph.Nodes[93] = &sqlgraph.Node{
+	graph.Nodes[95] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   webhookreceipt.Table,
 			Columns: webhookreceipt.Columns,
@@ -2223,7 +2270,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			webhookreceipt.FieldReceivedAt:   {Type: field.TypeInt64, Column: webhookreceipt.FieldReceivedAt},
 		},
 	}
-	graph.Nodes[94] = &sqlgraph.Node{
+	graph.Nodes[96] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflow.Table,
 			Columns: workflow.Columns,
@@ -2242,7 +2289,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflow.FieldUpdatedAt:    {Type: field.TypeInt64, Column: workflow.FieldUpdatedAt},
 		},
 	}
-	graph.Nodes[95] = &sqlgraph.Node{
+	graph.Nodes[97] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowartifact.Table,
 			Columns: workflowartifact.Columns,
@@ -2262,7 +2309,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowartifact.FieldCreatedAt:    {Type: field.TypeInt64, Column: workflowartifact.FieldCreatedAt},
 		},
 	}
-	graph.Nodes[96] = &sqlgraph.Node{
+	graph.Nodes[98] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowattempt.Table,
 			Columns: workflowattempt.Columns,
@@ -2293,7 +2340,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowattempt.FieldFinishedAt:   {Type: field.TypeInt64, Column: workflowattempt.FieldFinishedAt},
 		},
 	}
-	graph.Nodes[97] = &sqlgraph.Node{
+	graph.Nodes[99] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowfinding.Table,
 			Columns: workflowfinding.Columns,
@@ -2316,7 +2363,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowfinding.FieldReasoning:    {Type: field.TypeString, Column: workflowfinding.FieldReasoning},
 		},
 	}
-	graph.Nodes[98] = &sqlgraph.Node{
+	graph.Nodes[100] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowfork.Table,
 			Columns: workflowfork.Columns,
@@ -2338,7 +2385,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowfork.FieldArrived:      {Type: field.TypeInt32, Column: workflowfork.FieldArrived},
 		},
 	}
-	graph.Nodes[99] = &sqlgraph.Node{
+	graph.Nodes[101] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowrun.Table,
 			Columns: workflowrun.Columns,
@@ -2382,7 +2429,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowrun.FieldFinishedAt:     {Type: field.TypeInt64, Column: workflowrun.FieldFinishedAt},
 		},
 	}
-	graph.Nodes[100] = &sqlgraph.Node{
+	graph.Nodes[102] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowtask.Table,
 			Columns: workflowtask.Columns,
@@ -2412,7 +2459,7 @@ var schemaGraph = func() *sqlgraph.Schema {
 			workflowtask.FieldFinishedAt:   {Type: field.TypeInt64, Column: workflowtask.FieldFinishedAt},
 		},
 	}
-	graph.Nodes[101] = &sqlgraph.Node{
+	graph.Nodes[103] = &sqlgraph.Node{
 		NodeSpec: sqlgraph.NodeSpec{
 			Table:   workflowversion.Table,
 			Columns: workflowversion.Columns,
@@ -6115,6 +6162,176 @@ func (f *InvitationFilter) WhereAcceptedAt(p entql.Int64P) {
 }
 
 // addPredicate implements the predicateAdder interface.
+func (_q *ManagedScanQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the ManagedScanQuery builder.
+func (_q *ManagedScanQuery) Filter() *ManagedScanFilter {
+	return &ManagedScanFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *ManagedScanMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the ManagedScanMutation builder.
+func (m *ManagedScanMutation) Filter() *ManagedScanFilter {
+	return &ManagedScanFilter{config: m.config, predicateAdder: m}
+}
+
+// ManagedScanFilter provides a generic filtering capability at runtime for ManagedScanQuery.
+type ManagedScanFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *ManagedScanFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[41].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *ManagedScanFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(managedscan.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *ManagedScanFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(managedscan.FieldDeploymentID))
+}
+
+// WhereScanID applies the entql int64 predicate on the scan_id field.
+func (f *ManagedScanFilter) WhereScanID(p entql.Int64P) {
+	f.Where(p.Field(managedscan.FieldScanID))
+}
+
+// WhereProjectID applies the entql int64 predicate on the project_id field.
+func (f *ManagedScanFilter) WhereProjectID(p entql.Int64P) {
+	f.Where(p.Field(managedscan.FieldProjectID))
+}
+
+// WhereConfigID applies the entql int64 predicate on the config_id field.
+func (f *ManagedScanFilter) WhereConfigID(p entql.Int64P) {
+	f.Where(p.Field(managedscan.FieldConfigID))
+}
+
+// WhereCause applies the entql string predicate on the cause field.
+func (f *ManagedScanFilter) WhereCause(p entql.StringP) {
+	f.Where(p.Field(managedscan.FieldCause))
+}
+
+// WhereRetryOf applies the entql int64 predicate on the retry_of field.
+func (f *ManagedScanFilter) WhereRetryOf(p entql.Int64P) {
+	f.Where(p.Field(managedscan.FieldRetryOf))
+}
+
+// WhereJobID applies the entql int64 predicate on the job_id field.
+func (f *ManagedScanFilter) WhereJobID(p entql.Int64P) {
+	f.Where(p.Field(managedscan.FieldJobID))
+}
+
+// WhereWaitingFor applies the entql string predicate on the waiting_for field.
+func (f *ManagedScanFilter) WhereWaitingFor(p entql.StringP) {
+	f.Where(p.Field(managedscan.FieldWaitingFor))
+}
+
+// WhereLeaseUntil applies the entql int64 predicate on the lease_until field.
+func (f *ManagedScanFilter) WhereLeaseUntil(p entql.Int64P) {
+	f.Where(p.Field(managedscan.FieldLeaseUntil))
+}
+
+// WhereClaims applies the entql int32 predicate on the claims field.
+func (f *ManagedScanFilter) WhereClaims(p entql.Int32P) {
+	f.Where(p.Field(managedscan.FieldClaims))
+}
+
+// WhereProblem applies the entql string predicate on the problem field.
+func (f *ManagedScanFilter) WhereProblem(p entql.StringP) {
+	f.Where(p.Field(managedscan.FieldProblem))
+}
+
+// WhereLog applies the entql string predicate on the log field.
+func (f *ManagedScanFilter) WhereLog(p entql.StringP) {
+	f.Where(p.Field(managedscan.FieldLog))
+}
+
+// WhereCreatedAt applies the entql int64 predicate on the created_at field.
+func (f *ManagedScanFilter) WhereCreatedAt(p entql.Int64P) {
+	f.Where(p.Field(managedscan.FieldCreatedAt))
+}
+
+// WhereBegunAt applies the entql int64 predicate on the begun_at field.
+func (f *ManagedScanFilter) WhereBegunAt(p entql.Int64P) {
+	f.Where(p.Field(managedscan.FieldBegunAt))
+}
+
+// addPredicate implements the predicateAdder interface.
+func (_q *ManagedScanSettingQuery) addPredicate(pred func(s *sql.Selector)) {
+	_q.predicates = append(_q.predicates, pred)
+}
+
+// Filter returns a Filter implementation to apply filters on the ManagedScanSettingQuery builder.
+func (_q *ManagedScanSettingQuery) Filter() *ManagedScanSettingFilter {
+	return &ManagedScanSettingFilter{config: _q.config, predicateAdder: _q}
+}
+
+// addPredicate implements the predicateAdder interface.
+func (m *ManagedScanSettingMutation) addPredicate(pred func(s *sql.Selector)) {
+	m.predicates = append(m.predicates, pred)
+}
+
+// Filter returns an entql.Where implementation to apply filters on the ManagedScanSettingMutation builder.
+func (m *ManagedScanSettingMutation) Filter() *ManagedScanSettingFilter {
+	return &ManagedScanSettingFilter{config: m.config, predicateAdder: m}
+}
+
+// ManagedScanSettingFilter provides a generic filtering capability at runtime for ManagedScanSettingQuery.
+type ManagedScanSettingFilter struct {
+	predicateAdder
+	config
+}
+
+// Where applies the entql predicate on the query filter.
+func (f *ManagedScanSettingFilter) Where(p entql.P) {
+	f.addPredicate(func(s *sql.Selector) {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[42].Type, p, s); err != nil {
+			s.AddError(err)
+		}
+	})
+}
+
+// WhereID applies the entql int64 predicate on the id field.
+func (f *ManagedScanSettingFilter) WhereID(p entql.Int64P) {
+	f.Where(p.Field(managedscansetting.FieldID))
+}
+
+// WhereDeploymentID applies the entql int64 predicate on the deployment_id field.
+func (f *ManagedScanSettingFilter) WhereDeploymentID(p entql.Int64P) {
+	f.Where(p.Field(managedscansetting.FieldDeploymentID))
+}
+
+// WhereFailOpen applies the entql bool predicate on the fail_open field.
+func (f *ManagedScanSettingFilter) WhereFailOpen(p entql.BoolP) {
+	f.Where(p.Field(managedscansetting.FieldFailOpen))
+}
+
+// WhereFailOpenSeconds applies the entql int64 predicate on the fail_open_seconds field.
+func (f *ManagedScanSettingFilter) WhereFailOpenSeconds(p entql.Int64P) {
+	f.Where(p.Field(managedscansetting.FieldFailOpenSeconds))
+}
+
+// WhereUpdatedAt applies the entql int64 predicate on the updated_at field.
+func (f *ManagedScanSettingFilter) WhereUpdatedAt(p entql.Int64P) {
+	f.Where(p.Field(managedscansetting.FieldUpdatedAt))
+}
+
+// addPredicate implements the predicateAdder interface.
 func (_q *MembershipQuery) addPredicate(pred func(s *sql.Selector)) {
 	_q.predicates = append(_q.predicates, pred)
 }
@@ -6143,7 +6360,7 @@ type MembershipFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *MembershipFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[41].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[43].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6213,7 +6430,7 @@ type NotificationFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[42].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[44].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6303,7 +6520,7 @@ type NotificationEventFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationEventFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[43].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[45].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6373,7 +6590,7 @@ type NotificationRuleFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationRuleFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[44].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[46].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6523,7 +6740,7 @@ type NotificationSeenFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationSeenFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[45].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[47].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6583,7 +6800,7 @@ type NotificationWebhookFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *NotificationWebhookFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[46].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[48].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6663,7 +6880,7 @@ type OnboardingTaskFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *OnboardingTaskFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[47].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[49].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6728,7 +6945,7 @@ type PackageManagerConfigFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *PackageManagerConfigFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[48].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[50].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6828,7 +7045,7 @@ type PageBoundaryFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *PageBoundaryFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[49].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[51].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6908,7 +7125,7 @@ type PathIgnoreFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *PathIgnoreFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[50].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[52].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -6968,7 +7185,7 @@ type PendingImportFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *PendingImportFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[51].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[53].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7018,7 +7235,7 @@ type PolicyActFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *PolicyActFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[52].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[54].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7098,7 +7315,7 @@ type PolicyRunFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *PolicyRunFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[53].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[55].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7183,7 +7400,7 @@ type ProductFeedbackFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ProductFeedbackFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[54].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[56].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7253,7 +7470,7 @@ type ProjectFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ProjectFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[55].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[57].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7327,6 +7544,11 @@ func (f *ProjectFilter) WhereManagedDiffScan(p entql.BoolP) {
 // WhereManagedFullScan applies the entql bool predicate on the managed_full_scan field.
 func (f *ProjectFilter) WhereManagedFullScan(p entql.BoolP) {
 	f.Where(p.Field(project.FieldManagedFullScan))
+}
+
+// WhereNextFullScanAt applies the entql int64 predicate on the next_full_scan_at field.
+func (f *ProjectFilter) WhereNextFullScanAt(p entql.Int64P) {
+	f.Where(p.Field(project.FieldNextFullScanAt))
 }
 
 // WhereAiFullScan applies the entql bool predicate on the ai_full_scan field.
@@ -7413,7 +7635,7 @@ type ProjectTagFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ProjectTagFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[56].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[58].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7468,7 +7690,7 @@ type PullRequestFeedbackFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *PullRequestFeedbackFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[57].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[59].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7573,7 +7795,7 @@ type RemediationPolicyFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RemediationPolicyFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[58].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[60].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7653,7 +7875,7 @@ type ReportFormatFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ReportFormatFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[59].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[61].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7718,7 +7940,7 @@ type ReviewCommentContentFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ReviewCommentContentFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[60].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[62].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7788,7 +8010,7 @@ type RuleFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RuleFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[61].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[63].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7868,7 +8090,7 @@ type RuleAliasFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RuleAliasFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[62].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[64].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -7938,7 +8160,7 @@ type RuleDocumentFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RuleDocumentFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[63].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[65].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -8058,7 +8280,7 @@ type RuleVersionFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RuleVersionFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[64].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[66].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -8138,7 +8360,7 @@ type RuleboardFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RuleboardFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[65].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[67].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -8208,7 +8430,7 @@ type RuleboardProjectFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RuleboardProjectFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[66].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[68].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -8268,7 +8490,7 @@ type RuleboardRuleFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *RuleboardRuleFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[67].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[69].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -8343,7 +8565,7 @@ type SavedViewFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *SavedViewFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[68].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[70].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -8438,7 +8660,7 @@ type ScanFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScanFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[69].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[71].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -8583,7 +8805,7 @@ type ScanAnswerFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScanAnswerFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[70].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[72].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -8648,7 +8870,7 @@ type ScanCoverageFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScanCoverageFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[71].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[73].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -8748,7 +8970,7 @@ type ScanPayloadFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScanPayloadFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[72].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[74].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -8808,7 +9030,7 @@ type ScmAppFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScmAppFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[73].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[75].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -8983,7 +9205,7 @@ type ScmConfigFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *ScmConfigFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[74].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[76].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9153,7 +9375,7 @@ type SessionFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *SessionFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[75].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[77].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9233,7 +9455,7 @@ type SettingFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *SettingFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[76].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[78].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9283,7 +9505,7 @@ type SigningKeyFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *SigningKeyFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[77].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[79].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9348,7 +9570,7 @@ type SupportCaseFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *SupportCaseFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[78].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[80].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9448,7 +9670,7 @@ type SurveyResponseFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *SurveyResponseFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[79].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[81].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9513,7 +9735,7 @@ type TagFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TagFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[80].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[82].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9568,7 +9790,7 @@ type TeamFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TeamFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[81].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[83].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9648,7 +9870,7 @@ type TeamMemberFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TeamMemberFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[82].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[84].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9713,7 +9935,7 @@ type TeamProjectFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TeamProjectFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[83].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[85].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9773,7 +9995,7 @@ type TicketFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TicketFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[84].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[86].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9868,7 +10090,7 @@ type TicketLinkFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TicketLinkFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[85].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[87].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -9928,7 +10150,7 @@ type TicketingInstanceFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TicketingInstanceFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[86].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[88].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10063,7 +10285,7 @@ type TokenFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TokenFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[87].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[89].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10178,7 +10400,7 @@ type TokenRequestFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TokenRequestFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[88].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[90].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10248,7 +10470,7 @@ type TriageChangeFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TriageChangeFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[89].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[91].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10358,7 +10580,7 @@ type TriageChangeFindingFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *TriageChangeFindingFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[90].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[92].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10438,7 +10660,7 @@ type UserFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *UserFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[91].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[93].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10513,7 +10735,7 @@ type WebhookEventFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WebhookEventFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[92].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[94].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10603,7 +10825,7 @@ type WebhookReceiptFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WebhookReceiptFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[93].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[95].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10663,7 +10885,7 @@ type WorkflowFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[94].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[96].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10733,7 +10955,7 @@ type WorkflowArtifactFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowArtifactFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[95].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[97].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10808,7 +11030,7 @@ type WorkflowAttemptFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowAttemptFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[96].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[98].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -10938,7 +11160,7 @@ type WorkflowFindingFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowFindingFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[97].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[99].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -11028,7 +11250,7 @@ type WorkflowForkFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowForkFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[98].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[100].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -11113,7 +11335,7 @@ type WorkflowRunFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowRunFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[99].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[101].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -11308,7 +11530,7 @@ type WorkflowTaskFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowTaskFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[100].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[102].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})
@@ -11433,7 +11655,7 @@ type WorkflowVersionFilter struct {
 // Where applies the entql predicate on the query filter.
 func (f *WorkflowVersionFilter) Where(p entql.P) {
 	f.addPredicate(func(s *sql.Selector) {
-		if err := schemaGraph.EvalP(schemaGraph.Nodes[101].Type, p, s); err != nil {
+		if err := schemaGraph.EvalP(schemaGraph.Nodes[103].Type, p, s); err != nil {
 			s.AddError(err)
 		}
 	})

@@ -52,6 +52,8 @@ import (
 	"github.com/palisade/palisade/ent/installcheck"
 	"github.com/palisade/palisade/ent/installscan"
 	"github.com/palisade/palisade/ent/invitation"
+	"github.com/palisade/palisade/ent/managedscan"
+	"github.com/palisade/palisade/ent/managedscansetting"
 	"github.com/palisade/palisade/ent/membership"
 	"github.com/palisade/palisade/ent/notification"
 	"github.com/palisade/palisade/ent/notificationevent"
@@ -166,6 +168,8 @@ const (
 	TypeInstallCheck           = "InstallCheck"
 	TypeInstallScan            = "InstallScan"
 	TypeInvitation             = "Invitation"
+	TypeManagedScan            = "ManagedScan"
+	TypeManagedScanSetting     = "ManagedScanSetting"
 	TypeMembership             = "Membership"
 	TypeNotification           = "Notification"
 	TypeNotificationEvent      = "NotificationEvent"
@@ -41811,6 +41815,2031 @@ func (m *InvitationMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Invitation edge %s", name)
 }
 
+// ManagedScanMutation represents an operation that mutates the ManagedScan nodes in the graph.
+type ManagedScanMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	scan_id          *int64
+	addscan_id       *int64
+	project_id       *int64
+	addproject_id    *int64
+	config_id        *int64
+	addconfig_id     *int64
+	cause            *string
+	retry_of         *int64
+	addretry_of      *int64
+	job_id           *int64
+	addjob_id        *int64
+	waiting_for      *string
+	lease_until      *int64
+	addlease_until   *int64
+	claims           *int32
+	addclaims        *int32
+	problem          *string
+	log              *string
+	created_at       *int64
+	addcreated_at    *int64
+	begun_at         *int64
+	addbegun_at      *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*ManagedScan, error)
+	predicates       []predicate.ManagedScan
+}
+
+var _ ent.Mutation = (*ManagedScanMutation)(nil)
+
+// managedscanOption allows management of the mutation configuration using functional options.
+type managedscanOption func(*ManagedScanMutation)
+
+// newManagedScanMutation creates new mutation for the ManagedScan entity.
+func newManagedScanMutation(c config, op Op, opts ...managedscanOption) *ManagedScanMutation {
+	m := &ManagedScanMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeManagedScan,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withManagedScanID sets the ID field of the mutation.
+func withManagedScanID(id int64) managedscanOption {
+	return func(m *ManagedScanMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *ManagedScan
+		)
+		m.oldValue = func(ctx context.Context) (*ManagedScan, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().ManagedScan.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withManagedScan sets the old ManagedScan of the mutation.
+func withManagedScan(node *ManagedScan) managedscanOption {
+	return func(m *ManagedScanMutation) {
+		m.oldValue = func(context.Context) (*ManagedScan, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m ManagedScanMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m ManagedScanMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of ManagedScan entities.
+func (m *ManagedScanMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *ManagedScanMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *ManagedScanMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().ManagedScan.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *ManagedScanMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *ManagedScanMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the ManagedScan entity.
+// If the ManagedScan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ManagedScanMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *ManagedScanMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *ManagedScanMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *ManagedScanMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetScanID sets the "scan_id" field.
+func (m *ManagedScanMutation) SetScanID(i int64) {
+	m.scan_id = &i
+	m.addscan_id = nil
+}
+
+// ScanID returns the value of the "scan_id" field in the mutation.
+func (m *ManagedScanMutation) ScanID() (r int64, exists bool) {
+	v := m.scan_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldScanID returns the old "scan_id" field's value of the ManagedScan entity.
+// If the ManagedScan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ManagedScanMutation) OldScanID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldScanID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldScanID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldScanID: %w", err)
+	}
+	return oldValue.ScanID, nil
+}
+
+// AddScanID adds i to the "scan_id" field.
+func (m *ManagedScanMutation) AddScanID(i int64) {
+	if m.addscan_id != nil {
+		*m.addscan_id += i
+	} else {
+		m.addscan_id = &i
+	}
+}
+
+// AddedScanID returns the value that was added to the "scan_id" field in this mutation.
+func (m *ManagedScanMutation) AddedScanID() (r int64, exists bool) {
+	v := m.addscan_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetScanID resets all changes to the "scan_id" field.
+func (m *ManagedScanMutation) ResetScanID() {
+	m.scan_id = nil
+	m.addscan_id = nil
+}
+
+// SetProjectID sets the "project_id" field.
+func (m *ManagedScanMutation) SetProjectID(i int64) {
+	m.project_id = &i
+	m.addproject_id = nil
+}
+
+// ProjectID returns the value of the "project_id" field in the mutation.
+func (m *ManagedScanMutation) ProjectID() (r int64, exists bool) {
+	v := m.project_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProjectID returns the old "project_id" field's value of the ManagedScan entity.
+// If the ManagedScan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ManagedScanMutation) OldProjectID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProjectID: %w", err)
+	}
+	return oldValue.ProjectID, nil
+}
+
+// AddProjectID adds i to the "project_id" field.
+func (m *ManagedScanMutation) AddProjectID(i int64) {
+	if m.addproject_id != nil {
+		*m.addproject_id += i
+	} else {
+		m.addproject_id = &i
+	}
+}
+
+// AddedProjectID returns the value that was added to the "project_id" field in this mutation.
+func (m *ManagedScanMutation) AddedProjectID() (r int64, exists bool) {
+	v := m.addproject_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetProjectID resets all changes to the "project_id" field.
+func (m *ManagedScanMutation) ResetProjectID() {
+	m.project_id = nil
+	m.addproject_id = nil
+}
+
+// SetConfigID sets the "config_id" field.
+func (m *ManagedScanMutation) SetConfigID(i int64) {
+	m.config_id = &i
+	m.addconfig_id = nil
+}
+
+// ConfigID returns the value of the "config_id" field in the mutation.
+func (m *ManagedScanMutation) ConfigID() (r int64, exists bool) {
+	v := m.config_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldConfigID returns the old "config_id" field's value of the ManagedScan entity.
+// If the ManagedScan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ManagedScanMutation) OldConfigID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldConfigID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldConfigID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldConfigID: %w", err)
+	}
+	return oldValue.ConfigID, nil
+}
+
+// AddConfigID adds i to the "config_id" field.
+func (m *ManagedScanMutation) AddConfigID(i int64) {
+	if m.addconfig_id != nil {
+		*m.addconfig_id += i
+	} else {
+		m.addconfig_id = &i
+	}
+}
+
+// AddedConfigID returns the value that was added to the "config_id" field in this mutation.
+func (m *ManagedScanMutation) AddedConfigID() (r int64, exists bool) {
+	v := m.addconfig_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetConfigID resets all changes to the "config_id" field.
+func (m *ManagedScanMutation) ResetConfigID() {
+	m.config_id = nil
+	m.addconfig_id = nil
+}
+
+// SetCause sets the "cause" field.
+func (m *ManagedScanMutation) SetCause(s string) {
+	m.cause = &s
+}
+
+// Cause returns the value of the "cause" field in the mutation.
+func (m *ManagedScanMutation) Cause() (r string, exists bool) {
+	v := m.cause
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCause returns the old "cause" field's value of the ManagedScan entity.
+// If the ManagedScan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ManagedScanMutation) OldCause(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCause is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCause requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCause: %w", err)
+	}
+	return oldValue.Cause, nil
+}
+
+// ResetCause resets all changes to the "cause" field.
+func (m *ManagedScanMutation) ResetCause() {
+	m.cause = nil
+}
+
+// SetRetryOf sets the "retry_of" field.
+func (m *ManagedScanMutation) SetRetryOf(i int64) {
+	m.retry_of = &i
+	m.addretry_of = nil
+}
+
+// RetryOf returns the value of the "retry_of" field in the mutation.
+func (m *ManagedScanMutation) RetryOf() (r int64, exists bool) {
+	v := m.retry_of
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRetryOf returns the old "retry_of" field's value of the ManagedScan entity.
+// If the ManagedScan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ManagedScanMutation) OldRetryOf(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRetryOf is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRetryOf requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRetryOf: %w", err)
+	}
+	return oldValue.RetryOf, nil
+}
+
+// AddRetryOf adds i to the "retry_of" field.
+func (m *ManagedScanMutation) AddRetryOf(i int64) {
+	if m.addretry_of != nil {
+		*m.addretry_of += i
+	} else {
+		m.addretry_of = &i
+	}
+}
+
+// AddedRetryOf returns the value that was added to the "retry_of" field in this mutation.
+func (m *ManagedScanMutation) AddedRetryOf() (r int64, exists bool) {
+	v := m.addretry_of
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearRetryOf clears the value of the "retry_of" field.
+func (m *ManagedScanMutation) ClearRetryOf() {
+	m.retry_of = nil
+	m.addretry_of = nil
+	m.clearedFields[managedscan.FieldRetryOf] = struct{}{}
+}
+
+// RetryOfCleared returns if the "retry_of" field was cleared in this mutation.
+func (m *ManagedScanMutation) RetryOfCleared() bool {
+	_, ok := m.clearedFields[managedscan.FieldRetryOf]
+	return ok
+}
+
+// ResetRetryOf resets all changes to the "retry_of" field.
+func (m *ManagedScanMutation) ResetRetryOf() {
+	m.retry_of = nil
+	m.addretry_of = nil
+	delete(m.clearedFields, managedscan.FieldRetryOf)
+}
+
+// SetJobID sets the "job_id" field.
+func (m *ManagedScanMutation) SetJobID(i int64) {
+	m.job_id = &i
+	m.addjob_id = nil
+}
+
+// JobID returns the value of the "job_id" field in the mutation.
+func (m *ManagedScanMutation) JobID() (r int64, exists bool) {
+	v := m.job_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldJobID returns the old "job_id" field's value of the ManagedScan entity.
+// If the ManagedScan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ManagedScanMutation) OldJobID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldJobID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldJobID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldJobID: %w", err)
+	}
+	return oldValue.JobID, nil
+}
+
+// AddJobID adds i to the "job_id" field.
+func (m *ManagedScanMutation) AddJobID(i int64) {
+	if m.addjob_id != nil {
+		*m.addjob_id += i
+	} else {
+		m.addjob_id = &i
+	}
+}
+
+// AddedJobID returns the value that was added to the "job_id" field in this mutation.
+func (m *ManagedScanMutation) AddedJobID() (r int64, exists bool) {
+	v := m.addjob_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetJobID resets all changes to the "job_id" field.
+func (m *ManagedScanMutation) ResetJobID() {
+	m.job_id = nil
+	m.addjob_id = nil
+}
+
+// SetWaitingFor sets the "waiting_for" field.
+func (m *ManagedScanMutation) SetWaitingFor(s string) {
+	m.waiting_for = &s
+}
+
+// WaitingFor returns the value of the "waiting_for" field in the mutation.
+func (m *ManagedScanMutation) WaitingFor() (r string, exists bool) {
+	v := m.waiting_for
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldWaitingFor returns the old "waiting_for" field's value of the ManagedScan entity.
+// If the ManagedScan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ManagedScanMutation) OldWaitingFor(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldWaitingFor is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldWaitingFor requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldWaitingFor: %w", err)
+	}
+	return oldValue.WaitingFor, nil
+}
+
+// ClearWaitingFor clears the value of the "waiting_for" field.
+func (m *ManagedScanMutation) ClearWaitingFor() {
+	m.waiting_for = nil
+	m.clearedFields[managedscan.FieldWaitingFor] = struct{}{}
+}
+
+// WaitingForCleared returns if the "waiting_for" field was cleared in this mutation.
+func (m *ManagedScanMutation) WaitingForCleared() bool {
+	_, ok := m.clearedFields[managedscan.FieldWaitingFor]
+	return ok
+}
+
+// ResetWaitingFor resets all changes to the "waiting_for" field.
+func (m *ManagedScanMutation) ResetWaitingFor() {
+	m.waiting_for = nil
+	delete(m.clearedFields, managedscan.FieldWaitingFor)
+}
+
+// SetLeaseUntil sets the "lease_until" field.
+func (m *ManagedScanMutation) SetLeaseUntil(i int64) {
+	m.lease_until = &i
+	m.addlease_until = nil
+}
+
+// LeaseUntil returns the value of the "lease_until" field in the mutation.
+func (m *ManagedScanMutation) LeaseUntil() (r int64, exists bool) {
+	v := m.lease_until
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLeaseUntil returns the old "lease_until" field's value of the ManagedScan entity.
+// If the ManagedScan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ManagedScanMutation) OldLeaseUntil(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLeaseUntil is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLeaseUntil requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLeaseUntil: %w", err)
+	}
+	return oldValue.LeaseUntil, nil
+}
+
+// AddLeaseUntil adds i to the "lease_until" field.
+func (m *ManagedScanMutation) AddLeaseUntil(i int64) {
+	if m.addlease_until != nil {
+		*m.addlease_until += i
+	} else {
+		m.addlease_until = &i
+	}
+}
+
+// AddedLeaseUntil returns the value that was added to the "lease_until" field in this mutation.
+func (m *ManagedScanMutation) AddedLeaseUntil() (r int64, exists bool) {
+	v := m.addlease_until
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetLeaseUntil resets all changes to the "lease_until" field.
+func (m *ManagedScanMutation) ResetLeaseUntil() {
+	m.lease_until = nil
+	m.addlease_until = nil
+}
+
+// SetClaims sets the "claims" field.
+func (m *ManagedScanMutation) SetClaims(i int32) {
+	m.claims = &i
+	m.addclaims = nil
+}
+
+// Claims returns the value of the "claims" field in the mutation.
+func (m *ManagedScanMutation) Claims() (r int32, exists bool) {
+	v := m.claims
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldClaims returns the old "claims" field's value of the ManagedScan entity.
+// If the ManagedScan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ManagedScanMutation) OldClaims(ctx context.Context) (v int32, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldClaims is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldClaims requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldClaims: %w", err)
+	}
+	return oldValue.Claims, nil
+}
+
+// AddClaims adds i to the "claims" field.
+func (m *ManagedScanMutation) AddClaims(i int32) {
+	if m.addclaims != nil {
+		*m.addclaims += i
+	} else {
+		m.addclaims = &i
+	}
+}
+
+// AddedClaims returns the value that was added to the "claims" field in this mutation.
+func (m *ManagedScanMutation) AddedClaims() (r int32, exists bool) {
+	v := m.addclaims
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetClaims resets all changes to the "claims" field.
+func (m *ManagedScanMutation) ResetClaims() {
+	m.claims = nil
+	m.addclaims = nil
+}
+
+// SetProblem sets the "problem" field.
+func (m *ManagedScanMutation) SetProblem(s string) {
+	m.problem = &s
+}
+
+// Problem returns the value of the "problem" field in the mutation.
+func (m *ManagedScanMutation) Problem() (r string, exists bool) {
+	v := m.problem
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProblem returns the old "problem" field's value of the ManagedScan entity.
+// If the ManagedScan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ManagedScanMutation) OldProblem(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProblem is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProblem requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProblem: %w", err)
+	}
+	return oldValue.Problem, nil
+}
+
+// ResetProblem resets all changes to the "problem" field.
+func (m *ManagedScanMutation) ResetProblem() {
+	m.problem = nil
+}
+
+// SetLog sets the "log" field.
+func (m *ManagedScanMutation) SetLog(s string) {
+	m.log = &s
+}
+
+// Log returns the value of the "log" field in the mutation.
+func (m *ManagedScanMutation) Log() (r string, exists bool) {
+	v := m.log
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLog returns the old "log" field's value of the ManagedScan entity.
+// If the ManagedScan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ManagedScanMutation) OldLog(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLog is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLog requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLog: %w", err)
+	}
+	return oldValue.Log, nil
+}
+
+// ResetLog resets all changes to the "log" field.
+func (m *ManagedScanMutation) ResetLog() {
+	m.log = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *ManagedScanMutation) SetCreatedAt(i int64) {
+	m.created_at = &i
+	m.addcreated_at = nil
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *ManagedScanMutation) CreatedAt() (r int64, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the ManagedScan entity.
+// If the ManagedScan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ManagedScanMutation) OldCreatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// AddCreatedAt adds i to the "created_at" field.
+func (m *ManagedScanMutation) AddCreatedAt(i int64) {
+	if m.addcreated_at != nil {
+		*m.addcreated_at += i
+	} else {
+		m.addcreated_at = &i
+	}
+}
+
+// AddedCreatedAt returns the value that was added to the "created_at" field in this mutation.
+func (m *ManagedScanMutation) AddedCreatedAt() (r int64, exists bool) {
+	v := m.addcreated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *ManagedScanMutation) ResetCreatedAt() {
+	m.created_at = nil
+	m.addcreated_at = nil
+}
+
+// SetBegunAt sets the "begun_at" field.
+func (m *ManagedScanMutation) SetBegunAt(i int64) {
+	m.begun_at = &i
+	m.addbegun_at = nil
+}
+
+// BegunAt returns the value of the "begun_at" field in the mutation.
+func (m *ManagedScanMutation) BegunAt() (r int64, exists bool) {
+	v := m.begun_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldBegunAt returns the old "begun_at" field's value of the ManagedScan entity.
+// If the ManagedScan object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ManagedScanMutation) OldBegunAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldBegunAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldBegunAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldBegunAt: %w", err)
+	}
+	return oldValue.BegunAt, nil
+}
+
+// AddBegunAt adds i to the "begun_at" field.
+func (m *ManagedScanMutation) AddBegunAt(i int64) {
+	if m.addbegun_at != nil {
+		*m.addbegun_at += i
+	} else {
+		m.addbegun_at = &i
+	}
+}
+
+// AddedBegunAt returns the value that was added to the "begun_at" field in this mutation.
+func (m *ManagedScanMutation) AddedBegunAt() (r int64, exists bool) {
+	v := m.addbegun_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearBegunAt clears the value of the "begun_at" field.
+func (m *ManagedScanMutation) ClearBegunAt() {
+	m.begun_at = nil
+	m.addbegun_at = nil
+	m.clearedFields[managedscan.FieldBegunAt] = struct{}{}
+}
+
+// BegunAtCleared returns if the "begun_at" field was cleared in this mutation.
+func (m *ManagedScanMutation) BegunAtCleared() bool {
+	_, ok := m.clearedFields[managedscan.FieldBegunAt]
+	return ok
+}
+
+// ResetBegunAt resets all changes to the "begun_at" field.
+func (m *ManagedScanMutation) ResetBegunAt() {
+	m.begun_at = nil
+	m.addbegun_at = nil
+	delete(m.clearedFields, managedscan.FieldBegunAt)
+}
+
+// Where appends a list predicates to the ManagedScanMutation builder.
+func (m *ManagedScanMutation) Where(ps ...predicate.ManagedScan) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the ManagedScanMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *ManagedScanMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.ManagedScan, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *ManagedScanMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *ManagedScanMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (ManagedScan).
+func (m *ManagedScanMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *ManagedScanMutation) Fields() []string {
+	fields := make([]string, 0, 14)
+	if m.deployment_id != nil {
+		fields = append(fields, managedscan.FieldDeploymentID)
+	}
+	if m.scan_id != nil {
+		fields = append(fields, managedscan.FieldScanID)
+	}
+	if m.project_id != nil {
+		fields = append(fields, managedscan.FieldProjectID)
+	}
+	if m.config_id != nil {
+		fields = append(fields, managedscan.FieldConfigID)
+	}
+	if m.cause != nil {
+		fields = append(fields, managedscan.FieldCause)
+	}
+	if m.retry_of != nil {
+		fields = append(fields, managedscan.FieldRetryOf)
+	}
+	if m.job_id != nil {
+		fields = append(fields, managedscan.FieldJobID)
+	}
+	if m.waiting_for != nil {
+		fields = append(fields, managedscan.FieldWaitingFor)
+	}
+	if m.lease_until != nil {
+		fields = append(fields, managedscan.FieldLeaseUntil)
+	}
+	if m.claims != nil {
+		fields = append(fields, managedscan.FieldClaims)
+	}
+	if m.problem != nil {
+		fields = append(fields, managedscan.FieldProblem)
+	}
+	if m.log != nil {
+		fields = append(fields, managedscan.FieldLog)
+	}
+	if m.created_at != nil {
+		fields = append(fields, managedscan.FieldCreatedAt)
+	}
+	if m.begun_at != nil {
+		fields = append(fields, managedscan.FieldBegunAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *ManagedScanMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case managedscan.FieldDeploymentID:
+		return m.DeploymentID()
+	case managedscan.FieldScanID:
+		return m.ScanID()
+	case managedscan.FieldProjectID:
+		return m.ProjectID()
+	case managedscan.FieldConfigID:
+		return m.ConfigID()
+	case managedscan.FieldCause:
+		return m.Cause()
+	case managedscan.FieldRetryOf:
+		return m.RetryOf()
+	case managedscan.FieldJobID:
+		return m.JobID()
+	case managedscan.FieldWaitingFor:
+		return m.WaitingFor()
+	case managedscan.FieldLeaseUntil:
+		return m.LeaseUntil()
+	case managedscan.FieldClaims:
+		return m.Claims()
+	case managedscan.FieldProblem:
+		return m.Problem()
+	case managedscan.FieldLog:
+		return m.Log()
+	case managedscan.FieldCreatedAt:
+		return m.CreatedAt()
+	case managedscan.FieldBegunAt:
+		return m.BegunAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *ManagedScanMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case managedscan.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case managedscan.FieldScanID:
+		return m.OldScanID(ctx)
+	case managedscan.FieldProjectID:
+		return m.OldProjectID(ctx)
+	case managedscan.FieldConfigID:
+		return m.OldConfigID(ctx)
+	case managedscan.FieldCause:
+		return m.OldCause(ctx)
+	case managedscan.FieldRetryOf:
+		return m.OldRetryOf(ctx)
+	case managedscan.FieldJobID:
+		return m.OldJobID(ctx)
+	case managedscan.FieldWaitingFor:
+		return m.OldWaitingFor(ctx)
+	case managedscan.FieldLeaseUntil:
+		return m.OldLeaseUntil(ctx)
+	case managedscan.FieldClaims:
+		return m.OldClaims(ctx)
+	case managedscan.FieldProblem:
+		return m.OldProblem(ctx)
+	case managedscan.FieldLog:
+		return m.OldLog(ctx)
+	case managedscan.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case managedscan.FieldBegunAt:
+		return m.OldBegunAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown ManagedScan field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ManagedScanMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case managedscan.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case managedscan.FieldScanID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetScanID(v)
+		return nil
+	case managedscan.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProjectID(v)
+		return nil
+	case managedscan.FieldConfigID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetConfigID(v)
+		return nil
+	case managedscan.FieldCause:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCause(v)
+		return nil
+	case managedscan.FieldRetryOf:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRetryOf(v)
+		return nil
+	case managedscan.FieldJobID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetJobID(v)
+		return nil
+	case managedscan.FieldWaitingFor:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetWaitingFor(v)
+		return nil
+	case managedscan.FieldLeaseUntil:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLeaseUntil(v)
+		return nil
+	case managedscan.FieldClaims:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetClaims(v)
+		return nil
+	case managedscan.FieldProblem:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProblem(v)
+		return nil
+	case managedscan.FieldLog:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLog(v)
+		return nil
+	case managedscan.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case managedscan.FieldBegunAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetBegunAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ManagedScan field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *ManagedScanMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, managedscan.FieldDeploymentID)
+	}
+	if m.addscan_id != nil {
+		fields = append(fields, managedscan.FieldScanID)
+	}
+	if m.addproject_id != nil {
+		fields = append(fields, managedscan.FieldProjectID)
+	}
+	if m.addconfig_id != nil {
+		fields = append(fields, managedscan.FieldConfigID)
+	}
+	if m.addretry_of != nil {
+		fields = append(fields, managedscan.FieldRetryOf)
+	}
+	if m.addjob_id != nil {
+		fields = append(fields, managedscan.FieldJobID)
+	}
+	if m.addlease_until != nil {
+		fields = append(fields, managedscan.FieldLeaseUntil)
+	}
+	if m.addclaims != nil {
+		fields = append(fields, managedscan.FieldClaims)
+	}
+	if m.addcreated_at != nil {
+		fields = append(fields, managedscan.FieldCreatedAt)
+	}
+	if m.addbegun_at != nil {
+		fields = append(fields, managedscan.FieldBegunAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *ManagedScanMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case managedscan.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case managedscan.FieldScanID:
+		return m.AddedScanID()
+	case managedscan.FieldProjectID:
+		return m.AddedProjectID()
+	case managedscan.FieldConfigID:
+		return m.AddedConfigID()
+	case managedscan.FieldRetryOf:
+		return m.AddedRetryOf()
+	case managedscan.FieldJobID:
+		return m.AddedJobID()
+	case managedscan.FieldLeaseUntil:
+		return m.AddedLeaseUntil()
+	case managedscan.FieldClaims:
+		return m.AddedClaims()
+	case managedscan.FieldCreatedAt:
+		return m.AddedCreatedAt()
+	case managedscan.FieldBegunAt:
+		return m.AddedBegunAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ManagedScanMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case managedscan.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case managedscan.FieldScanID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddScanID(v)
+		return nil
+	case managedscan.FieldProjectID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddProjectID(v)
+		return nil
+	case managedscan.FieldConfigID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddConfigID(v)
+		return nil
+	case managedscan.FieldRetryOf:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRetryOf(v)
+		return nil
+	case managedscan.FieldJobID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddJobID(v)
+		return nil
+	case managedscan.FieldLeaseUntil:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddLeaseUntil(v)
+		return nil
+	case managedscan.FieldClaims:
+		v, ok := value.(int32)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddClaims(v)
+		return nil
+	case managedscan.FieldCreatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddCreatedAt(v)
+		return nil
+	case managedscan.FieldBegunAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddBegunAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ManagedScan numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *ManagedScanMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(managedscan.FieldRetryOf) {
+		fields = append(fields, managedscan.FieldRetryOf)
+	}
+	if m.FieldCleared(managedscan.FieldWaitingFor) {
+		fields = append(fields, managedscan.FieldWaitingFor)
+	}
+	if m.FieldCleared(managedscan.FieldBegunAt) {
+		fields = append(fields, managedscan.FieldBegunAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *ManagedScanMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *ManagedScanMutation) ClearField(name string) error {
+	switch name {
+	case managedscan.FieldRetryOf:
+		m.ClearRetryOf()
+		return nil
+	case managedscan.FieldWaitingFor:
+		m.ClearWaitingFor()
+		return nil
+	case managedscan.FieldBegunAt:
+		m.ClearBegunAt()
+		return nil
+	}
+	return fmt.Errorf("unknown ManagedScan nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *ManagedScanMutation) ResetField(name string) error {
+	switch name {
+	case managedscan.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case managedscan.FieldScanID:
+		m.ResetScanID()
+		return nil
+	case managedscan.FieldProjectID:
+		m.ResetProjectID()
+		return nil
+	case managedscan.FieldConfigID:
+		m.ResetConfigID()
+		return nil
+	case managedscan.FieldCause:
+		m.ResetCause()
+		return nil
+	case managedscan.FieldRetryOf:
+		m.ResetRetryOf()
+		return nil
+	case managedscan.FieldJobID:
+		m.ResetJobID()
+		return nil
+	case managedscan.FieldWaitingFor:
+		m.ResetWaitingFor()
+		return nil
+	case managedscan.FieldLeaseUntil:
+		m.ResetLeaseUntil()
+		return nil
+	case managedscan.FieldClaims:
+		m.ResetClaims()
+		return nil
+	case managedscan.FieldProblem:
+		m.ResetProblem()
+		return nil
+	case managedscan.FieldLog:
+		m.ResetLog()
+		return nil
+	case managedscan.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case managedscan.FieldBegunAt:
+		m.ResetBegunAt()
+		return nil
+	}
+	return fmt.Errorf("unknown ManagedScan field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *ManagedScanMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *ManagedScanMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *ManagedScanMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *ManagedScanMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *ManagedScanMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *ManagedScanMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *ManagedScanMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown ManagedScan unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *ManagedScanMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown ManagedScan edge %s", name)
+}
+
+// ManagedScanSettingMutation represents an operation that mutates the ManagedScanSetting nodes in the graph.
+type ManagedScanSettingMutation struct {
+	config
+	op                   Op
+	typ                  string
+	id                   *int64
+	deployment_id        *int64
+	adddeployment_id     *int64
+	fail_open            *bool
+	fail_open_seconds    *int64
+	addfail_open_seconds *int64
+	updated_at           *int64
+	addupdated_at        *int64
+	clearedFields        map[string]struct{}
+	done                 bool
+	oldValue             func(context.Context) (*ManagedScanSetting, error)
+	predicates           []predicate.ManagedScanSetting
+}
+
+var _ ent.Mutation = (*ManagedScanSettingMutation)(nil)
+
+// managedscansettingOption allows management of the mutation configuration using functional options.
+type managedscansettingOption func(*ManagedScanSettingMutation)
+
+// newManagedScanSettingMutation creates new mutation for the ManagedScanSetting entity.
+func newManagedScanSettingMutation(c config, op Op, opts ...managedscansettingOption) *ManagedScanSettingMutation {
+	m := &ManagedScanSettingMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeManagedScanSetting,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withManagedScanSettingID sets the ID field of the mutation.
+func withManagedScanSettingID(id int64) managedscansettingOption {
+	return func(m *ManagedScanSettingMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *ManagedScanSetting
+		)
+		m.oldValue = func(ctx context.Context) (*ManagedScanSetting, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().ManagedScanSetting.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withManagedScanSetting sets the old ManagedScanSetting of the mutation.
+func withManagedScanSetting(node *ManagedScanSetting) managedscansettingOption {
+	return func(m *ManagedScanSettingMutation) {
+		m.oldValue = func(context.Context) (*ManagedScanSetting, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m ManagedScanSettingMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m ManagedScanSettingMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of ManagedScanSetting entities.
+func (m *ManagedScanSettingMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *ManagedScanSettingMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *ManagedScanSettingMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().ManagedScanSetting.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *ManagedScanSettingMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *ManagedScanSettingMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the ManagedScanSetting entity.
+// If the ManagedScanSetting object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ManagedScanSettingMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *ManagedScanSettingMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *ManagedScanSettingMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *ManagedScanSettingMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetFailOpen sets the "fail_open" field.
+func (m *ManagedScanSettingMutation) SetFailOpen(b bool) {
+	m.fail_open = &b
+}
+
+// FailOpen returns the value of the "fail_open" field in the mutation.
+func (m *ManagedScanSettingMutation) FailOpen() (r bool, exists bool) {
+	v := m.fail_open
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFailOpen returns the old "fail_open" field's value of the ManagedScanSetting entity.
+// If the ManagedScanSetting object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ManagedScanSettingMutation) OldFailOpen(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFailOpen is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFailOpen requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFailOpen: %w", err)
+	}
+	return oldValue.FailOpen, nil
+}
+
+// ResetFailOpen resets all changes to the "fail_open" field.
+func (m *ManagedScanSettingMutation) ResetFailOpen() {
+	m.fail_open = nil
+}
+
+// SetFailOpenSeconds sets the "fail_open_seconds" field.
+func (m *ManagedScanSettingMutation) SetFailOpenSeconds(i int64) {
+	m.fail_open_seconds = &i
+	m.addfail_open_seconds = nil
+}
+
+// FailOpenSeconds returns the value of the "fail_open_seconds" field in the mutation.
+func (m *ManagedScanSettingMutation) FailOpenSeconds() (r int64, exists bool) {
+	v := m.fail_open_seconds
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFailOpenSeconds returns the old "fail_open_seconds" field's value of the ManagedScanSetting entity.
+// If the ManagedScanSetting object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ManagedScanSettingMutation) OldFailOpenSeconds(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFailOpenSeconds is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFailOpenSeconds requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFailOpenSeconds: %w", err)
+	}
+	return oldValue.FailOpenSeconds, nil
+}
+
+// AddFailOpenSeconds adds i to the "fail_open_seconds" field.
+func (m *ManagedScanSettingMutation) AddFailOpenSeconds(i int64) {
+	if m.addfail_open_seconds != nil {
+		*m.addfail_open_seconds += i
+	} else {
+		m.addfail_open_seconds = &i
+	}
+}
+
+// AddedFailOpenSeconds returns the value that was added to the "fail_open_seconds" field in this mutation.
+func (m *ManagedScanSettingMutation) AddedFailOpenSeconds() (r int64, exists bool) {
+	v := m.addfail_open_seconds
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetFailOpenSeconds resets all changes to the "fail_open_seconds" field.
+func (m *ManagedScanSettingMutation) ResetFailOpenSeconds() {
+	m.fail_open_seconds = nil
+	m.addfail_open_seconds = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *ManagedScanSettingMutation) SetUpdatedAt(i int64) {
+	m.updated_at = &i
+	m.addupdated_at = nil
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *ManagedScanSettingMutation) UpdatedAt() (r int64, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the ManagedScanSetting entity.
+// If the ManagedScanSetting object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ManagedScanSettingMutation) OldUpdatedAt(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// AddUpdatedAt adds i to the "updated_at" field.
+func (m *ManagedScanSettingMutation) AddUpdatedAt(i int64) {
+	if m.addupdated_at != nil {
+		*m.addupdated_at += i
+	} else {
+		m.addupdated_at = &i
+	}
+}
+
+// AddedUpdatedAt returns the value that was added to the "updated_at" field in this mutation.
+func (m *ManagedScanSettingMutation) AddedUpdatedAt() (r int64, exists bool) {
+	v := m.addupdated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *ManagedScanSettingMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+	m.addupdated_at = nil
+}
+
+// Where appends a list predicates to the ManagedScanSettingMutation builder.
+func (m *ManagedScanSettingMutation) Where(ps ...predicate.ManagedScanSetting) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the ManagedScanSettingMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *ManagedScanSettingMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.ManagedScanSetting, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *ManagedScanSettingMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *ManagedScanSettingMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (ManagedScanSetting).
+func (m *ManagedScanSettingMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *ManagedScanSettingMutation) Fields() []string {
+	fields := make([]string, 0, 4)
+	if m.deployment_id != nil {
+		fields = append(fields, managedscansetting.FieldDeploymentID)
+	}
+	if m.fail_open != nil {
+		fields = append(fields, managedscansetting.FieldFailOpen)
+	}
+	if m.fail_open_seconds != nil {
+		fields = append(fields, managedscansetting.FieldFailOpenSeconds)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, managedscansetting.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *ManagedScanSettingMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case managedscansetting.FieldDeploymentID:
+		return m.DeploymentID()
+	case managedscansetting.FieldFailOpen:
+		return m.FailOpen()
+	case managedscansetting.FieldFailOpenSeconds:
+		return m.FailOpenSeconds()
+	case managedscansetting.FieldUpdatedAt:
+		return m.UpdatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *ManagedScanSettingMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case managedscansetting.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case managedscansetting.FieldFailOpen:
+		return m.OldFailOpen(ctx)
+	case managedscansetting.FieldFailOpenSeconds:
+		return m.OldFailOpenSeconds(ctx)
+	case managedscansetting.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown ManagedScanSetting field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ManagedScanSettingMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case managedscansetting.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case managedscansetting.FieldFailOpen:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFailOpen(v)
+		return nil
+	case managedscansetting.FieldFailOpenSeconds:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFailOpenSeconds(v)
+		return nil
+	case managedscansetting.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ManagedScanSetting field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *ManagedScanSettingMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, managedscansetting.FieldDeploymentID)
+	}
+	if m.addfail_open_seconds != nil {
+		fields = append(fields, managedscansetting.FieldFailOpenSeconds)
+	}
+	if m.addupdated_at != nil {
+		fields = append(fields, managedscansetting.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *ManagedScanSettingMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case managedscansetting.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case managedscansetting.FieldFailOpenSeconds:
+		return m.AddedFailOpenSeconds()
+	case managedscansetting.FieldUpdatedAt:
+		return m.AddedUpdatedAt()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ManagedScanSettingMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case managedscansetting.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case managedscansetting.FieldFailOpenSeconds:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddFailOpenSeconds(v)
+		return nil
+	case managedscansetting.FieldUpdatedAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ManagedScanSetting numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *ManagedScanSettingMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *ManagedScanSettingMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *ManagedScanSettingMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown ManagedScanSetting nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *ManagedScanSettingMutation) ResetField(name string) error {
+	switch name {
+	case managedscansetting.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case managedscansetting.FieldFailOpen:
+		m.ResetFailOpen()
+		return nil
+	case managedscansetting.FieldFailOpenSeconds:
+		m.ResetFailOpenSeconds()
+		return nil
+	case managedscansetting.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown ManagedScanSetting field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *ManagedScanSettingMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *ManagedScanSettingMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *ManagedScanSettingMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *ManagedScanSettingMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *ManagedScanSettingMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *ManagedScanSettingMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *ManagedScanSettingMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown ManagedScanSetting unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *ManagedScanSettingMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown ManagedScanSetting edge %s", name)
+}
+
 // MembershipMutation represents an operation that mutates the Membership nodes in the graph.
 type MembershipMutation struct {
 	config
@@ -53823,6 +55852,8 @@ type ProjectMutation struct {
 	scm_type              *string
 	managed_diff_scan     *bool
 	managed_full_scan     *bool
+	next_full_scan_at     *int64
+	addnext_full_scan_at  *int64
 	ai_full_scan          *bool
 	created_at            *int64
 	addcreated_at         *int64
@@ -54449,6 +56480,76 @@ func (m *ProjectMutation) OldManagedFullScan(ctx context.Context) (v bool, err e
 // ResetManagedFullScan resets all changes to the "managed_full_scan" field.
 func (m *ProjectMutation) ResetManagedFullScan() {
 	m.managed_full_scan = nil
+}
+
+// SetNextFullScanAt sets the "next_full_scan_at" field.
+func (m *ProjectMutation) SetNextFullScanAt(i int64) {
+	m.next_full_scan_at = &i
+	m.addnext_full_scan_at = nil
+}
+
+// NextFullScanAt returns the value of the "next_full_scan_at" field in the mutation.
+func (m *ProjectMutation) NextFullScanAt() (r int64, exists bool) {
+	v := m.next_full_scan_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNextFullScanAt returns the old "next_full_scan_at" field's value of the Project entity.
+// If the Project object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ProjectMutation) OldNextFullScanAt(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNextFullScanAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNextFullScanAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNextFullScanAt: %w", err)
+	}
+	return oldValue.NextFullScanAt, nil
+}
+
+// AddNextFullScanAt adds i to the "next_full_scan_at" field.
+func (m *ProjectMutation) AddNextFullScanAt(i int64) {
+	if m.addnext_full_scan_at != nil {
+		*m.addnext_full_scan_at += i
+	} else {
+		m.addnext_full_scan_at = &i
+	}
+}
+
+// AddedNextFullScanAt returns the value that was added to the "next_full_scan_at" field in this mutation.
+func (m *ProjectMutation) AddedNextFullScanAt() (r int64, exists bool) {
+	v := m.addnext_full_scan_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearNextFullScanAt clears the value of the "next_full_scan_at" field.
+func (m *ProjectMutation) ClearNextFullScanAt() {
+	m.next_full_scan_at = nil
+	m.addnext_full_scan_at = nil
+	m.clearedFields[project.FieldNextFullScanAt] = struct{}{}
+}
+
+// NextFullScanAtCleared returns if the "next_full_scan_at" field was cleared in this mutation.
+func (m *ProjectMutation) NextFullScanAtCleared() bool {
+	_, ok := m.clearedFields[project.FieldNextFullScanAt]
+	return ok
+}
+
+// ResetNextFullScanAt resets all changes to the "next_full_scan_at" field.
+func (m *ProjectMutation) ResetNextFullScanAt() {
+	m.next_full_scan_at = nil
+	m.addnext_full_scan_at = nil
+	delete(m.clearedFields, project.FieldNextFullScanAt)
 }
 
 // SetAiFullScan sets the "ai_full_scan" field.
@@ -55118,7 +57219,7 @@ func (m *ProjectMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ProjectMutation) Fields() []string {
-	fields := make([]string, 0, 24)
+	fields := make([]string, 0, 25)
 	if m.deployment_id != nil {
 		fields = append(fields, project.FieldDeploymentID)
 	}
@@ -55157,6 +57258,9 @@ func (m *ProjectMutation) Fields() []string {
 	}
 	if m.managed_full_scan != nil {
 		fields = append(fields, project.FieldManagedFullScan)
+	}
+	if m.next_full_scan_at != nil {
+		fields = append(fields, project.FieldNextFullScanAt)
 	}
 	if m.ai_full_scan != nil {
 		fields = append(fields, project.FieldAiFullScan)
@@ -55225,6 +57329,8 @@ func (m *ProjectMutation) Field(name string) (ent.Value, bool) {
 		return m.ManagedDiffScan()
 	case project.FieldManagedFullScan:
 		return m.ManagedFullScan()
+	case project.FieldNextFullScanAt:
+		return m.NextFullScanAt()
 	case project.FieldAiFullScan:
 		return m.AiFullScan()
 	case project.FieldCreatedAt:
@@ -55282,6 +57388,8 @@ func (m *ProjectMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldManagedDiffScan(ctx)
 	case project.FieldManagedFullScan:
 		return m.OldManagedFullScan(ctx)
+	case project.FieldNextFullScanAt:
+		return m.OldNextFullScanAt(ctx)
 	case project.FieldAiFullScan:
 		return m.OldAiFullScan(ctx)
 	case project.FieldCreatedAt:
@@ -55404,6 +57512,13 @@ func (m *ProjectMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetManagedFullScan(v)
 		return nil
+	case project.FieldNextFullScanAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNextFullScanAt(v)
+		return nil
 	case project.FieldAiFullScan:
 		v, ok := value.(bool)
 		if !ok {
@@ -55492,6 +57607,9 @@ func (m *ProjectMutation) AddedFields() []string {
 	if m.adddeployment_id != nil {
 		fields = append(fields, project.FieldDeploymentID)
 	}
+	if m.addnext_full_scan_at != nil {
+		fields = append(fields, project.FieldNextFullScanAt)
+	}
 	if m.addcreated_at != nil {
 		fields = append(fields, project.FieldCreatedAt)
 	}
@@ -55517,6 +57635,8 @@ func (m *ProjectMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
 	case project.FieldDeploymentID:
 		return m.AddedDeploymentID()
+	case project.FieldNextFullScanAt:
+		return m.AddedNextFullScanAt()
 	case project.FieldCreatedAt:
 		return m.AddedCreatedAt()
 	case project.FieldCreatorID:
@@ -55542,6 +57662,13 @@ func (m *ProjectMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddDeploymentID(v)
+		return nil
+	case project.FieldNextFullScanAt:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddNextFullScanAt(v)
 		return nil
 	case project.FieldCreatedAt:
 		v, ok := value.(int64)
@@ -55589,6 +57716,9 @@ func (m *ProjectMutation) ClearedFields() []string {
 	if m.FieldCleared(project.FieldRepositoryID) {
 		fields = append(fields, project.FieldRepositoryID)
 	}
+	if m.FieldCleared(project.FieldNextFullScanAt) {
+		fields = append(fields, project.FieldNextFullScanAt)
+	}
 	if m.FieldCleared(project.FieldCreatorID) {
 		fields = append(fields, project.FieldCreatorID)
 	}
@@ -55632,6 +57762,9 @@ func (m *ProjectMutation) ClearField(name string) error {
 	switch name {
 	case project.FieldRepositoryID:
 		m.ClearRepositoryID()
+		return nil
+	case project.FieldNextFullScanAt:
+		m.ClearNextFullScanAt()
 		return nil
 	case project.FieldCreatorID:
 		m.ClearCreatorID()
@@ -55706,6 +57839,9 @@ func (m *ProjectMutation) ResetField(name string) error {
 		return nil
 	case project.FieldManagedFullScan:
 		m.ResetManagedFullScan()
+		return nil
+	case project.FieldNextFullScanAt:
+		m.ResetNextFullScanAt()
 		return nil
 	case project.FieldAiFullScan:
 		m.ResetAiFullScan()

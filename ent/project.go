@@ -43,6 +43,8 @@ type Project struct {
 	ManagedDiffScan bool `json:"managed_diff_scan,omitempty"`
 	// ManagedFullScan holds the value of the "managed_full_scan" field.
 	ManagedFullScan bool `json:"managed_full_scan,omitempty"`
+	// when the schedule starts the next full scan, if managed_full_scan; NULL: at once
+	NextFullScanAt *int64 `json:"next_full_scan_at,omitempty"`
 	// AiFullScan holds the value of the "ai_full_scan" field.
 	AiFullScan bool `json:"ai_full_scan,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
@@ -77,7 +79,7 @@ func (*Project) scanValues(columns []string) ([]any, error) {
 			values[i] = new([]byte)
 		case project.FieldManagedDiffScan, project.FieldManagedFullScan, project.FieldAiFullScan, project.FieldHostArchived:
 			values[i] = new(sql.NullBool)
-		case project.FieldID, project.FieldDeploymentID, project.FieldCreatedAt, project.FieldCreatorID, project.FieldLatestScanAt, project.FieldArchivedAt, project.FieldLeftHostAt:
+		case project.FieldID, project.FieldDeploymentID, project.FieldNextFullScanAt, project.FieldCreatedAt, project.FieldCreatorID, project.FieldLatestScanAt, project.FieldArchivedAt, project.FieldLeftHostAt:
 			values[i] = new(sql.NullInt64)
 		case project.FieldName, project.FieldNameKey, project.FieldURL, project.FieldRepositoryURL, project.FieldBoundBy, project.FieldRepositoryID, project.FieldDefaultBranch, project.FieldPrimaryBranch, project.FieldVisibility, project.FieldScmType, project.FieldBadgeKey:
 			values[i] = new(sql.NullString)
@@ -180,6 +182,13 @@ func (_m *Project) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field managed_full_scan", values[i])
 			} else if value.Valid {
 				_m.ManagedFullScan = value.Bool
+			}
+		case project.FieldNextFullScanAt:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field next_full_scan_at", values[i])
+			} else if value.Valid {
+				_m.NextFullScanAt = new(int64)
+				*_m.NextFullScanAt = value.Int64
 			}
 		case project.FieldAiFullScan:
 			if value, ok := values[i].(*sql.NullBool); !ok {
@@ -333,6 +342,11 @@ func (_m *Project) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("managed_full_scan=")
 	builder.WriteString(fmt.Sprintf("%v", _m.ManagedFullScan))
+	builder.WriteString(", ")
+	if v := _m.NextFullScanAt; v != nil {
+		builder.WriteString("next_full_scan_at=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteString(", ")
 	builder.WriteString("ai_full_scan=")
 	builder.WriteString(fmt.Sprintf("%v", _m.AiFullScan))

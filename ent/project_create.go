@@ -179,6 +179,20 @@ func (_c *ProjectCreate) SetNillableManagedFullScan(v *bool) *ProjectCreate {
 	return _c
 }
 
+// SetNextFullScanAt sets the "next_full_scan_at" field.
+func (_c *ProjectCreate) SetNextFullScanAt(v int64) *ProjectCreate {
+	_c.mutation.SetNextFullScanAt(v)
+	return _c
+}
+
+// SetNillableNextFullScanAt sets the "next_full_scan_at" field if the given value is not nil.
+func (_c *ProjectCreate) SetNillableNextFullScanAt(v *int64) *ProjectCreate {
+	if v != nil {
+		_c.SetNextFullScanAt(*v)
+	}
+	return _c
+}
+
 // SetAiFullScan sets the "ai_full_scan" field.
 func (_c *ProjectCreate) SetAiFullScan(v bool) *ProjectCreate {
 	_c.mutation.SetAiFullScan(v)
@@ -526,6 +540,10 @@ func (_c *ProjectCreate) createSpec() (*Project, *sqlgraph.CreateSpec) {
 		_spec.SetField(project.FieldManagedFullScan, field.TypeBool, value)
 		_node.ManagedFullScan = value
 	}
+	if value, ok := _c.mutation.NextFullScanAt(); ok {
+		_spec.SetField(project.FieldNextFullScanAt, field.TypeInt64, value)
+		_node.NextFullScanAt = &value
+	}
 	if value, ok := _c.mutation.AiFullScan(); ok {
 		_spec.SetField(project.FieldAiFullScan, field.TypeBool, value)
 		_node.AiFullScan = value
@@ -769,6 +787,30 @@ func (u *ProjectUpsert) SetManagedFullScan(v bool) *ProjectUpsert {
 // UpdateManagedFullScan sets the "managed_full_scan" field to the value that was provided on create.
 func (u *ProjectUpsert) UpdateManagedFullScan() *ProjectUpsert {
 	u.SetExcluded(project.FieldManagedFullScan)
+	return u
+}
+
+// SetNextFullScanAt sets the "next_full_scan_at" field.
+func (u *ProjectUpsert) SetNextFullScanAt(v int64) *ProjectUpsert {
+	u.Set(project.FieldNextFullScanAt, v)
+	return u
+}
+
+// UpdateNextFullScanAt sets the "next_full_scan_at" field to the value that was provided on create.
+func (u *ProjectUpsert) UpdateNextFullScanAt() *ProjectUpsert {
+	u.SetExcluded(project.FieldNextFullScanAt)
+	return u
+}
+
+// AddNextFullScanAt adds v to the "next_full_scan_at" field.
+func (u *ProjectUpsert) AddNextFullScanAt(v int64) *ProjectUpsert {
+	u.Add(project.FieldNextFullScanAt, v)
+	return u
+}
+
+// ClearNextFullScanAt clears the value of the "next_full_scan_at" field.
+func (u *ProjectUpsert) ClearNextFullScanAt() *ProjectUpsert {
+	u.SetNull(project.FieldNextFullScanAt)
 	return u
 }
 
@@ -1175,6 +1217,34 @@ func (u *ProjectUpsertOne) SetManagedFullScan(v bool) *ProjectUpsertOne {
 func (u *ProjectUpsertOne) UpdateManagedFullScan() *ProjectUpsertOne {
 	return u.Update(func(s *ProjectUpsert) {
 		s.UpdateManagedFullScan()
+	})
+}
+
+// SetNextFullScanAt sets the "next_full_scan_at" field.
+func (u *ProjectUpsertOne) SetNextFullScanAt(v int64) *ProjectUpsertOne {
+	return u.Update(func(s *ProjectUpsert) {
+		s.SetNextFullScanAt(v)
+	})
+}
+
+// AddNextFullScanAt adds v to the "next_full_scan_at" field.
+func (u *ProjectUpsertOne) AddNextFullScanAt(v int64) *ProjectUpsertOne {
+	return u.Update(func(s *ProjectUpsert) {
+		s.AddNextFullScanAt(v)
+	})
+}
+
+// UpdateNextFullScanAt sets the "next_full_scan_at" field to the value that was provided on create.
+func (u *ProjectUpsertOne) UpdateNextFullScanAt() *ProjectUpsertOne {
+	return u.Update(func(s *ProjectUpsert) {
+		s.UpdateNextFullScanAt()
+	})
+}
+
+// ClearNextFullScanAt clears the value of the "next_full_scan_at" field.
+func (u *ProjectUpsertOne) ClearNextFullScanAt() *ProjectUpsertOne {
+	return u.Update(func(s *ProjectUpsert) {
+		s.ClearNextFullScanAt()
 	})
 }
 
@@ -1776,6 +1846,34 @@ func (u *ProjectUpsertBulk) SetManagedFullScan(v bool) *ProjectUpsertBulk {
 func (u *ProjectUpsertBulk) UpdateManagedFullScan() *ProjectUpsertBulk {
 	return u.Update(func(s *ProjectUpsert) {
 		s.UpdateManagedFullScan()
+	})
+}
+
+// SetNextFullScanAt sets the "next_full_scan_at" field.
+func (u *ProjectUpsertBulk) SetNextFullScanAt(v int64) *ProjectUpsertBulk {
+	return u.Update(func(s *ProjectUpsert) {
+		s.SetNextFullScanAt(v)
+	})
+}
+
+// AddNextFullScanAt adds v to the "next_full_scan_at" field.
+func (u *ProjectUpsertBulk) AddNextFullScanAt(v int64) *ProjectUpsertBulk {
+	return u.Update(func(s *ProjectUpsert) {
+		s.AddNextFullScanAt(v)
+	})
+}
+
+// UpdateNextFullScanAt sets the "next_full_scan_at" field to the value that was provided on create.
+func (u *ProjectUpsertBulk) UpdateNextFullScanAt() *ProjectUpsertBulk {
+	return u.Update(func(s *ProjectUpsert) {
+		s.UpdateNextFullScanAt()
+	})
+}
+
+// ClearNextFullScanAt clears the value of the "next_full_scan_at" field.
+func (u *ProjectUpsertBulk) ClearNextFullScanAt() *ProjectUpsertBulk {
+	return u.Update(func(s *ProjectUpsert) {
+		s.ClearNextFullScanAt()
 	})
 }
 

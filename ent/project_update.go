@@ -203,6 +203,33 @@ func (_u *ProjectUpdate) SetNillableManagedFullScan(v *bool) *ProjectUpdate {
 	return _u
 }
 
+// SetNextFullScanAt sets the "next_full_scan_at" field.
+func (_u *ProjectUpdate) SetNextFullScanAt(v int64) *ProjectUpdate {
+	_u.mutation.ResetNextFullScanAt()
+	_u.mutation.SetNextFullScanAt(v)
+	return _u
+}
+
+// SetNillableNextFullScanAt sets the "next_full_scan_at" field if the given value is not nil.
+func (_u *ProjectUpdate) SetNillableNextFullScanAt(v *int64) *ProjectUpdate {
+	if v != nil {
+		_u.SetNextFullScanAt(*v)
+	}
+	return _u
+}
+
+// AddNextFullScanAt adds value to the "next_full_scan_at" field.
+func (_u *ProjectUpdate) AddNextFullScanAt(v int64) *ProjectUpdate {
+	_u.mutation.AddNextFullScanAt(v)
+	return _u
+}
+
+// ClearNextFullScanAt clears the value of the "next_full_scan_at" field.
+func (_u *ProjectUpdate) ClearNextFullScanAt() *ProjectUpdate {
+	_u.mutation.ClearNextFullScanAt()
+	return _u
+}
+
 // SetAiFullScan sets the "ai_full_scan" field.
 func (_u *ProjectUpdate) SetAiFullScan(v bool) *ProjectUpdate {
 	_u.mutation.SetAiFullScan(v)
@@ -484,6 +511,15 @@ func (_u *ProjectUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.ManagedFullScan(); ok {
 		_spec.SetField(project.FieldManagedFullScan, field.TypeBool, value)
 	}
+	if value, ok := _u.mutation.NextFullScanAt(); ok {
+		_spec.SetField(project.FieldNextFullScanAt, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedNextFullScanAt(); ok {
+		_spec.AddField(project.FieldNextFullScanAt, field.TypeInt64, value)
+	}
+	if _u.mutation.NextFullScanAtCleared() {
+		_spec.ClearField(project.FieldNextFullScanAt, field.TypeInt64)
+	}
 	if value, ok := _u.mutation.AiFullScan(); ok {
 		_spec.SetField(project.FieldAiFullScan, field.TypeBool, value)
 	}
@@ -745,6 +781,33 @@ func (_u *ProjectUpdateOne) SetNillableManagedFullScan(v *bool) *ProjectUpdateOn
 	if v != nil {
 		_u.SetManagedFullScan(*v)
 	}
+	return _u
+}
+
+// SetNextFullScanAt sets the "next_full_scan_at" field.
+func (_u *ProjectUpdateOne) SetNextFullScanAt(v int64) *ProjectUpdateOne {
+	_u.mutation.ResetNextFullScanAt()
+	_u.mutation.SetNextFullScanAt(v)
+	return _u
+}
+
+// SetNillableNextFullScanAt sets the "next_full_scan_at" field if the given value is not nil.
+func (_u *ProjectUpdateOne) SetNillableNextFullScanAt(v *int64) *ProjectUpdateOne {
+	if v != nil {
+		_u.SetNextFullScanAt(*v)
+	}
+	return _u
+}
+
+// AddNextFullScanAt adds value to the "next_full_scan_at" field.
+func (_u *ProjectUpdateOne) AddNextFullScanAt(v int64) *ProjectUpdateOne {
+	_u.mutation.AddNextFullScanAt(v)
+	return _u
+}
+
+// ClearNextFullScanAt clears the value of the "next_full_scan_at" field.
+func (_u *ProjectUpdateOne) ClearNextFullScanAt() *ProjectUpdateOne {
+	_u.mutation.ClearNextFullScanAt()
 	return _u
 }
 
@@ -1058,6 +1121,15 @@ func (_u *ProjectUpdateOne) sqlSave(ctx context.Context) (_node *Project, err er
 	}
 	if value, ok := _u.mutation.ManagedFullScan(); ok {
 		_spec.SetField(project.FieldManagedFullScan, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.NextFullScanAt(); ok {
+		_spec.SetField(project.FieldNextFullScanAt, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedNextFullScanAt(); ok {
+		_spec.AddField(project.FieldNextFullScanAt, field.TypeInt64, value)
+	}
+	if _u.mutation.NextFullScanAtCleared() {
+		_spec.ClearField(project.FieldNextFullScanAt, field.TypeInt64)
 	}
 	if value, ok := _u.mutation.AiFullScan(); ok {
 		_spec.SetField(project.FieldAiFullScan, field.TypeBool, value)

@@ -23,7 +23,7 @@ type Scan struct {
 	ProjectID int64 `json:"project_id,omitempty"`
 	// full ref
 	Ref string `json:"ref,omitempty"`
-	// Commit holds the value of the "commit" field.
+	// empty while a managed scan has not fetched the code
 	Commit string `json:"commit,omitempty"`
 	// when the commit was made; null if unknown
 	CommitTime *int64 `json:"commit_time,omitempty"`

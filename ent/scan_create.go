@@ -516,6 +516,18 @@ type (
 	}
 )
 
+// SetCommit sets the "commit" field.
+func (u *ScanUpsert) SetCommit(v string) *ScanUpsert {
+	u.Set(scan.FieldCommit, v)
+	return u
+}
+
+// UpdateCommit sets the "commit" field to the value that was provided on create.
+func (u *ScanUpsert) UpdateCommit() *ScanUpsert {
+	u.SetExcluded(scan.FieldCommit)
+	return u
+}
+
 // SetCommitTime sets the "commit_time" field.
 func (u *ScanUpsert) SetCommitTime(v int64) *ScanUpsert {
 	u.Set(scan.FieldCommitTime, v)
@@ -764,9 +776,6 @@ func (u *ScanUpsertOne) UpdateNewValues() *ScanUpsertOne {
 		if _, exists := u.create.mutation.Ref(); exists {
 			s.SetIgnore(scan.FieldRef)
 		}
-		if _, exists := u.create.mutation.Commit(); exists {
-			s.SetIgnore(scan.FieldCommit)
-		}
 		if _, exists := u.create.mutation.IsFullScan(); exists {
 			s.SetIgnore(scan.FieldIsFullScan)
 		}
@@ -808,6 +817,20 @@ func (u *ScanUpsertOne) Update(set func(*ScanUpsert)) *ScanUpsertOne {
 		set(&ScanUpsert{UpdateSet: update})
 	}))
 	return u
+}
+
+// SetCommit sets the "commit" field.
+func (u *ScanUpsertOne) SetCommit(v string) *ScanUpsertOne {
+	return u.Update(func(s *ScanUpsert) {
+		s.SetCommit(v)
+	})
+}
+
+// UpdateCommit sets the "commit" field to the value that was provided on create.
+func (u *ScanUpsertOne) UpdateCommit() *ScanUpsertOne {
+	return u.Update(func(s *ScanUpsert) {
+		s.UpdateCommit()
+	})
 }
 
 // SetCommitTime sets the "commit_time" field.
@@ -1260,9 +1283,6 @@ func (u *ScanUpsertBulk) UpdateNewValues() *ScanUpsertBulk {
 			if _, exists := b.mutation.Ref(); exists {
 				s.SetIgnore(scan.FieldRef)
 			}
-			if _, exists := b.mutation.Commit(); exists {
-				s.SetIgnore(scan.FieldCommit)
-			}
 			if _, exists := b.mutation.IsFullScan(); exists {
 				s.SetIgnore(scan.FieldIsFullScan)
 			}
@@ -1305,6 +1325,20 @@ func (u *ScanUpsertBulk) Update(set func(*ScanUpsert)) *ScanUpsertBulk {
 		set(&ScanUpsert{UpdateSet: update})
 	}))
 	return u
+}
+
+// SetCommit sets the "commit" field.
+func (u *ScanUpsertBulk) SetCommit(v string) *ScanUpsertBulk {
+	return u.Update(func(s *ScanUpsert) {
+		s.SetCommit(v)
+	})
+}
+
+// UpdateCommit sets the "commit" field to the value that was provided on create.
+func (u *ScanUpsertBulk) UpdateCommit() *ScanUpsertBulk {
+	return u.Update(func(s *ScanUpsert) {
+		s.UpdateCommit()
+	})
 }
 
 // SetCommitTime sets the "commit_time" field.

@@ -28,6 +28,20 @@ func (_u *ScanUpdate) Where(ps ...predicate.Scan) *ScanUpdate {
 	return _u
 }
 
+// SetCommit sets the "commit" field.
+func (_u *ScanUpdate) SetCommit(v string) *ScanUpdate {
+	_u.mutation.SetCommit(v)
+	return _u
+}
+
+// SetNillableCommit sets the "commit" field if the given value is not nil.
+func (_u *ScanUpdate) SetNillableCommit(v *string) *ScanUpdate {
+	if v != nil {
+		_u.SetCommit(*v)
+	}
+	return _u
+}
+
 // SetCommitTime sets the "commit_time" field.
 func (_u *ScanUpdate) SetCommitTime(v int64) *ScanUpdate {
 	_u.mutation.ResetCommitTime()
@@ -307,6 +321,9 @@ func (_u *ScanUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 			}
 		}
 	}
+	if value, ok := _u.mutation.Commit(); ok {
+		_spec.SetField(scan.FieldCommit, field.TypeString, value)
+	}
 	if value, ok := _u.mutation.CommitTime(); ok {
 		_spec.SetField(scan.FieldCommitTime, field.TypeInt64, value)
 	}
@@ -405,6 +422,20 @@ type ScanUpdateOne struct {
 	hooks     []Hook
 	mutation  *ScanMutation
 	modifiers []func(*sql.UpdateBuilder)
+}
+
+// SetCommit sets the "commit" field.
+func (_u *ScanUpdateOne) SetCommit(v string) *ScanUpdateOne {
+	_u.mutation.SetCommit(v)
+	return _u
+}
+
+// SetNillableCommit sets the "commit" field if the given value is not nil.
+func (_u *ScanUpdateOne) SetNillableCommit(v *string) *ScanUpdateOne {
+	if v != nil {
+		_u.SetCommit(*v)
+	}
+	return _u
 }
 
 // SetCommitTime sets the "commit_time" field.
@@ -715,6 +746,9 @@ func (_u *ScanUpdateOne) sqlSave(ctx context.Context) (_node *Scan, err error) {
 				ps[i](selector)
 			}
 		}
+	}
+	if value, ok := _u.mutation.Commit(); ok {
+		_spec.SetField(scan.FieldCommit, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.CommitTime(); ok {
 		_spec.SetField(scan.FieldCommitTime, field.TypeInt64, value)

@@ -96,6 +96,10 @@ type Tx struct {
 	InstallScan *InstallScanClient
 	// Invitation is the client for interacting with the Invitation builders.
 	Invitation *InvitationClient
+	// ManagedScan is the client for interacting with the ManagedScan builders.
+	ManagedScan *ManagedScanClient
+	// ManagedScanSetting is the client for interacting with the ManagedScanSetting builders.
+	ManagedScanSetting *ManagedScanSettingClient
 	// Membership is the client for interacting with the Membership builders.
 	Membership *MembershipClient
 	// Notification is the client for interacting with the Notification builders.
@@ -390,6 +394,8 @@ func (tx *Tx) init() {
 	tx.InstallCheck = NewInstallCheckClient(tx.config)
 	tx.InstallScan = NewInstallScanClient(tx.config)
 	tx.Invitation = NewInvitationClient(tx.config)
+	tx.ManagedScan = NewManagedScanClient(tx.config)
+	tx.ManagedScanSetting = NewManagedScanSettingClient(tx.config)
 	tx.Membership = NewMembershipClient(tx.config)
 	tx.Notification = NewNotificationClient(tx.config)
 	tx.NotificationEvent = NewNotificationEventClient(tx.config)

@@ -393,7 +393,7 @@ func refused(code codes.Code, text string) bool {
 	case codes.Unauthenticated, codes.PermissionDenied, codes.Internal:
 		return true
 	case codes.Unimplemented:
-		return !strings.HasPrefix(text, "this server runs no scans itself") // the answer of RunManagedScans
+		return true
 	case codes.NotFound:
 		return isNoWebAPI(text) || text == noDeployment.text
 	}

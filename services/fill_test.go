@@ -109,7 +109,7 @@ func (f *filling) insert(table *migrate.Table) string {
 		rows = min(rows, 100) // the limit of a deployment is 200
 	case "ticketing_instances", "cloud_posture_credentials":
 		rows = min(rows, 10) // the limit is 20
-	case "chat_installations":
+	case "chat_installations", "managed_scan_settings":
 		rows = 1 // the only one
 	case "detection_policies":
 		rows = 1 // of a product that does not exist: without rulesets no rule runs

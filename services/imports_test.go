@@ -55,6 +55,7 @@ var sharedPackages = map[string]bool{
 	"scans/blocking":            true,
 	"scans/feedback":            true,
 	"scans/ingest":              true,
+	"scans/managed":             true,
 	"scans/scanstats":           false,
 	"scans/vex":                 true,
 	"scans/watch/judge":         false,

@@ -22,7 +22,7 @@ import (
 // package jobs), so each waits at most once, regardless of deployments.
 var upkeepKinds = []string{
 	"abandoned_scans", "ai_suggest_memories", "ai_sweep", "apply_exploits", "audit_anchor", "automation_run_retention", "catch_up_freshness", "deliver_notifications", "delivery_retention", "due_tickets", "ended_sessions",
-	"grown_tables", "lost_scan_results", "old_page_boundaries", "old_triage_changes", "policy_days", "purge_exports", "purge_scan_coverages", "refresh_statistics", "rename_refs",
+	"grown_tables", "lost_managed_scans", "lost_scan_results", "old_page_boundaries", "old_triage_changes", "policy_days", "purge_exports", "purge_scan_coverages", "refresh_statistics", "rename_refs", "scheduled_managed_scans",
 	"send_digests", "send_reports", "scm_events_sweep", "scm_expiry", "sweep_refs", "tidy_packages", "token_request_expiry", "upgrade_identities", "watch_freshness", "workflow_artifact_retention",
 	"workflow_sweep",
 }
@@ -85,7 +85,7 @@ func TestJobsNameTheirDeployment(t *testing.T) {
 		}
 	}
 	// Each of these has a test in job_queues_test.go.
-	if got, want := slices.Sorted(maps.Keys(shared)), []string{"ai", "automations", "default", "exports", "path_ignores", "pattern_fix", "policies", "pull_requests", "refs", "sboms", "scans", "scm_events", "support", "tickets", "workflows"}; !slices.Equal(got, want) {
+	if got, want := slices.Sorted(maps.Keys(shared)), []string{"ai", "automations", "default", "exports", "path_ignores", "pattern_fix", "policies", "pull_requests", "refs", "sboms", "scanner", "scans", "scm_events", "support", "tickets", "workflows"}; !slices.Equal(got, want) {
 		t.Errorf("deployments share the queues %v, want %v", got, want)
 	}
 	for queue := range shared {

@@ -29,6 +29,7 @@ var sharedQueues = map[string]struct{ kind, args string }{
 	"pattern_fix":   {"pattern_fix", `{"deployment_id": %d, "pattern": "f(#", "language": "python"}`},
 	"support":       {"forward_support_case", `{"deployment_id": %d, "case_id": 9#, "receiver": "email"}`},
 	"tickets":       {"sync_tickets", `{"deployment_id": %d, "instance_id": 9#}`},
+	"scanner":       {"managed_scan", `{"deployment_id": %d, "scan_id": 9#}`},
 	"scans":         {"store_scan_results", `{"deployment_id": %d, "scan_id": 9#}`},
 }
 

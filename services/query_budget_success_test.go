@@ -28,8 +28,9 @@ var refusedOnly = map[string]bool{
 	"ProjectsV2Service/GetBranch":                               true, // costs the same with a branch
 	"RepositoryChangesService/RefreshProjectsAsync":             true,
 	"RepositoryChangesService/SyncRepo":                         true,
+	"ManagedScanSettingsService/CreateManagedScanSettings":      true, // a deployment has at most one
+	"ManagedScansService/CancelManagedScan":                     true, // needs a scan that has not ended
 	"ScannerSupportService/GetDeepEngine":                       true, // never succeeds
-	"ScansService/RunManagedScans":                              true, // never succeeds
 	"ScmAppsService/AddAdoScmProject":                           true,
 	"ScmAppsService/CompleteAdoScmAppInstall":                   true,
 	"ScmAppsService/CompleteScmAppRequest":                      true,

@@ -132,6 +132,7 @@ var rpcRequests = map[string]string{
 	"/palisade.rules.v1.ScannerRulesService/GetRuleSnippet": `{"snippet":"name$1"}`,
 	"/palisade.rules.v1.ScannerRulesService/PublishRule": `{"visibility":"org_private","definition":{"rules":[{"id":"p","languages":["python"],
 		"message":"m","severity":"ERROR","pattern":"f()"}]}}`,
+	"/palisade.scans.v1.ScansService/RunManagedScans":                  `{"projects":[$each("name#")]}`,
 	"/palisade.scans.v1.ScansV2Service/RetryScans":                     `{"scanIds":["$1","$2"]}`,
 	"/palisade.findings.v1.SavedViewsService/CreateSavedView":          `{"name":"new","scope":"team"}`,
 	"/palisade.scans.v1.PullRequestsService/UpdatePullRequestFeedback": `{"settings":{"statuses":true}}`,

@@ -80,7 +80,7 @@ scans, and serves them over HTTP/JSON and gRPC.`,
 		root.AddCommand(c)
 	}
 	for _, c := range []*cobra.Command{
-		newUpload(std), newFindings(std), newProjects(std), newCloses(std), newPullRequests(std), newTickets(std), newSupport(std), newFreshness(std), newReport(std), newWorkflow(std), newRules(std), newPolicy(std), newAI(std), newFormats(std), newAdvisories(std),
+		newUpload(std), newScan(std), newFindings(std), newProjects(std), newCloses(std), newPullRequests(std), newTickets(std), newSupport(std), newFreshness(std), newReport(std), newWorkflow(std), newRules(std), newPolicy(std), newAI(std), newFormats(std), newAdvisories(std),
 	} {
 		c.GroupID = "client"
 		root.AddCommand(c)

@@ -501,6 +501,30 @@ func (f InvitationFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, 
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.InvitationMutation", m)
 }
 
+// The ManagedScanFunc type is an adapter to allow the use of ordinary
+// function as ManagedScan mutator.
+type ManagedScanFunc func(context.Context, *ent.ManagedScanMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f ManagedScanFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.ManagedScanMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ManagedScanMutation", m)
+}
+
+// The ManagedScanSettingFunc type is an adapter to allow the use of ordinary
+// function as ManagedScanSetting mutator.
+type ManagedScanSettingFunc func(context.Context, *ent.ManagedScanSettingMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f ManagedScanSettingFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.ManagedScanSettingMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ManagedScanSettingMutation", m)
+}
+
 // The MembershipFunc type is an adapter to allow the use of ordinary
 // function as Membership mutator.
 type MembershipFunc func(context.Context, *ent.MembershipMutation) (ent.Value, error)

@@ -47,6 +47,8 @@ var Tables = []*Table{
 	InstallChecksTable,
 	InstallScansTable,
 	InvitationsTable,
+	ManagedScansTable,
+	ManagedScanSettingsTable,
 	MembershipsTable,
 	NotificationsTable,
 	NotificationEventsTable,
@@ -971,6 +973,44 @@ var (
 		Index{Name: "invitations_of_email", Unique: false, Columns: []string{"email"}},
 	)
 
+	// ManagedScansTable describes the table "managed_scans".
+	ManagedScansTable = newTable("managed_scans",
+		[]*Column{
+			{Name: "id", Type: field.TypeInt64, Increment: true},
+			{Name: "deployment_id", Type: field.TypeInt64},
+			{Name: "scan_id", Type: field.TypeInt64},
+			{Name: "project_id", Type: field.TypeInt64},
+			{Name: "config_id", Type: field.TypeInt64},
+			{Name: "cause", Type: field.TypeString},
+			{Name: "retry_of", Type: field.TypeInt64, Nullable: true},
+			{Name: "job_id", Type: field.TypeInt64},
+			{Name: "waiting_for", Type: field.TypeString, Nullable: true},
+			{Name: "lease_until", Type: field.TypeInt64},
+			{Name: "claims", Type: field.TypeInt32},
+			{Name: "problem", Type: field.TypeString},
+			{Name: "log", Type: field.TypeString},
+			{Name: "created_at", Type: field.TypeInt64},
+			{Name: "begun_at", Type: field.TypeInt64, Nullable: true},
+		},
+		[]string{"id"},
+		Index{Name: "managed_scans_by_scan", Unique: true, Columns: []string{"deployment_id", "scan_id"}},
+		Index{Name: "managed_scans_waiting", Unique: true, Where: "waiting_for IS NOT NULL", Columns: []string{"deployment_id", "project_id", "waiting_for"}},
+		Index{Name: "managed_scans_leased", Unique: false, Where: "lease_until > 0", Columns: []string{"lease_until"}},
+	)
+
+	// ManagedScanSettingsTable describes the table "managed_scan_settings".
+	ManagedScanSettingsTable = newTable("managed_scan_settings",
+		[]*Column{
+			{Name: "id", Type: field.TypeInt64, Increment: true},
+			{Name: "deployment_id", Type: field.TypeInt64},
+			{Name: "fail_open", Type: field.TypeBool},
+			{Name: "fail_open_seconds", Type: field.TypeInt64},
+			{Name: "updated_at", Type: field.TypeInt64},
+		},
+		[]string{"id"},
+		Index{Name: "managed_scan_settings_one", Unique: true, Columns: []string{"deployment_id"}},
+	)
+
 	// MembershipsTable describes the table "memberships".
 	MembershipsTable = newTable("memberships",
 		[]*Column{
@@ -1234,6 +1274,7 @@ var (
 			{Name: "scm_type", Type: field.TypeString},
 			{Name: "managed_diff_scan", Type: field.TypeBool},
 			{Name: "managed_full_scan", Type: field.TypeBool},
+			{Name: "next_full_scan_at", Type: field.TypeInt64, Nullable: true},
 			{Name: "ai_full_scan", Type: field.TypeBool},
 			{Name: "created_at", Type: field.TypeInt64},
 			{Name: "creator_id", Type: field.TypeInt64, Nullable: true},
@@ -1256,6 +1297,7 @@ var (
 		Index{Name: "projects_by_repository", Unique: false, Columns: []string{"deployment_id", "repository_url", "id"}},
 		Index{Name: "projects_by_repository_id", Unique: false, Where: "repository_id IS NOT NULL", Columns: []string{"deployment_id", "repository_id"}},
 		Index{Name: "projects_left_host", Unique: false, Where: "left_host_at IS NOT NULL", Columns: []string{"deployment_id", "left_host_at", "id"}},
+		Index{Name: "projects_by_next_full_scan", Unique: false, Where: "managed_full_scan", Columns: []string{"next_full_scan_at"}},
 		Index{Name: "projects_by_badge", Unique: false, Where: "badge_key IS NOT NULL", Columns: []string{"badge_key"}},
 	)
 

@@ -129,6 +129,12 @@ type InstallScan func(*sql.Selector)
 // Invitation is the predicate function for invitation builders.
 type Invitation func(*sql.Selector)
 
+// ManagedScan is the predicate function for managedscan builders.
+type ManagedScan func(*sql.Selector)
+
+// ManagedScanSetting is the predicate function for managedscansetting builders.
+type ManagedScanSetting func(*sql.Selector)
+
 // Membership is the predicate function for membership builders.
 type Membership func(*sql.Selector)
 

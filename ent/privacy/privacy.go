@@ -1095,6 +1095,54 @@ func (f InvitationMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Muta
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.InvitationMutation", m)
 }
 
+// The ManagedScanQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type ManagedScanQueryRuleFunc func(context.Context, *ent.ManagedScanQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f ManagedScanQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.ManagedScanQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.ManagedScanQuery", q)
+}
+
+// The ManagedScanMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type ManagedScanMutationRuleFunc func(context.Context, *ent.ManagedScanMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f ManagedScanMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.ManagedScanMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.ManagedScanMutation", m)
+}
+
+// The ManagedScanSettingQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type ManagedScanSettingQueryRuleFunc func(context.Context, *ent.ManagedScanSettingQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f ManagedScanSettingQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.ManagedScanSettingQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.ManagedScanSettingQuery", q)
+}
+
+// The ManagedScanSettingMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type ManagedScanSettingMutationRuleFunc func(context.Context, *ent.ManagedScanSettingMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f ManagedScanSettingMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.ManagedScanSettingMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.ManagedScanSettingMutation", m)
+}
+
 // The MembershipQueryRuleFunc type is an adapter to allow the use of ordinary
 // functions as a query rule.
 type MembershipQueryRuleFunc func(context.Context, *ent.MembershipQuery) error
@@ -2676,6 +2724,10 @@ func queryFilter(q ent.Query) (Filter, error) {
 		return q.Filter(), nil
 	case *ent.InvitationQuery:
 		return q.Filter(), nil
+	case *ent.ManagedScanQuery:
+		return q.Filter(), nil
+	case *ent.ManagedScanSettingQuery:
+		return q.Filter(), nil
 	case *ent.MembershipQuery:
 		return q.Filter(), nil
 	case *ent.NotificationQuery:
@@ -2886,6 +2938,10 @@ func mutationFilter(m ent.Mutation) (Filter, error) {
 	case *ent.InstallScanMutation:
 		return m.Filter(), nil
 	case *ent.InvitationMutation:
+		return m.Filter(), nil
+	case *ent.ManagedScanMutation:
+		return m.Filter(), nil
+	case *ent.ManagedScanSettingMutation:
 		return m.Filter(), nil
 	case *ent.MembershipMutation:
 		return m.Filter(), nil

@@ -38,6 +38,8 @@ const (
 	FieldManagedDiffScan = "managed_diff_scan"
 	// FieldManagedFullScan holds the string denoting the managed_full_scan field in the database.
 	FieldManagedFullScan = "managed_full_scan"
+	// FieldNextFullScanAt holds the string denoting the next_full_scan_at field in the database.
+	FieldNextFullScanAt = "next_full_scan_at"
 	// FieldAiFullScan holds the string denoting the ai_full_scan field in the database.
 	FieldAiFullScan = "ai_full_scan"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
@@ -80,6 +82,7 @@ var Columns = []string{
 	FieldScmType,
 	FieldManagedDiffScan,
 	FieldManagedFullScan,
+	FieldNextFullScanAt,
 	FieldAiFullScan,
 	FieldCreatedAt,
 	FieldCreatorID,
@@ -208,6 +211,11 @@ func ByManagedDiffScan(opts ...sql.OrderTermOption) OrderOption {
 // ByManagedFullScan orders the results by the managed_full_scan field.
 func ByManagedFullScan(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldManagedFullScan, opts...).ToFunc()
+}
+
+// ByNextFullScanAt orders the results by the next_full_scan_at field.
+func ByNextFullScanAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldNextFullScanAt, opts...).ToFunc()
 }
 
 // ByAiFullScan orders the results by the ai_full_scan field.

@@ -117,6 +117,11 @@ func ManagedFullScan(v bool) predicate.Project {
 	return predicate.Project(sql.FieldEQ(FieldManagedFullScan, v))
 }
 
+// NextFullScanAt applies equality check predicate on the "next_full_scan_at" field. It's identical to NextFullScanAtEQ.
+func NextFullScanAt(v int64) predicate.Project {
+	return predicate.Project(sql.FieldEQ(FieldNextFullScanAt, v))
+}
+
 // AiFullScan applies equality check predicate on the "ai_full_scan" field. It's identical to AiFullScanEQ.
 func AiFullScan(v bool) predicate.Project {
 	return predicate.Project(sql.FieldEQ(FieldAiFullScan, v))
@@ -880,6 +885,56 @@ func ManagedFullScanEQ(v bool) predicate.Project {
 // ManagedFullScanNEQ applies the NEQ predicate on the "managed_full_scan" field.
 func ManagedFullScanNEQ(v bool) predicate.Project {
 	return predicate.Project(sql.FieldNEQ(FieldManagedFullScan, v))
+}
+
+// NextFullScanAtEQ applies the EQ predicate on the "next_full_scan_at" field.
+func NextFullScanAtEQ(v int64) predicate.Project {
+	return predicate.Project(sql.FieldEQ(FieldNextFullScanAt, v))
+}
+
+// NextFullScanAtNEQ applies the NEQ predicate on the "next_full_scan_at" field.
+func NextFullScanAtNEQ(v int64) predicate.Project {
+	return predicate.Project(sql.FieldNEQ(FieldNextFullScanAt, v))
+}
+
+// NextFullScanAtIn applies the In predicate on the "next_full_scan_at" field.
+func NextFullScanAtIn(vs ...int64) predicate.Project {
+	return predicate.Project(sql.FieldIn(FieldNextFullScanAt, vs...))
+}
+
+// NextFullScanAtNotIn applies the NotIn predicate on the "next_full_scan_at" field.
+func NextFullScanAtNotIn(vs ...int64) predicate.Project {
+	return predicate.Project(sql.FieldNotIn(FieldNextFullScanAt, vs...))
+}
+
+// NextFullScanAtGT applies the GT predicate on the "next_full_scan_at" field.
+func NextFullScanAtGT(v int64) predicate.Project {
+	return predicate.Project(sql.FieldGT(FieldNextFullScanAt, v))
+}
+
+// NextFullScanAtGTE applies the GTE predicate on the "next_full_scan_at" field.
+func NextFullScanAtGTE(v int64) predicate.Project {
+	return predicate.Project(sql.FieldGTE(FieldNextFullScanAt, v))
+}
+
+// NextFullScanAtLT applies the LT predicate on the "next_full_scan_at" field.
+func NextFullScanAtLT(v int64) predicate.Project {
+	return predicate.Project(sql.FieldLT(FieldNextFullScanAt, v))
+}
+
+// NextFullScanAtLTE applies the LTE predicate on the "next_full_scan_at" field.
+func NextFullScanAtLTE(v int64) predicate.Project {
+	return predicate.Project(sql.FieldLTE(FieldNextFullScanAt, v))
+}
+
+// NextFullScanAtIsNil applies the IsNil predicate on the "next_full_scan_at" field.
+func NextFullScanAtIsNil() predicate.Project {
+	return predicate.Project(sql.FieldIsNull(FieldNextFullScanAt))
+}
+
+// NextFullScanAtNotNil applies the NotNil predicate on the "next_full_scan_at" field.
+func NextFullScanAtNotNil() predicate.Project {
+	return predicate.Project(sql.FieldNotNull(FieldNextFullScanAt))
 }
 
 // AiFullScanEQ applies the EQ predicate on the "ai_full_scan" field.

@@ -47,6 +47,8 @@ import (
 	"github.com/palisade/palisade/ent/installcheck"
 	"github.com/palisade/palisade/ent/installscan"
 	"github.com/palisade/palisade/ent/invitation"
+	"github.com/palisade/palisade/ent/managedscan"
+	"github.com/palisade/palisade/ent/managedscansetting"
 	"github.com/palisade/palisade/ent/membership"
 	"github.com/palisade/palisade/ent/notification"
 	"github.com/palisade/palisade/ent/notificationevent"
@@ -370,6 +372,20 @@ func init() {
 	invitation.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
 	invitation.Hooks[0] = enforcePolicy(invitation.Policy)
 	invitation.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	managedscan.Policy = privacy.Policies{schema.TenantMixin{}.Policy(), schema.ManagedScan{}.Policy()}
+	managedscan.Hooks[0] = enforcePolicy(managedscan.Policy)
+	managedscan.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	managedscan.DefaultJobID = 0
+	managedscan.DefaultLeaseUntil = 0
+	managedscan.DefaultClaims = 0
+	managedscan.DefaultProblem = ""
+	managedscan.DefaultLog = ""
+
+	managedscansetting.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	managedscansetting.Hooks[0] = enforcePolicy(managedscansetting.Policy)
+	managedscansetting.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+	managedscansetting.DefaultFailOpenSeconds = 0
 
 	membership.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
 	membership.Hooks[0] = enforcePolicy(membership.Policy)

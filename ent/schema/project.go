@@ -29,6 +29,7 @@ func (Project) Fields() []ent.Field {
 		field.String("scm_type").Default("SCM_TYPE_UNKNOWN"),
 		field.Bool("managed_diff_scan").Default(false),
 		field.Bool("managed_full_scan").Default(false),
+		timestamp("next_full_scan_at").Optional().Nillable().Comment("when the schedule starts the next full scan, if managed_full_scan; NULL: at once"),
 		field.Bool("ai_full_scan").Default(false),
 		timestamp("created_at").Immutable(),
 		field.Int64("creator_id").Optional().Nillable().Immutable().Comment("the team-limited user whose upload created it"),
@@ -57,6 +58,8 @@ func (Project) Indexes() []ent.Index {
 			Annotations(entsql.IndexWhere("repository_id IS NOT NULL")),
 		index.Fields("deployment_id", "left_host_at", "id").StorageKey("projects_left_host").
 			Annotations(entsql.IndexWhere("left_host_at IS NOT NULL")),
+		index.Fields("next_full_scan_at").StorageKey("projects_by_next_full_scan").
+			Annotations(entsql.IndexWhere("managed_full_scan")),
 		index.Fields("badge_key").StorageKey("projects_by_badge").Annotations(entsql.IndexWhere("badge_key IS NOT NULL")),
 	}
 }

@@ -19,7 +19,7 @@ func (Scan) Fields() []ent.Field {
 		field.Int64("id"),
 		field.Int64("project_id").Immutable(),
 		field.String("ref").Immutable().Comment("full ref"),
-		field.String("commit").Immutable(),
+		field.String("commit").Comment("empty while a managed scan has not fetched the code"),
 		timestamp("commit_time").Optional().Nillable().Comment("when the commit was made; null if unknown"),
 		field.String("status").Comment("SCAN_STATUS_*"),
 		field.Int32("products").Comment("bit set, by number of palisade.scans.v1.Product"),

@@ -22,6 +22,7 @@ import (
 	"github.com/palisade/palisade/ent/freshness"
 	"github.com/palisade/palisade/ent/heldclose"
 	"github.com/palisade/palisade/ent/identitychange"
+	"github.com/palisade/palisade/ent/managedscan"
 	"github.com/palisade/palisade/ent/policyact"
 	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/privacy"
@@ -57,6 +58,11 @@ func (Tag) Policy() ent.Policy {
 // Policy of scans: visible with the project.
 func (Scan) Policy() ent.Policy {
 	return ofVisibleProjects[predicate.Scan, *gen.ScanQuery](byProject(scan.FieldProjectID))
+}
+
+// Policy of managed scans: visible with the project.
+func (ManagedScan) Policy() ent.Policy {
+	return ofVisibleProjects[predicate.ManagedScan, *gen.ManagedScanQuery](byProject(managedscan.FieldProjectID))
 }
 
 // Policy of findings: visible with the project.

@@ -26,7 +26,7 @@ type Config struct {
 	HTTP    string `name:"http" default:"127.0.0.1:8080" doc:"address of the HTTP/JSON API"`
 	GRPC    string `name:"grpc" default:"127.0.0.1:9090" doc:"address of the gRPC API"`
 	Metrics string `name:"metrics" default:"127.0.0.1:9091" doc:"address of the Prometheus metrics (plain HTTP without authentication: keep it internal)"`
-	Roles   string `name:"roles" default:"api,worker" doc:"roles of this node, separated by commas: api serves requests, worker runs background jobs; nodes that share a PostgreSQL database may have different roles, but each role needs at least one node"`
+	Roles   string `name:"roles" default:"api,worker,scanner" doc:"roles of this node, separated by commas: api serves requests, worker runs background jobs, scanner fetches and searches the code of projects with managed scans; nodes that share a PostgreSQL database may have different roles, but each role needs at least one node"`
 
 	Data            string `name:"data" default:"./data" doc:"directory of the SQLite database and of the generated key; created on first start"`
 	Database        string `name:"database" secret:"url" doc:"postgres://user:password@host/name; empty means the SQLite file palisade.db in the data directory"`
@@ -84,6 +84,9 @@ type Config struct {
 
 	EditorEngine  string        `name:"editor-engine" doc:"absolute path of a scan engine with the command line of Semgrep, which runs rules that people try out, in a sandbox (packages bubblewrap and util-linux); empty means that rules are only validated"`
 	EditorTimeout time.Duration `name:"editor-timeout" default:"30s" doc:"timeout of such a run; shorter than request-timeout"`
+
+	ManagedScanEvery   time.Duration `name:"managed-scan-every" default:"24h" doc:"time between two managed full scans of a project, give or take a twentieth; at least 1h"`
+	ManagedScanTimeout time.Duration `name:"managed-scan-timeout" default:"30m" doc:"timeout of a managed scan, with the time to fetch the code; at least 1m"`
 
 	WorkflowRetention time.Duration `name:"workflow-retention" default:"720h" doc:"how long the artifacts (outputs and fetched code) of ended workflow runs are kept"`
 	WorkflowMaxTasks  int           `name:"workflow-max-tasks" default:"100000" doc:"maximum number of tasks of a workflow run: a run that needs more, because of the lists in its steps, fails as soon as that is known; at most 1000000"`

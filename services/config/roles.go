@@ -11,9 +11,11 @@ const (
 	RoleAPI = "api"
 	// RoleWorker runs background jobs. A node without it only adds jobs to the queue.
 	RoleWorker = "worker"
+	// RoleScanner runs managed scans.
+	RoleScanner = "scanner"
 )
 
-var roles = []string{RoleAPI, RoleWorker}
+var roles = []string{RoleAPI, RoleWorker, RoleScanner}
 
 // roleNames are the configured roles.
 func (c Config) roleNames() []string {
@@ -28,7 +30,7 @@ func (c Config) roleNames() []string {
 func (c Config) Has(role string) bool { return slices.Contains(c.roleNames(), role) }
 
 func (c Config) validateRoles(p *problemList) {
-	const want = "want api, worker or both, separated by a comma: api serves requests, worker runs background jobs"
+	const want = "want one or more of api, worker and scanner, separated by commas: api serves requests, worker runs background jobs, scanner runs managed scans"
 	if strings.Trim(c.Roles, ", ") == "" {
 		p.add("roles", "names no role, so the node would do nothing; %s", want)
 		return

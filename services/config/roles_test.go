@@ -7,11 +7,11 @@ import (
 
 func TestRolesInConfiguration(t *testing.T) {
 	for text, want := range map[string]string{
-		"api,worker": "", "worker, api": "", "api": "", "worker": "",
+		"api,worker": "", "worker, api": "", "api": "", "worker": "", "scanner": "", "api,worker,scanner": "",
 		"":           "roles: names no role",
 		" ,":         "roles: names no role",
 		"api,":       `roles: got "api,", which has an empty name between commas`,
-		"api,wroker": `roles: got "wroker", which is not a role; want api, worker or both`,
+		"api,wroker": `roles: got "wroker", which is not a role; want one or more of api, worker and scanner`,
 		"API":        `roles: got "API"`,
 	} {
 		c := Default()

@@ -40,6 +40,7 @@ func (c Config) Validate() error {
 	c.validateAuditAnchor(&p)
 	c.validateAI(&p)
 	c.validateEditor(&p)
+	c.validateManagedScans(&p)
 	c.validateLimits(&p)
 	return configError(p)
 }
@@ -278,5 +279,14 @@ func (c Config) validateEditor(p *problemList) {
 	}
 	if c.EditorTimeout < time.Second || c.EditorTimeout >= c.RequestTimeout {
 		p.add("editor-timeout", "got %s, want at least 1s and less than request-timeout (%s)", c.EditorTimeout, c.RequestTimeout)
+	}
+}
+
+func (c Config) validateManagedScans(p *problemList) {
+	if c.ManagedScanEvery < time.Hour {
+		p.add("managed-scan-every", "got %s, want at least 1h", c.ManagedScanEvery)
+	}
+	if c.ManagedScanTimeout < time.Minute {
+		p.add("managed-scan-timeout", "got %s, want at least 1m", c.ManagedScanTimeout)
 	}
 }

@@ -16,11 +16,23 @@ type Miscellaneous struct {
 	platformv1.UnimplementedMiscellaneousServiceServer
 	state     func(ctx context.Context) (text string, ready bool)
 	publicURL string
+	nodes     *Infrastructure
 }
 
 // NewMiscellaneous serves the group. state says whether the server is ready.
-func NewMiscellaneous(state func(ctx context.Context) (text string, ready bool), publicURL string) *Miscellaneous {
-	return &Miscellaneous{state: state, publicURL: publicURL}
+func NewMiscellaneous(state func(ctx context.Context) (text string, ready bool), publicURL string, nodes *Infrastructure) *Miscellaneous {
+	return &Miscellaneous{state: state, publicURL: publicURL, nodes: nodes}
+}
+
+// GetBootstrapManagedScanVpc returns the template of scanner nodes.
+func (m *Miscellaneous) GetBootstrapManagedScanVpc(
+	context.Context, *platformv1.GetBootstrapManagedScanVpcRequest,
+) (*platformv1.GetBootstrapManagedScanVpcResponse, error) {
+	of := m.nodes.template
+	return &platformv1.GetBootstrapManagedScanVpcResponse{
+		AwsTemplateFormatVersion: of.GetAwsTemplateFormatVersion(), Description: of.GetDescription(), Metadata: of.GetMetadata(),
+		Parameters: of.GetParameters(), Resources: of.GetResources(), Outputs: of.GetOutputs(),
+	}, nil
 }
 
 // Ping reports that the server is up.

@@ -23,9 +23,15 @@ func Register(d *server.Deps) server.Parts {
 			if err != nil {
 				return nil, err
 			}
+			infrastructure, err := NewInfrastructure()
+			if err != nil {
+				return nil, err
+			}
 			return []server.Service{
-				server.Group[platformv1.MiscellaneousServiceServer](platformv1.RegisterMiscellaneousServiceServer, NewMiscellaneous(d.State, d.Config.BaseURL()),
+				server.Group[platformv1.MiscellaneousServiceServer](platformv1.RegisterMiscellaneousServiceServer, NewMiscellaneous(d.State, d.Config.BaseURL(), infrastructure),
 					platformv1.RegisterMiscellaneousServiceHandlerClient, platformv1.NewMiscellaneousServiceClient),
+				server.Group[platformv1.InfrastructureConfigurationsServiceServer](platformv1.RegisterInfrastructureConfigurationsServiceServer, infrastructure,
+					platformv1.RegisterInfrastructureConfigurationsServiceHandlerClient, platformv1.NewInfrastructureConfigurationsServiceClient),
 				server.Group[platformv1.ScannerSupportServiceServer](platformv1.RegisterScannerSupportServiceServer, ScannerSupport{},
 					platformv1.RegisterScannerSupportServiceHandlerClient, platformv1.NewScannerSupportServiceClient),
 				server.Group[platformv1.AuditServiceServer](platformv1.RegisterAuditServiceServer, NewAudit(d.Store, d.Trail, d.Log),

@@ -25,6 +25,7 @@ import (
 	"github.com/palisade/palisade/ent/freshness"
 	"github.com/palisade/palisade/ent/heldclose"
 	"github.com/palisade/palisade/ent/identitychange"
+	"github.com/palisade/palisade/ent/managedscan"
 	"github.com/palisade/palisade/ent/policyact"
 	"github.com/palisade/palisade/ent/predicate"
 	"github.com/palisade/palisade/ent/project"
@@ -230,7 +231,7 @@ func (s *Projects) deleteContents(ctx context.Context, tx *ent.Tx, deploymentID,
 // contents are the tables whose rows belong to one project and end with it. Deliveries and runs of workflows are the
 // deployment's log: they stay until their time is over.
 var contents = []string{
-	finding.Table, scan.Table, scananswer.Table, scancoverage.Table, freshness.Table, heldclose.Table, identitychange.Table, branchchange.Table,
+	finding.Table, scan.Table, managedscan.Table, scananswer.Table, scancoverage.Table, freshness.Table, heldclose.Table, identitychange.Table, branchchange.Table,
 	exceptionrequest.Table, dependency.Table, policyact.Table, pullrequestfeedback.Table, ticketlink.Table, agenticissue.Table, aimemory.Table,
 	projecttag.Table, teamproject.Table, ruleboardproject.Table, detectionexception.Table,
 }

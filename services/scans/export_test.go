@@ -28,5 +28,11 @@ func UpgradeIdentities(ctx context.Context, st *store.Store, log *slog.Logger) e
 
 // Store reads and stores a report as UploadReport does once it is spooled.
 func (s *ReportUploads) Store(ctx context.Context, target *scansv1.UploadReportTarget, report *sarif.Report) (*scansv1.UploadReportResponse, error) {
-	return s.ingest(ctx, "acme", target, newSARIFSource(report, target.GetCategory()))
+	return s.ingest(ctx, "acme", target, newSARIFSource(report, target.GetCategory()), nil)
 }
+
+// ScheduledScans is the job that starts the full scans that are due.
+var ScheduledScans = scheduledScans{}
+
+// LostManagedScans is the job that takes up the scans of dead nodes.
+var LostManagedScans = lostManagedScans{}

@@ -26,6 +26,13 @@ func openReport(ctx context.Context, db *ent.Client, file io.ReadSeeker, target 
 	if err != nil {
 		return nil, err
 	}
+	return openAs(ctx, format, file, target, o)
+}
+
+// openAs is openReport for a report of a known format.
+func openAs(ctx context.Context, format formats.Format, file io.ReadSeeker, target *scansv1.UploadReportTarget, o UploadOptions) (_ *sarifSource, err error) {
+	limits := sarif.DefaultLimits()
+	limits.MaxBytes = o.MaxBytes
 	source := newSARIFSource(nil, target.GetCategory())
 	source.format = format.Name
 	if format.Convert != nil {

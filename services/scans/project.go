@@ -48,7 +48,21 @@ func openProject(ctx context.Context, st *store.Store, tx *ent.Tx, deploymentID 
 	if err := checkUpload(ctx, tx.Client(), p); err != nil {
 		return nil, err
 	}
-	update := unarchive(p, p.Update().SetLatestScanAt(now))
+	return noteScanned(ctx, tx, p, ref)
+}
+
+// openKnownProject locks a project that Palisade itself scanned, and records that.
+func openKnownProject(ctx context.Context, st *store.Store, tx *ent.Tx, id int64, ref string) (*ent.Project, error) {
+	p, err := lockProjectByID(ctx, st, tx, id)
+	if err != nil {
+		return nil, err
+	}
+	return noteScanned(ctx, tx, p, ref)
+}
+
+// noteScanned records that a ref of a locked project was scanned.
+func noteScanned(ctx context.Context, tx *ent.Tx, p *ent.Project, ref string) (*ent.Project, error) {
+	update := unarchive(p, p.Update().SetLatestScanAt(store.Now()))
 	if betterDefault(p, ref) {
 		update.SetDefaultBranch(ref)
 	}

@@ -144,6 +144,8 @@ type requestFeedback struct {
 	// repository is its name at the host, page the pull request in the console, finding the prefix of pages of findings.
 	repository, page, finding string
 	view                      *scansv1.GetPullRequestResponse
+	// unfinished is the managed scan of the request that did not succeed; nil for none.
+	unfinished *unfinishedScan
 	// policies are the names of the policies that may block, addenda the texts for comments by product.
 	policies []string
 	addenda  map[string]string
@@ -177,6 +179,9 @@ func (w *feedbackWorker) prepare(ctx context.Context, args feedback.Write) (*req
 		return nil, nil
 	}
 	if err != nil {
+		return nil, err
+	}
+	if f.unfinished, err = findUnfinished(ctx, w.store.Reader, of.ID, args.Number); err != nil {
 		return nil, err
 	}
 	return f, w.texts(ctx, f)
@@ -290,6 +295,9 @@ func (f *requestFeedback) writeStatuses(ctx context.Context, row *ent.PullReques
 	row.Commit, row.Statuses = request.Commit, stored
 	for _, status := range f.wantedStatuses(stored) {
 		text := strconv.FormatBool(status.Passed) + " " + status.Text
+		if status.Pending {
+			text = "pending " + status.Text
+		}
 		if stored[status.Name] == text {
 			continue
 		}

@@ -21,7 +21,14 @@ const (
 // wantedStatuses are the statuses of a pull request: one for everything, and one for each policy that may block. stored
 // are the ones that the commit has: the status of a policy that is gone passes.
 func (f *requestFeedback) wantedStatuses(stored map[string]string) []host.Status {
-	list := []host.Status{f.status(statusName, !f.view.GetBlocked(), f.summary())}
+	whole := f.status(statusName, !f.view.GetBlocked(), f.summary())
+	if f.unfinished != nil {
+		f.unfinished.change(&whole)
+	}
+	list := []host.Status{whole}
+	if whole.Pending {
+		return list // what policies say follows from the findings of the scan
+	}
 	for _, name := range f.policies[:min(len(f.policies), maxPolicyStatuses)] {
 		at := slices.IndexFunc(f.view.GetBlockers(), func(b *scansv1.PullRequestBlocker) bool { return b.GetPolicySlug() != "" && b.GetName() == name })
 		if at < 0 {

@@ -29,6 +29,10 @@ func Register(d *server.Deps) server.Parts {
 			Background(d.Store, d.Log), StatisticsBackground(d.Store), ScannerBackground(d.Store, d.Log, uploads),
 			watch.Background(uploads.Watch, d.Log), refs.Background(refs.NewTidier(d.Store, hosts, ages, d.Log)),
 			FeedbackBackground(d.Store, hosts, d.Config.BaseURL(), d.Log),
+			ManagedBackground(ManagedOptions{
+				Store: d.Store, Hosts: hosts, Egress: d.Egress, Keyring: d.Keyring, Log: d.Log, Dir: d.Config.Data,
+				Limit: d.Config.ManagedScanTimeout, Every: d.Config.ManagedScanEvery, Uploads: uploads,
+			}),
 		},
 		Services: func(ctx context.Context) ([]server.Service, error) {
 			var err error
@@ -42,9 +46,9 @@ func Register(d *server.Deps) server.Parts {
 			return []server.Service{
 				server.Group[scansv1.ScannerProtocolServiceServer](scansv1.RegisterScannerProtocolServiceServer, scanners,
 					scansv1.RegisterScannerProtocolServiceHandlerClient, scansv1.NewScannerProtocolServiceClient),
-				server.Group[scansv1.ScansServiceServer](scansv1.RegisterScansServiceServer, NewScans(d.Store),
+				server.Group[scansv1.ScansServiceServer](scansv1.RegisterScansServiceServer, NewScans(d.Store, d.Jobs),
 					scansv1.RegisterScansServiceHandlerClient, scansv1.NewScansServiceClient),
-				server.Group[scansv1.ScansV2ServiceServer](scansv1.RegisterScansV2ServiceServer, NewScansV2(d.Store),
+				server.Group[scansv1.ScansV2ServiceServer](scansv1.RegisterScansV2ServiceServer, NewScansV2(d.Store, d.Jobs),
 					scansv1.RegisterScansV2ServiceHandlerClient, scansv1.NewScansV2ServiceClient),
 				server.Group[scansv1.ScanDetailsServiceServer](scansv1.RegisterScanDetailsServiceServer, NewScanDetails(d.Store),
 					scansv1.RegisterScanDetailsServiceHandlerClient, scansv1.NewScanDetailsServiceClient),
@@ -56,6 +60,12 @@ func Register(d *server.Deps) server.Parts {
 					scansv1.RegisterHeldClosesServiceHandlerClient, scansv1.NewHeldClosesServiceClient),
 				server.Group[scansv1.ReportFormatsServiceServer](scansv1.RegisterReportFormatsServiceServer, NewReportFormats(d.Store),
 					scansv1.RegisterReportFormatsServiceHandlerClient, scansv1.NewReportFormatsServiceClient),
+				server.Group[scansv1.ManagedScansServiceServer](scansv1.RegisterManagedScansServiceServer, NewManagedScans(d.Store, d.Jobs),
+					scansv1.RegisterManagedScansServiceHandlerClient, scansv1.NewManagedScansServiceClient),
+				server.Group[scansv1.ManagedScanSettingsServiceServer](scansv1.RegisterManagedScanSettingsServiceServer, NewManagedScanSettings(d.Store),
+					scansv1.RegisterManagedScanSettingsServiceHandlerClient, scansv1.NewManagedScanSettingsServiceClient),
+				server.Group[scansv1.ProjectManagedScanSettingsServiceServer](scansv1.RegisterProjectManagedScanSettingsServiceServer, NewProjectManagedScanSettings(d.Store),
+					scansv1.RegisterProjectManagedScanSettingsServiceHandlerClient, scansv1.NewProjectManagedScanSettingsServiceClient),
 				server.GroupWithoutRoutes[scansv1.ReportUploadsServiceServer](scansv1.RegisterReportUploadsServiceServer, NewReportUploads(d.Store, d.Jobs, uploads)),
 			}, nil
 		},

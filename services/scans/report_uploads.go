@@ -111,7 +111,7 @@ func (s *ReportUploads) UploadReport(stream grpc.ClientStreamingServer[scansv1.U
 		return err
 	}
 	yielding.work = new(traffic.Work) // reading the results yields the processor between them
-	response, err := s.ingest(ctx, first.GetDeploymentSlug(), target, opened)
+	response, err := s.ingest(ctx, first.GetDeploymentSlug(), target, opened, nil)
 	if err != nil {
 		return opened.refusal(err)
 	}
@@ -120,7 +120,8 @@ func (s *ReportUploads) UploadReport(stream grpc.ClientStreamingServer[scansv1.U
 
 // upload is one report that is being imported.
 type upload struct {
-	console string // URL of the deployment in the console
+	console string      // URL of the deployment in the console
+	managed *managedRun // the scan that these are the results of; nil for uploads
 	origin  origin
 	ref     string // full ref that was scanned
 	target  *scansv1.UploadReportTarget
@@ -134,8 +135,10 @@ type upload struct {
 	gate    remediation.Decision
 }
 
-func (s *ReportUploads) ingest(ctx context.Context, slug string, target *scansv1.UploadReportTarget, opened *sarifSource) (*scansv1.UploadReportResponse, error) {
-	u := &upload{console: s.options.PublicURL + "/console/" + slug, target: target, report: opened, origin: originOf(target, opened)}
+func (s *ReportUploads) ingest(
+	ctx context.Context, slug string, target *scansv1.UploadReportTarget, opened *sarifSource, run *managedRun,
+) (*scansv1.UploadReportResponse, error) {
+	u := &upload{console: s.options.PublicURL + "/console/" + slug, managed: run, target: target, report: opened, origin: originOf(target, opened)}
 	u.ref = gitref.Scanned(target.GetRef(), u.origin.commit)
 	if u.ref == gitref.UnknownCommit {
 		return nil, apierr.InvalidArgument("ref", "ref %s names a checkout without a branch: pass its commit (a full hash) as commit, or a branch as ref",
@@ -167,6 +170,11 @@ func (s *ReportUploads) ingest(ctx context.Context, slug string, target *scansv1
 		if err := storeAnswer(ctx, tx, u.scan, answer); err != nil {
 			return fmt.Errorf("store the answer: %w", err)
 		}
+		if u.managed != nil {
+			if err := u.managed.complete(ctx, tx, answer); err != nil {
+				return fmt.Errorf("complete the managed scan: %w", err)
+			}
+		}
 		answer.SkippedResults = nil
 		audit.Change(ctx, "scan", u.scan.ID, nil, answer)
 		if u.result.Changed() < statisticsThreshold {
@@ -193,8 +201,7 @@ func (s *ReportUploads) ingest(ctx context.Context, slug string, target *scansv1
 
 // storeUpload does everything in one transaction, so that a report becomes visible as a whole.
 func (s *ReportUploads) storeUpload(ctx context.Context, tx *ent.Tx, u *upload) error {
-	deploymentID, _ := tenant.FromContext(ctx)
-	project, err := openProject(ctx, s.store, tx, deploymentID, u.target.GetProject(), u.ref)
+	project, err := s.openProject(ctx, tx, u)
 	if err != nil {
 		return fmt.Errorf("open project: %w", err)
 	}
@@ -202,17 +209,7 @@ func (s *ReportUploads) storeUpload(ctx context.Context, tx *ent.Tx, u *upload) 
 		return fmt.Errorf("set the repository of the project: %w", err)
 	}
 	u.project = project.Name
-	meta, err := proto.Marshal(&scansv1.ScanMeta{
-		Branch: u.ref, Commit: u.origin.commit, Repository: project.Name, RepoUrl: project.URL, On: "upload",
-	})
-	if err != nil {
-		return err
-	}
-	now := store.Now()
-	u.scan, err = tx.Scan.Create().SetDeploymentID(deploymentID).SetProjectID(project.ID).SetRef(u.ref).SetCommit(u.origin.commit).
-		SetStatus(scansv1.ScanStatus_SCAN_STATUS_RUNNING.String()).SetProducts(0).SetIsFullScan(true).
-		SetNillablePullRequest(numberOf(u.ref, "")).SetMeta(meta).SetStats(map[string]any{}).SetStartedAt(now).SetNillableCommitTime(commitTime(u.origin.commitTime, now)).Save(ctx)
-	if err != nil {
+	if u.scan, err = u.open(ctx, tx, project); err != nil {
 		return fmt.Errorf("open scan: %w", err)
 	}
 	u.result, err = ingest.Store(ctx, tx, ingest.Target{Store: s.store, Project: project, Scan: u.scan}, u.results)
@@ -243,6 +240,32 @@ func (s *ReportUploads) storeUpload(ctx context.Context, tx *ent.Tx, u *upload) 
 		return fmt.Errorf("ask for feedback on the pull request: %w", err)
 	}
 	return outbox.ScanFinished(ctx, tx, s.jobs, u.scan.DeploymentID, u.scan.ID)
+}
+
+// openProject locks the project of the report, and creates it for uploads of a new name.
+func (s *ReportUploads) openProject(ctx context.Context, tx *ent.Tx, u *upload) (*ent.Project, error) {
+	if u.managed != nil {
+		return openKnownProject(ctx, s.store, tx, u.managed.project.ID, u.ref)
+	}
+	deploymentID, _ := tenant.FromContext(ctx)
+	return openProject(ctx, s.store, tx, deploymentID, u.target.GetProject(), u.ref)
+}
+
+// open stores the scan of the report. A managed scan is stored already.
+func (u *upload) open(ctx context.Context, tx *ent.Tx, of *ent.Project) (*ent.Scan, error) {
+	if u.managed != nil {
+		return u.managed.take(ctx, tx, u, of)
+	}
+	meta, err := proto.Marshal(&scansv1.ScanMeta{
+		Branch: u.ref, Commit: u.origin.commit, Repository: of.Name, RepoUrl: of.URL, On: "upload",
+	})
+	if err != nil {
+		return nil, err
+	}
+	now := store.Now()
+	return tx.Scan.Create().SetDeploymentID(of.DeploymentID).SetProjectID(of.ID).SetRef(u.ref).SetCommit(u.origin.commit).
+		SetStatus(scansv1.ScanStatus_SCAN_STATUS_RUNNING.String()).SetProducts(0).SetIsFullScan(true).
+		SetNillablePullRequest(numberOf(u.ref, "")).SetMeta(meta).SetStats(map[string]any{}).SetStartedAt(now).SetNillableCommitTime(commitTime(u.origin.commitTime, now)).Save(ctx)
 }
 
 // decide evaluates the remediation policies and the modes of rules on what the report has.

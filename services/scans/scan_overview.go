@@ -3,9 +3,9 @@ package scans
 import (
 	"context"
 
+	deploymentsv1 "github.com/palisade/palisade/gen/palisade/deployments/v1"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	"github.com/palisade/palisade/services/deployments/details"
-	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/store"
 )
 
@@ -23,8 +23,16 @@ func (s *Scans) GetScanOverview(ctx context.Context, r *scansv1.GetScanOverviewR
 	if err != nil {
 		return nil, err
 	}
+	environment := details.Environment(meta.GetCiJobUrl())
+	byUs, err := isManaged(ctx, s.store.Reader, row)
+	if err != nil {
+		return nil, err
+	}
+	if byUs {
+		environment = deploymentsv1.ScanEnvironment_SCAN_ENVIRONMENT_MANAGED_SCANS
+	}
 	return &scansv1.GetScanOverviewResponse{Scan: &scansv1.ScanOverview{
-		Id: row.ID, DeploymentId: row.DeploymentID, RepositoryId: row.ProjectID, Environment: details.Environment(meta.GetCiJobUrl()),
+		Id: row.ID, DeploymentId: row.DeploymentID, RepositoryId: row.ProjectID, Environment: environment,
 		IsFullScan: row.IsFullScan, Branch: row.Ref, Commit: row.Commit, Status: scanStatus(row), ExitCode: int64(row.ExitCode),
 		TotalTime: seconds(row), CliVersion: opened.GetCliVersion(),
 		StartedAt: timestamp(row.StartedAt), CompletedAt: store.Timestamp(row.CompletedAt),
@@ -32,9 +40,4 @@ func (s *Scans) GetScanOverview(ctx context.Context, r *scansv1.GetScanOverviewR
 			Total: row.TotalCount, Code: row.CodeCount, SupplyChain: row.SupplyChainCount, Secrets: row.SecretsCount,
 		},
 	}}, nil
-}
-
-// RunManagedScans refuses: this server runs no scanners (contract facts, section 10).
-func (*Scans) RunManagedScans(context.Context, *scansv1.RunManagedScansRequest) (*scansv1.RunManagedScansResponse, error) {
-	return nil, apierr.NotImplemented("this server runs no scans itself: run the scanner in your pipeline, and upload its results")
 }

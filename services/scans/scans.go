@@ -21,6 +21,7 @@ import (
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	"github.com/palisade/palisade/services/findings/vocabulary"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/page"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/projects/gitref"
@@ -37,10 +38,11 @@ const (
 type Scans struct {
 	scansv1.UnimplementedScansServiceServer
 	store *store.Store
+	jobs  *jobs.Jobs
 }
 
-// NewScans serves scans from the store.
-func NewScans(st *store.Store) *Scans { return &Scans{store: st} }
+// NewScans serves scans from the store. Jobs run managed scans.
+func NewScans(st *store.Store, queue *jobs.Jobs) *Scans { return &Scans{store: st, jobs: queue} }
 
 // GetScan returns one scan.
 func (s *Scans) GetScan(ctx context.Context, r *scansv1.GetScanRequest) (*scansv1.GetScanResponse, error) {
@@ -56,8 +58,13 @@ func (s *Scans) GetScan(ctx context.Context, r *scansv1.GetScanRequest) (*scansv
 	if err != nil {
 		return nil, err
 	}
+	logged, err := isManaged(ctx, s.store.Reader, row)
+	if err != nil {
+		return nil, err
+	}
 	return &scansv1.GetScanResponse{
-		Id: row.ID, DeploymentId: row.DeploymentID, RepositoryId: row.ProjectID, StartedAt: timestamp(row.StartedAt),
+		HasLogs: logged,
+		Id:      row.ID, DeploymentId: row.DeploymentID, RepositoryId: row.ProjectID, StartedAt: timestamp(row.StartedAt),
 		CompletedAt: store.Timestamp(row.CompletedAt), EnabledProducts: productWords(row.Products), ExitCode: row.ExitCode,
 		Meta: meta, Stats: stats,
 	}, nil

@@ -13,6 +13,7 @@ import (
 	"github.com/palisade/palisade/ent/tenant"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
 	"github.com/palisade/palisade/services/internal/apierr"
+	"github.com/palisade/palisade/services/internal/jobs"
 	"github.com/palisade/palisade/services/internal/page"
 	"github.com/palisade/palisade/services/internal/store"
 	"github.com/palisade/palisade/services/projects/gitref"
@@ -29,10 +30,11 @@ const (
 type ScansV2 struct {
 	scansv1.UnimplementedScansV2ServiceServer
 	store *store.Store
+	jobs  *jobs.Jobs
 }
 
-// NewScansV2 serves scans from the store.
-func NewScansV2(st *store.Store) *ScansV2 { return &ScansV2{store: st} }
+// NewScansV2 serves scans from the store. Jobs run managed scans.
+func NewScansV2(st *store.Store, queue *jobs.Jobs) *ScansV2 { return &ScansV2{store: st, jobs: queue} }
 
 // GetScanV2 returns one scan.
 func (s *ScansV2) GetScanV2(ctx context.Context, r *scansv1.GetScanV2Request) (*scansv1.GetScanV2Response, error) {
@@ -85,33 +87,6 @@ func onlyFull(types []scansv1.ScanType) (full, limited bool) {
 	}
 	full = wanted[scansv1.ScanType_SCAN_TYPE_FULL]
 	return full, full != wanted[scansv1.ScanType_SCAN_TYPE_DIFF]
-}
-
-// RetryScans answers for each id that it is not a managed scan, and for unknown ids that there is no such scan.
-func (s *ScansV2) RetryScans(ctx context.Context, r *scansv1.RetryScansRequest) (*scansv1.RetryScansResponse, error) {
-	var ids []int64
-	for _, text := range r.GetScanIds() {
-		if id, err := strconv.ParseInt(text, 10, 64); err == nil {
-			ids = append(ids, id)
-		}
-	}
-	rows, err := s.store.Reader.Scan.Query().Where(store.OneOf(scan.FieldID, ids)).Select(scan.FieldID, scan.FieldProjectID).All(ctx)
-	if err != nil {
-		return nil, err
-	}
-	projects := map[string]string{}
-	for _, row := range rows {
-		projects[strconv.FormatInt(row.ID, 10)] = strconv.FormatInt(row.ProjectID, 10)
-	}
-	response := &scansv1.RetryScansResponse{}
-	for _, text := range r.GetScanIds() {
-		one := &scansv1.RetryScansError{ScanId: text, Message: notFound}
-		if of, known := projects[text]; known {
-			one.RepoId, one.Message = of, notManaged
-		}
-		response.Errors = append(response.Errors, one)
-	}
-	return response, nil
 }
 
 func convertScanV2(row *ent.Scan) *scansv1.Scan {

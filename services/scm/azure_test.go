@@ -114,7 +114,7 @@ func TestAzureWebhooks(t *testing.T) {
 		r.answer(t, closed, 404, "there is no webhook", "X-Gitlab-Token", r.secret)
 		r.answer(t, closed, 404, "there is no webhook")
 		r.azureDevOps(t, `{"eventType":"git.push"`, 400, "not a webhook of this host")
-		r.azureDevOps(t, event(t, "azure_pull_request", `"completed"`, `"active"`), 200, `{"status":"ignored"}`)
+		r.azureDevOps(t, event(t, "azure_pull_request", `"completed"`, `"active"`), 200, accepted)
 		r.azureDevOps(t, event(t, "azure_pull_request", `"name": "tools"`, `"name": "secret"`), 200, `{"status":"ignored"}`)
 		r.azureDevOps(t, push, 200, accepted)
 		r.azureDevOps(t, push, 200, `{"status":"duplicate"}`)

@@ -92,6 +92,8 @@ func (w *eventActions) act(ctx context.Context, args eventArgs, over step) error
 // at the host who caused it.
 func (w *eventActions) effect(ctx context.Context, args eventArgs) (effect step, login string, err error) {
 	switch args.Event.Kind {
+	case webhook.Pushed:
+		effect, err = w.pushed(ctx, args)
 	case webhook.Closed:
 		effect, err = w.closed(ctx, args)
 	case webhook.Commented:

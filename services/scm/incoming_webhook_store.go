@@ -152,7 +152,7 @@ func (f sender) subject(event webhook.Event) string {
 		return fmt.Sprintf("app %d", f.appID)
 	case webhook.Changed, webhook.Deleted, webhook.BranchDeleted:
 		return fmt.Sprintf("%s repository %s", f.baseURL, event.RepositoryID)
-	case webhook.Closed, webhook.Commented, webhook.Other:
+	case webhook.Pushed, webhook.Closed, webhook.Commented, webhook.Other:
 	}
 	return fmt.Sprintf("%s/%s#%d", f.baseURL, strings.ToLower(event.Repository), event.Number)
 }

@@ -223,7 +223,7 @@ func (f sender) concerns(e webhook.Event) bool {
 		return false
 	}
 	switch e.Kind {
-	case webhook.Closed, webhook.Changed, webhook.Deleted, webhook.BranchDeleted:
+	case webhook.Pushed, webhook.Closed, webhook.Changed, webhook.Deleted, webhook.BranchDeleted:
 		return f.owns(e.Repository)
 	case webhook.Commented:
 		return f.owns(e.Repository) && !e.Comment.Bot && isCommand(e.Comment.Body)

@@ -154,7 +154,7 @@ func TestRefusedWebhooks(t *testing.T) {
 			t.Errorf("%d events are stored", n)
 		}
 		r.gitHub(t, "ping", `{"zen":"Design for failure.","hook_id":9001}`, 200, `{"status":"ignored"}`)
-		r.gitHub(t, "pull_request", event(t, "github_pull_request", `"closed",`, `"opened",`), 200, `{"status":"ignored"}`)
+		r.gitHub(t, "pull_request", event(t, "github_pull_request", `"closed",`, `"labeled",`), 200, `{"status":"ignored"}`)
 	})
 }
 

@@ -1602,6 +1602,74 @@ var (
 			},
 		},
 	}
+	// ManagedScansColumns holds the columns for the "managed_scans" table.
+	ManagedScansColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "scan_id", Type: field.TypeInt64},
+		{Name: "project_id", Type: field.TypeInt64},
+		{Name: "config_id", Type: field.TypeInt64},
+		{Name: "cause", Type: field.TypeString},
+		{Name: "retry_of", Type: field.TypeInt64, Nullable: true},
+		{Name: "job_id", Type: field.TypeInt64, Default: 0},
+		{Name: "waiting_for", Type: field.TypeString, Nullable: true},
+		{Name: "lease_until", Type: field.TypeInt64, Default: 0},
+		{Name: "claims", Type: field.TypeInt32, Default: 0},
+		{Name: "problem", Type: field.TypeString, Default: ""},
+		{Name: "log", Type: field.TypeString, Size: 2147483647, Default: ""},
+		{Name: "created_at", Type: field.TypeInt64},
+		{Name: "begun_at", Type: field.TypeInt64, Nullable: true},
+	}
+	// ManagedScansTable holds the schema information for the "managed_scans" table.
+	ManagedScansTable = &schema.Table{
+		Name:       "managed_scans",
+		Columns:    ManagedScansColumns,
+		PrimaryKey: []*schema.Column{ManagedScansColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "managed_scans_by_scan",
+				Unique:  true,
+				Columns: []*schema.Column{ManagedScansColumns[1], ManagedScansColumns[2]},
+			},
+			{
+				Name:    "managed_scans_waiting",
+				Unique:  true,
+				Columns: []*schema.Column{ManagedScansColumns[1], ManagedScansColumns[3], ManagedScansColumns[8]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "waiting_for IS NOT NULL",
+				},
+			},
+			{
+				Name:    "managed_scans_leased",
+				Unique:  false,
+				Columns: []*schema.Column{ManagedScansColumns[9]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "lease_until > 0",
+				},
+			},
+		},
+	}
+	// ManagedScanSettingsColumns holds the columns for the "managed_scan_settings" table.
+	ManagedScanSettingsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "fail_open", Type: field.TypeBool},
+		{Name: "fail_open_seconds", Type: field.TypeInt64, Default: 0},
+		{Name: "updated_at", Type: field.TypeInt64},
+	}
+	// ManagedScanSettingsTable holds the schema information for the "managed_scan_settings" table.
+	ManagedScanSettingsTable = &schema.Table{
+		Name:       "managed_scan_settings",
+		Columns:    ManagedScanSettingsColumns,
+		PrimaryKey: []*schema.Column{ManagedScanSettingsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "managed_scan_settings_one",
+				Unique:  true,
+				Columns: []*schema.Column{ManagedScanSettingsColumns[1]},
+			},
+		},
+	}
 	// MembershipsColumns holds the columns for the "memberships" table.
 	MembershipsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt64, Increment: true},
@@ -2022,6 +2090,7 @@ var (
 		{Name: "scm_type", Type: field.TypeString, Default: "SCM_TYPE_UNKNOWN"},
 		{Name: "managed_diff_scan", Type: field.TypeBool, Default: false},
 		{Name: "managed_full_scan", Type: field.TypeBool, Default: false},
+		{Name: "next_full_scan_at", Type: field.TypeInt64, Nullable: true},
 		{Name: "ai_full_scan", Type: field.TypeBool, Default: false},
 		{Name: "created_at", Type: field.TypeInt64},
 		{Name: "creator_id", Type: field.TypeInt64, Nullable: true},
@@ -2063,12 +2132,12 @@ var (
 			{
 				Name:    "projects_list_archived",
 				Unique:  false,
-				Columns: []*schema.Column{ProjectsColumns[1], ProjectsColumns[18], ProjectsColumns[0]},
+				Columns: []*schema.Column{ProjectsColumns[1], ProjectsColumns[19], ProjectsColumns[0]},
 			},
 			{
 				Name:    "projects_list_scanned",
 				Unique:  false,
-				Columns: []*schema.Column{ProjectsColumns[1], ProjectsColumns[17], ProjectsColumns[0]},
+				Columns: []*schema.Column{ProjectsColumns[1], ProjectsColumns[18], ProjectsColumns[0]},
 			},
 			{
 				Name:    "projects_by_repository",
@@ -2086,15 +2155,23 @@ var (
 			{
 				Name:    "projects_left_host",
 				Unique:  false,
-				Columns: []*schema.Column{ProjectsColumns[1], ProjectsColumns[20], ProjectsColumns[0]},
+				Columns: []*schema.Column{ProjectsColumns[1], ProjectsColumns[21], ProjectsColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "left_host_at IS NOT NULL",
 				},
 			},
 			{
+				Name:    "projects_by_next_full_scan",
+				Unique:  false,
+				Columns: []*schema.Column{ProjectsColumns[14]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "managed_full_scan",
+				},
+			},
+			{
 				Name:    "projects_by_badge",
 				Unique:  false,
-				Columns: []*schema.Column{ProjectsColumns[23]},
+				Columns: []*schema.Column{ProjectsColumns[24]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "badge_key IS NOT NULL",
 				},
@@ -3809,6 +3886,8 @@ var (
 		InstallChecksTable,
 		InstallScansTable,
 		InvitationsTable,
+		ManagedScansTable,
+		ManagedScanSettingsTable,
 		MembershipsTable,
 		NotificationsTable,
 		NotificationEventsTable,

@@ -51,6 +51,8 @@ type Queue struct {
 	Workers int
 	// Poll is the maximum delay before a job is seen; 0 means one second.
 	Poll time.Duration
+	// Role is a role of nodes: others do not serve the queue. Empty are the nodes that serve the default queue.
+	Role string
 }
 
 // Every returns a periodic job. It is enqueued when a node becomes the leader, and then at each interval.
@@ -79,9 +81,17 @@ type Jobs struct {
 
 // New returns a queue on a migrated store. Jobs can be enqueued at once, and run after Start.
 func New(st *store.Store, log *slog.Logger, work ...Work) (*Jobs, error) {
+	return NewWithRoles(st, log, func(string) bool { return true }, work...)
+}
+
+// NewWithRoles is New for a node that serves only the queues of its roles: see [Queue].
+func NewWithRoles(st *store.Store, log *slog.Logger, serves func(role string) bool, work ...Work) (*Jobs, error) {
 	workers := river.NewWorkers()
 	var periodic []*river.PeriodicJob
-	queues := map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: maxWorkers}}
+	queues := map[string]river.QueueConfig{}
+	if serves("") {
+		queues[river.QueueDefault] = river.QueueConfig{MaxWorkers: maxWorkers}
+	}
 	turns := map[string]*turns{river.QueueDefault: newTurns(pollInterval)}
 	hasWorkers := false
 	for _, w := range work {
@@ -90,7 +100,9 @@ func New(st *store.Store, log *slog.Logger, work ...Work) (*Jobs, error) {
 			w.Register(workers)
 		}
 		for _, q := range w.Queues {
-			queues[q.Name] = river.QueueConfig{MaxWorkers: q.Workers}
+			if serves(q.Role) {
+				queues[q.Name] = river.QueueConfig{MaxWorkers: q.Workers}
+			}
 			turns[q.Name] = newTurns(cmp.Or(q.Poll, pollInterval))
 		}
 		periodic = append(periodic, w.Periodic...)

@@ -6,8 +6,7 @@ import "github.com/palisade/palisade/services/internal/gateway"
 func Spellings() []gateway.Spelling { return spellings }
 
 // spellings are the paths that the contract names differently than the API that existing clients were written for.
-// Both are served. A row may be here before its operation: it waits until a service has the path of the contract.
-// docs/compatibility.md explains the choice.
+// Both are served. docs/compatibility.md explains the choice.
 var spellings = []gateway.Spelling{
 	{Method: "POST", Contract: "/api/agent/deployments/{}/has_deep_engine", Original: "/api/agent/deployments/{}/has_deepsemgrep"},
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -181,7 +182,11 @@ func (s *Server) makeDeps(st *store.Store, who *identities, metrics *telemetry.M
 
 // openQueue opens the queue with the background work of the domains.
 func (s *Server) openQueue(d *Deps, work []jobs.Work) (err error) {
-	if s.jobs, err = jobs.New(d.Store, s.log, work...); err != nil {
+	serves := func(role string) bool { return s.config.Has(cmp.Or(role, config.RoleWorker)) }
+	if !s.worksInBackground() {
+		serves = func(string) bool { return true } // it only adds jobs
+	}
+	if s.jobs, err = jobs.NewWithRoles(d.Store, s.log, serves, work...); err != nil {
 		return err
 	}
 	s.jobs.Audited(d.Trail)
@@ -201,9 +206,14 @@ func (s *Server) bind(ctx context.Context) (err error) {
 	return nil
 }
 
-// startJobs starts the workers, if that is a role of this node. Other nodes only add jobs.
+// worksInBackground reports whether this node runs jobs. Other nodes only add them.
+func (s *Server) worksInBackground() bool {
+	return s.config.Has(config.RoleWorker) || s.config.Has(config.RoleScanner)
+}
+
+// startJobs starts the workers, if that is a role of this node.
 func (s *Server) startJobs(ctx context.Context) error {
-	if !s.config.Has(config.RoleWorker) {
+	if !s.worksInBackground() {
 		return nil
 	}
 	if err := s.jobs.Start(ctx); err != nil {

@@ -95,6 +95,8 @@ var acrossTenants = map[string]string{
 	"chat_installations_of_team": "a token is given back only if no deployment uses it",
 	// Background work reads due rows of all deployments.
 	"notification_rules_digests": "digests of all deployments are sent",
+	"projects_by_next_full_scan": "full scans of all deployments that are due",
+	"managed_scans_leased":       "scans whose node has died",
 	"automation_runs_by_age":     "old runs of all deployments are deleted",
 	"policy_runs_by_age":         "old runs of all deployments are deleted",
 	"notification_rules_reports": "rules whose next report is due",

@@ -74,6 +74,7 @@ func failedSince(now time.Time) predicate.Scan {
 		known := entsql.Dialect(s.Dialect()).Table(freshness.Table).As("known")
 		s.Where(entsql.And(
 			entsql.In(s.C(scan.FieldStatus), scansv1.ScanStatus_SCAN_STATUS_ERROR.String(), scansv1.ScanStatus_SCAN_STATUS_NEVER_FINISHED.String()),
+			entsql.NotNull(s.C(scan.FieldUniqueID)),
 			entsql.GTE(s.C(scan.FieldStartedAt), store.Micros(now.Add(-failedWindow))),
 			entsql.EQ(s.C(scan.FieldIsFullScan), true),
 			entsql.HasPrefix(s.C(scan.FieldRef), "refs/heads/"),

@@ -84,6 +84,8 @@ func (l Limits) withDefaults() Limits {
 type Checkout struct {
 	// Commit is its hash. Ref is the full name of the ref, or the hash if a commit was requested.
 	Commit, Ref string
+	// At is when the commit was made, by the clock of its committer.
+	At time.Time
 
 	tree    *object.Tree
 	storage *filesystem.Storage
@@ -223,7 +225,7 @@ func (c *Checkout) find(hash plumbing.Hash) error {
 	if c.tree, err = commit.Tree(); err != nil {
 		return err
 	}
-	c.Commit = hash.String()
+	c.Commit, c.At = hash.String(), commit.Committer.When
 	return nil
 }
 

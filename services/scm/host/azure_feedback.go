@@ -30,10 +30,7 @@ func (h *azure) SetStatus(ctx context.Context, repository, commit string, status
 		TargetURL   string        `json:"targetUrl"`
 		Context     statusContext `json:"context"`
 		IterationID int           `json:"iterationId,omitempty"`
-	}{"failed", status.Text, status.URL, statusContext{status.Name, azureGenre}, 0}
-	if status.Passed {
-		wanted.State = "succeeded"
-	}
+	}{status.word("succeeded", "failed", "pending"), status.Text, status.URL, statusContext{status.Name, azureGenre}, 0}
 	path := at.git("/commits/" + commit + "/statuses")
 	if status.Number != 0 {
 		iterations, err := h.iterations(ctx, at, status.Number)

@@ -14,10 +14,7 @@ func (h *gitHub) SetStatus(ctx context.Context, repository, commit string, statu
 	if err != nil {
 		return err
 	}
-	state := "failure"
-	if status.Passed {
-		state = "success"
-	}
+	state := status.word("success", "failure", "pending")
 	_, err = gitHubAnswer(h.client.Repositories.CreateStatus(ctx, owner, name, commit, github.RepoStatus{
 		State: &state, Context: &status.Name, Description: &status.Text, TargetURL: &status.URL,
 	}))

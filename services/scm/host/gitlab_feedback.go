@@ -10,10 +10,7 @@ import (
 
 // SetStatus sets a commit status. GitLab refuses the state that it has already.
 func (h *gitLab) SetStatus(ctx context.Context, repository, commit string, status Status) error {
-	state := gitlab.Failed
-	if status.Passed {
-		state = gitlab.Success
-	}
+	state := gitlab.BuildStateValue(status.word(string(gitlab.Success), string(gitlab.Failed), string(gitlab.Running)))
 	_, err := gitLabAnswer(h.client.Commits.SetCommitStatus(repository, commit, &gitlab.SetCommitStatusOptions{
 		State: state, Name: &status.Name, Description: &status.Text, TargetURL: &status.URL,
 	}, gitlab.WithContext(ctx)))

@@ -181,12 +181,23 @@ type Status struct {
 	Name string
 	// Number is the pull request's. Azure DevOps shows statuses there; 0 is the commit itself.
 	Number int64
-	// Passed is false if the commit must not be merged.
-	Passed bool
+	// Passed is false if the commit must not be merged. Pending says that it is not known yet; Passed is false then.
+	Passed, Pending bool
 	// Text is one line, at most MaxStatusText runes.
 	Text string
 	// URL is a page with more.
 	URL string
+}
+
+// word is the host's word for the status.
+func (s Status) word(passed, failed, pending string) string {
+	switch {
+	case s.Pending:
+		return pending
+	case s.Passed:
+		return passed
+	}
+	return failed
 }
 
 // MaxStatusText is the limit of the host with the shortest descriptions, GitHub.

@@ -61,18 +61,34 @@ type azurePull struct {
 	PullRequestID int64
 	Status        string
 	ClosedDate    time.Time
+	// LastMergeCommit is the commit of refs/pull/<number>/merge.
+	LastMergeCommit struct{ CommitID string }
 }
 
-// azurePullRequest uses the status to detect a closed request: Azure DevOps sends all changes, and attempts to merge.
+// azureOpened parses the event of a new request.
+func azureOpened(body []byte) (Event, error) {
+	e, err := azurePullRequest(body)
+	if e.Kind != Pushed {
+		return Event{}, err
+	}
+	return e, err
+}
+
+// azurePullRequest uses the status to detect a closed request: Azure DevOps sends all changes, and attempts to merge. An
+// active request counts each time, because the body does not say what changed; a scan of the same head waits once.
 func azurePullRequest(body []byte) (Event, error) {
 	p, err := decode[struct {
 		Resource    azurePull
 		CreatedDate time.Time
 	}](body)
-	if err != nil || p.Resource.Status != "completed" && p.Resource.Status != "abandoned" {
+	if err != nil || p.Resource.Status != "completed" && p.Resource.Status != "abandoned" && p.Resource.Status != "active" {
 		return Event{}, err
 	}
 	e := p.Resource.Repository.event()
+	if p.Resource.Status == "active" {
+		e.Kind, e.Number, e.Commit, e.At = Pushed, p.Resource.PullRequestID, p.Resource.LastMergeCommit.CommitID, p.CreatedDate
+		return e, nil
+	}
 	e.Kind, e.Number, e.Merged, e.At = Closed, p.Resource.PullRequestID, p.Resource.Status == "completed", p.Resource.ClosedDate
 	if e.At.IsZero() {
 		e.At = p.CreatedDate

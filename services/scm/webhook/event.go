@@ -20,6 +20,8 @@ type Kind string
 const (
 	// Other is any other event.
 	Other Kind = ""
+	// Pushed: a pull (or merge) request was opened or reopened, or has new commits.
+	Pushed Kind = "pushed"
 	// Closed: a pull (or merge) request was closed, merged or not.
 	Closed Kind = "closed"
 	// Commented: someone replied in a review thread of a pull (or merge) request.
@@ -40,7 +42,7 @@ type Event struct {
 	// At is the event's time by the host's clock; zero if the body has none.
 	At time.Time
 	// Repository is the full name ("acme/web", "acme/platform/api"), RepositoryID the host's id of it, empty if the body
-	// has none, RepositoryURL its web page, and Number the pull request's number. Set for Closed and Commented; other
+	// has none, RepositoryURL its web page, and Number the pull request's number. Set for Pushed, Closed and Commented; other
 	// kinds about a repository have no Number.
 	Repository    string
 	RepositoryID  string `json:",omitempty"`
@@ -53,6 +55,9 @@ type Event struct {
 	Ref string `json:",omitempty"`
 	// MoreRefs are the full refs of the other branches that the same push deleted.
 	MoreRefs []string `json:",omitempty"`
+	// Commit is the head of the pull request, at Azure DevOps its merge with the base; empty if the body does not say. Set
+	// for Pushed.
+	Commit string `json:",omitempty"`
 	// Merged is set for Closed.
 	Merged bool
 	// Comment is set for Commented.
@@ -183,6 +188,7 @@ var parsers = map[Host]map[string]func([]byte) (Event, error){
 		"System Hook":        gitLabChange,
 	},
 	AzureDevOps: {
+		"git.pullrequest.created":                   azureOpened,
 		"git.pullrequest.updated":                   azurePullRequest,
 		"git.pullrequest.merged":                    azurePullRequest,
 		"ms.vss-code.git-pullrequest-comment-event": azureComment,
@@ -209,14 +215,14 @@ func decode[T any](body []byte) (T, error) {
 func (e *Event) check() error {
 	e.Comment.Body = strings.ReplaceAll(strings.ToValidUTF8(e.Comment.Body, ""), "\x00", "")
 	for _, name := range append([]string{
-		e.Repository, e.RepositoryID, e.RepositoryURL, e.Former, e.Ref, e.Comment.ID, e.Comment.Thread, e.Comment.Author, e.Comment.Path, e.Installation.Namespace,
+		e.Repository, e.RepositoryID, e.RepositoryURL, e.Former, e.Ref, e.Commit, e.Comment.ID, e.Comment.Thread, e.Comment.Author, e.Comment.Path, e.Installation.Namespace,
 	}, e.MoreRefs...) {
 		if len(name) > maxName || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
 			return errors.New("a name is too long, or has control characters")
 		}
 	}
 	switch e.Kind {
-	case Closed:
+	case Closed, Pushed:
 		return e.checkRequest()
 	case Commented:
 		if e.Comment.ID == "0" || e.Comment.Thread == "" || e.Comment.Author == "" {

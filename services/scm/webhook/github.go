@@ -28,16 +28,23 @@ func gitHubPullRequest(body []byte) (Event, error) {
 			Number   int64      `json:"number"`
 			Merged   bool       `json:"merged"`
 			ClosedAt *time.Time `json:"closed_at"`
+			Head     struct {
+				SHA string `json:"sha"`
+			} `json:"head"`
 		} `json:"pull_request"`
 		Repository   gitHubRepository `json:"repository"`
 		Installation gitHubSource     `json:"installation"`
 	}](body)
-	if err != nil || p.Action != "closed" {
+	kind := map[string]Kind{"closed": Closed, "opened": Pushed, "reopened": Pushed, "synchronize": Pushed}[p.Action]
+	if err != nil || kind == Other {
 		return Event{}, err
 	}
 	e := Event{
-		Kind: Closed, Repository: p.Repository.FullName, RepositoryID: idText(p.Repository.ID), RepositoryURL: p.Repository.HTMLURL,
+		Kind: kind, Repository: p.Repository.FullName, RepositoryID: idText(p.Repository.ID), RepositoryURL: p.Repository.HTMLURL,
 		Number: p.PullRequest.Number, Merged: p.PullRequest.Merged, Installation: Installation{ID: p.Installation.ID},
+	}
+	if kind == Pushed {
+		e.Commit = p.PullRequest.Head.SHA
 	}
 	if p.PullRequest.ClosedAt != nil {
 		e.At = *p.PullRequest.ClosedAt

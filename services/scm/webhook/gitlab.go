@@ -22,7 +22,8 @@ func gitLabTime(text string) time.Time {
 	return time.Time{}
 }
 
-// gitLabMergeRequest uses the state to detect a closed request: GitLab also sends later changes of a closed one.
+// gitLabMergeRequest uses the state to detect a closed request: GitLab also sends later changes of a closed one. Of an
+// open one, only what brings commits counts: an update has oldrev then.
 func gitLabMergeRequest(body []byte) (Event, error) {
 	p, err := decode[struct {
 		Project          gitLabProject `json:"project"`
@@ -30,13 +31,26 @@ func gitLabMergeRequest(body []byte) (Event, error) {
 			IID       int64  `json:"iid"`
 			State     string `json:"state"`
 			UpdatedAt string `json:"updated_at"`
+			Action    string `json:"action"`
+			OldRev    string `json:"oldrev"`
+			Last      struct {
+				ID string `json:"id"`
+			} `json:"last_commit"`
 		} `json:"object_attributes"`
 	}](body)
-	if err != nil || p.ObjectAttributes.State != "closed" && p.ObjectAttributes.State != "merged" {
+	about := p.ObjectAttributes
+	kind, commit := Other, ""
+	switch {
+	case about.State == "closed" || about.State == "merged":
+		kind = Closed
+	case about.State == "opened" && (about.Action == "open" || about.Action == "reopen" || about.Action == "update" && about.OldRev != ""):
+		kind, commit = Pushed, about.Last.ID
+	}
+	if err != nil || kind == Other {
 		return Event{}, err
 	}
 	return Event{
-		Kind: Closed, At: gitLabTime(p.ObjectAttributes.UpdatedAt), Repository: p.Project.PathWithNamespace, RepositoryID: idText(p.Project.ID),
+		Kind: kind, Commit: commit, At: gitLabTime(p.ObjectAttributes.UpdatedAt), Repository: p.Project.PathWithNamespace, RepositoryID: idText(p.Project.ID),
 		RepositoryURL: p.Project.WebURL,
 		Number:        p.ObjectAttributes.IID, Merged: p.ObjectAttributes.State == "merged",
 	}, nil

@@ -197,6 +197,11 @@ func TestParse(t *testing.T) {
 		return Event{Kind: kind, At: at, Repository: "tools/web", RepositoryID: "2f3d611a-f012-4b39-b157-000000000001"}
 	}
 	completed, abandoned, azureNote, azureBranch := inAzure(Closed), inAzure(Closed), inAzure(Commented), inAzure(BranchDeleted)
+	azurePushed := inAzure(Pushed)
+	azurePushed.Number, azurePushed.Commit = 17, "eef717f69257a6333f221566c1c987dc94cc0d72"
+	opened, gitLabOpened := closed, request
+	opened.Kind, opened.Commit = Pushed, "34c5c7793cb3b279e22454cb6750c80560547b3a"
+	gitLabOpened.Kind, gitLabOpened.Commit = Pushed, "da1560886d4f094c3e6c9ef40349f7d38b5d27d7"
 	completed.Number, completed.Merged, abandoned.Number, azureNote.Number = 17, true, 17, 17
 	azureNote.Comment = Comment{ID: "17/100/2", Thread: "100", Body: "/fp the input is a constant", Author: "octavia"}
 	azureBranch.Ref, azureBranch.MoreRefs = "refs/heads/topic", []string{"refs/heads/other"}
@@ -224,7 +229,8 @@ func TestParse(t *testing.T) {
 		"completed":           {AzureDevOps, "", payload(t, "azure_pull_request"), completed},
 		"merge attempt":       {AzureDevOps, "", payload(t, "azure_pull_request", `"git.pullrequest.updated"`, `"git.pullrequest.merged"`), completed},
 		"abandoned":           {AzureDevOps, "", payload(t, "azure_pull_request", `"completed"`, `"abandoned"`), abandoned},
-		"active":              {AzureDevOps, "", payload(t, "azure_pull_request", `"completed"`, `"active"`), Event{}},
+		"active":              {AzureDevOps, "", payload(t, "azure_pull_request", `"completed"`, `"active"`), azurePushed},
+		"opened there":        {AzureDevOps, "", payload(t, "azure_pull_request", `"git.pullrequest.updated"`, `"git.pullrequest.created"`, `"completed"`, `"active"`), azurePushed},
 		"created":             {AzureDevOps, "", payload(t, "azure_pull_request", `"git.pullrequest.updated"`, `"git.pullrequest.created"`), Event{}},
 		"not closed yet":      {AzureDevOps, "", payload(t, "azure_pull_request", `"closedDate": "2026-05-04T10:20:30Z",`, ``), completed},
 		"Azure's comment":     {AzureDevOps, "", payload(t, "azure_comment"), azureNote},
@@ -237,7 +243,9 @@ func TestParse(t *testing.T) {
 
 		"closed":            {GitHub, "pull_request", payload(t, "github_pull_request"), closed},
 		"merged":            {GitHub, "pull_request", payload(t, "github_pull_request", `"merged": false`, `"merged": true`), merged},
-		"opened":            {GitHub, "pull_request", payload(t, "github_pull_request", `"closed",`, `"opened",`), Event{}},
+		"opened":            {GitHub, "pull_request", payload(t, "github_pull_request", `"closed",`, `"opened",`), opened},
+		"synchronized":      {GitHub, "pull_request", payload(t, "github_pull_request", `"closed",`, `"synchronize",`), opened},
+		"labeled":           {GitHub, "pull_request", payload(t, "github_pull_request", `"closed",`, `"labeled",`), Event{}},
 		"comment":           {GitHub, "pull_request_review_comment", payload(t, "github_comment"), comment},
 		"outdated":          {GitHub, "pull_request_review_comment", payload(t, "github_comment", `"line": 42,`, `"line": null,`), outdated},
 		"edited":            {GitHub, "pull_request_review_comment", payload(t, "github_comment", `"created",`, `"edited",`), Event{}},
@@ -257,6 +265,9 @@ func TestParse(t *testing.T) {
 		"request closed":    {GitLab, "Merge Request Hook", payload(t, "gitlab_merge_request"), request},
 		"request merged":    {GitLab, "Merge Request Hook", payload(t, "gitlab_merge_request", `"state": "closed"`, `"state": "merged"`), requestMerged},
 		"request opened":    {GitLab, "Merge Request Hook", payload(t, "gitlab_merge_request", `"state": "closed"`, `"state": "opened"`), Event{}},
+		"request pushed": {GitLab, "Merge Request Hook", payload(t, "gitlab_merge_request", `"state": "closed"`, `"state": "opened"`,
+			`"action": "close"`, `"action": "update", "oldrev": "1", "last_commit": {"id": "da1560886d4f094c3e6c9ef40349f7d38b5d27d7"}`), gitLabOpened},
+		"request changed":   {GitLab, "Merge Request Hook", payload(t, "gitlab_merge_request", `"state": "closed"`, `"state": "opened"`, `"action": "close"`, `"action": "update"`), Event{}},
 		"GitLab's time":     {GitLab, "Merge Request Hook", payload(t, "gitlab_merge_request", `2026-05-04T10:20:30Z`, `2026-05-04 10:20:30 UTC`), request},
 		"note":              {GitLab, "Note Hook", payload(t, "gitlab_note"), note},
 		"note of a bot":     {GitLab, "Note Hook", payload(t, "gitlab_note", `"mona"`, `"project_5_bot_1f2e3d"`), botNote},

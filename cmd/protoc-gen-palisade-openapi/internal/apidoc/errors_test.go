@@ -47,7 +47,7 @@ func TestErrorsOfOperations(t *testing.T) {
 		"GET /api/v1/ping":                                          "429 500 503 504",
 		"GET /api/v1/deployments/{}/findings":                       "400 401 404 429 500 503 504",
 		"POST /api/v1/deployments/{}/scans/search":                  "400 401 404 408 413 429 500 503 504",
-		"POST /api/agent/deployments/{}/scans/run":                  "400 401 403 404 408 413 429 500 501 503 504",
+		"POST /api/agent/deployments/{}/scans/run":                  "400 401 403 404 408 413 429 500 503 504 507",
 		"POST /api/scm/app_request":                                 "400 401 403 404 408 413 429 500 503 504 507",
 		"PUT /api/policies/v2/deployments/{}/remediation-policies":  "400 401 403 404 408 409 413 428 429 500 503 504 507",
 		"POST /api/permissions/v2/deployments/{}/teams":             "400 401 403 404 408 409 413 429 500 503 504 507",

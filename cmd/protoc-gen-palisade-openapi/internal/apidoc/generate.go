@@ -161,7 +161,8 @@ func tagName(service *protogen.Service) string {
 	return words.String()
 }
 
-// encode prints the document with sorted keys, indented, and without the HTML escapes of encoding/json.
+// encode prints the document with sorted keys, and without the HTML escapes of encoding/json. Each value has its line,
+// for readable differences, but no indentation, which would be a third of the document.
 func encode(doc *openapi3.T) ([]byte, error) {
 	escaped, err := json.Marshal(doc)
 	if err != nil {
@@ -173,10 +174,12 @@ func encode(doc *openapi3.T) ([]byte, error) {
 	if err := decoder.Decode(&tree); err != nil {
 		return nil, fmt.Errorf("encode the document: %w", err)
 	}
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
+	var compact, out bytes.Buffer
+	encoder := json.NewEncoder(&compact)
 	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	err = encoder.Encode(tree)
+	if err := encoder.Encode(tree); err != nil {
+		return nil, fmt.Errorf("encode the document: %w", err)
+	}
+	err = json.Indent(&out, compact.Bytes(), "", "")
 	return out.Bytes(), err
 }

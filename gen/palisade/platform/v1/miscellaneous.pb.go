@@ -13,6 +13,7 @@ import (
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	structpb "google.golang.org/protobuf/types/known/structpb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -541,11 +542,139 @@ func (x *GetTenantResponse) GetTenant() string {
 	return ""
 }
 
+// Request of GetBootstrapManagedScanVpc.
+type GetBootstrapManagedScanVpcRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetBootstrapManagedScanVpcRequest) Reset() {
+	*x = GetBootstrapManagedScanVpcRequest{}
+	mi := &file_palisade_platform_v1_miscellaneous_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetBootstrapManagedScanVpcRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetBootstrapManagedScanVpcRequest) ProtoMessage() {}
+
+func (x *GetBootstrapManagedScanVpcRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_platform_v1_miscellaneous_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetBootstrapManagedScanVpcRequest.ProtoReflect.Descriptor instead.
+func (*GetBootstrapManagedScanVpcRequest) Descriptor() ([]byte, []int) {
+	return file_palisade_platform_v1_miscellaneous_proto_rawDescGZIP(), []int{12}
+}
+
+// Response of GetBootstrapManagedScanVpc: an AWS CloudFormation template.
+type GetBootstrapManagedScanVpcResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Version of the format.
+	AwsTemplateFormatVersion string `protobuf:"bytes,1,opt,name=aws_template_format_version,json=AWSTemplateFormatVersion,proto3" json:"aws_template_format_version,omitempty"`
+	// What the template makes.
+	Description string `protobuf:"bytes,2,opt,name=description,json=Description,proto3" json:"description,omitempty"`
+	// The groups and labels of the parameters.
+	Metadata *structpb.Struct `protobuf:"bytes,3,opt,name=metadata,json=Metadata,proto3" json:"metadata,omitempty"`
+	// What its user has to choose.
+	Parameters *structpb.Struct `protobuf:"bytes,4,opt,name=parameters,json=Parameters,proto3" json:"parameters,omitempty"`
+	// What it makes.
+	Resources *structpb.Struct `protobuf:"bytes,5,opt,name=resources,json=Resources,proto3" json:"resources,omitempty"`
+	// What it returns.
+	Outputs       *structpb.Struct `protobuf:"bytes,6,opt,name=outputs,json=Outputs,proto3" json:"outputs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetBootstrapManagedScanVpcResponse) Reset() {
+	*x = GetBootstrapManagedScanVpcResponse{}
+	mi := &file_palisade_platform_v1_miscellaneous_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetBootstrapManagedScanVpcResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetBootstrapManagedScanVpcResponse) ProtoMessage() {}
+
+func (x *GetBootstrapManagedScanVpcResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_platform_v1_miscellaneous_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetBootstrapManagedScanVpcResponse.ProtoReflect.Descriptor instead.
+func (*GetBootstrapManagedScanVpcResponse) Descriptor() ([]byte, []int) {
+	return file_palisade_platform_v1_miscellaneous_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *GetBootstrapManagedScanVpcResponse) GetAwsTemplateFormatVersion() string {
+	if x != nil {
+		return x.AwsTemplateFormatVersion
+	}
+	return ""
+}
+
+func (x *GetBootstrapManagedScanVpcResponse) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *GetBootstrapManagedScanVpcResponse) GetMetadata() *structpb.Struct {
+	if x != nil {
+		return x.Metadata
+	}
+	return nil
+}
+
+func (x *GetBootstrapManagedScanVpcResponse) GetParameters() *structpb.Struct {
+	if x != nil {
+		return x.Parameters
+	}
+	return nil
+}
+
+func (x *GetBootstrapManagedScanVpcResponse) GetResources() *structpb.Struct {
+	if x != nil {
+		return x.Resources
+	}
+	return nil
+}
+
+func (x *GetBootstrapManagedScanVpcResponse) GetOutputs() *structpb.Struct {
+	if x != nil {
+		return x.Outputs
+	}
+	return nil
+}
+
 var File_palisade_platform_v1_miscellaneous_proto protoreflect.FileDescriptor
 
 const file_palisade_platform_v1_miscellaneous_proto_rawDesc = "" +
 	"\n" +
-	"(palisade/platform/v1/miscellaneous.proto\x12\x14palisade.platform.v1\x1a\x1cgoogle/api/annotations.proto\x1a!palisade/options/v1/options.proto\"\r\n" +
+	"(palisade/platform/v1/miscellaneous.proto\x12\x14palisade.platform.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a!palisade/options/v1/options.proto\"\r\n" +
 	"\vPingRequest\"\x0e\n" +
 	"\fPingResponse\"\x10\n" +
 	"\x0eGetPingRequest\"+\n" +
@@ -565,13 +694,24 @@ const file_palisade_platform_v1_miscellaneous_proto_rawDesc = "" +
 	"\x02cf\x18\x02 \x01(\tR\x02cf\"\x12\n" +
 	"\x10GetTenantRequest\"+\n" +
 	"\x11GetTenantResponse\x12\x16\n" +
-	"\x06tenant\x18\x01 \x01(\tR\x06tenant2\x99\x06\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\"#\n" +
+	"!GetBootstrapManagedScanVpcRequest\"\xdd\x02\n" +
+	"\"GetBootstrapManagedScanVpcResponse\x12=\n" +
+	"\x1baws_template_format_version\x18\x01 \x01(\tR\x18AWSTemplateFormatVersion\x12 \n" +
+	"\vdescription\x18\x02 \x01(\tR\vDescription\x123\n" +
+	"\bmetadata\x18\x03 \x01(\v2\x17.google.protobuf.StructR\bMetadata\x127\n" +
+	"\n" +
+	"parameters\x18\x04 \x01(\v2\x17.google.protobuf.StructR\n" +
+	"Parameters\x125\n" +
+	"\tresources\x18\x05 \x01(\v2\x17.google.protobuf.StructR\tResources\x121\n" +
+	"\aoutputs\x18\x06 \x01(\v2\x17.google.protobuf.StructR\aOutputs2\xdf\a\n" +
 	"\x14MiscellaneousService\x12m\n" +
 	"\x04Ping\x12!.palisade.platform.v1.PingRequest\x1a\".palisade.platform.v1.PingResponse\"\x1e\x8a\xb5\x18\x06\b\x01\x18\x01(\x01\x82\xd3\xe4\x93\x02\x0e\x12\f/api/v1/ping\x12y\n" +
 	"\aGetPing\x12$.palisade.platform.v1.GetPingRequest\x1a%.palisade.platform.v1.GetPingResponse\"!\x8a\xb5\x18\x06\b\x01\x18\x01(\x01\x82\xd3\xe4\x93\x02\x11\x12\x0f/api/agent/ping\x12\x87\x01\n" +
 	"\vHealthCheck\x12(.palisade.platform.v1.HealthCheckRequest\x1a).palisade.platform.v1.HealthCheckResponse\"#\x8a\xb5\x18\x06\b\x01\x18\x01(\x01\x82\xd3\xe4\x93\x02\x13\x12\x11/api/health-check\x12\x93\x01\n" +
 	"\x0eReadinessCheck\x12+.palisade.platform.v1.ReadinessCheckRequest\x1a,.palisade.platform.v1.ReadinessCheckResponse\"&\x8a\xb5\x18\x06\b\x01\x18\x01(\x01\x82\xd3\xe4\x93\x02\x16\x12\x14/api/readiness-check\x12s\n" +
-	"\x05GetIp\x12\".palisade.platform.v1.GetIpRequest\x1a#.palisade.platform.v1.GetIpResponse\"!\x8a\xb5\x18\b\b\x02\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02\x0f\x12\r/api/agent/ip\x12\x81\x01\n" +
+	"\x05GetIp\x12\".palisade.platform.v1.GetIpRequest\x1a#.palisade.platform.v1.GetIpResponse\"!\x8a\xb5\x18\b\b\x02\x12\x02\x01\x02\x18\x01\x82\xd3\xe4\x93\x02\x0f\x12\r/api/agent/ip\x12\xc3\x01\n" +
+	"\x1aGetBootstrapManagedScanVpc\x127.palisade.platform.v1.GetBootstrapManagedScanVpcRequest\x1a8.palisade.platform.v1.GetBootstrapManagedScanVpcResponse\"2\x8a\xb5\x18\x04\b\x01\x18\x01\x82\xd3\xe4\x93\x02$\x12\"/api/v1/bootstrap-managed-scan-vpc\x12\x81\x01\n" +
 	"\tGetTenant\x12&.palisade.platform.v1.GetTenantRequest\x1a'.palisade.platform.v1.GetTenantResponse\"#\x8a\xb5\x18\x06\b\x01\x18\x01(\x01\x82\xd3\xe4\x93\x02\x13\x12\x11/api/agent/tenantB\xe2\x01\n" +
 	"\x18com.palisade.platform.v1B\x12MiscellaneousProtoP\x01Z@github.com/palisade/palisade/gen/palisade/platform/v1;platformv1\xa2\x02\x03PPX\xaa\x02\x14Palisade.Platform.V1\xca\x02\x14Palisade\\Platform\\V1\xe2\x02 Palisade\\Platform\\V1\\GPBMetadata\xea\x02\x16Palisade::Platform::V1b\x06proto3"
 
@@ -587,39 +727,48 @@ func file_palisade_platform_v1_miscellaneous_proto_rawDescGZIP() []byte {
 	return file_palisade_platform_v1_miscellaneous_proto_rawDescData
 }
 
-var file_palisade_platform_v1_miscellaneous_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_palisade_platform_v1_miscellaneous_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_palisade_platform_v1_miscellaneous_proto_goTypes = []any{
-	(*PingRequest)(nil),            // 0: palisade.platform.v1.PingRequest
-	(*PingResponse)(nil),           // 1: palisade.platform.v1.PingResponse
-	(*GetPingRequest)(nil),         // 2: palisade.platform.v1.GetPingRequest
-	(*GetPingResponse)(nil),        // 3: palisade.platform.v1.GetPingResponse
-	(*HealthCheckRequest)(nil),     // 4: palisade.platform.v1.HealthCheckRequest
-	(*HealthCheckResponse)(nil),    // 5: palisade.platform.v1.HealthCheckResponse
-	(*ReadinessCheckRequest)(nil),  // 6: palisade.platform.v1.ReadinessCheckRequest
-	(*ReadinessCheckResponse)(nil), // 7: palisade.platform.v1.ReadinessCheckResponse
-	(*GetIpRequest)(nil),           // 8: palisade.platform.v1.GetIpRequest
-	(*GetIpResponse)(nil),          // 9: palisade.platform.v1.GetIpResponse
-	(*GetTenantRequest)(nil),       // 10: palisade.platform.v1.GetTenantRequest
-	(*GetTenantResponse)(nil),      // 11: palisade.platform.v1.GetTenantResponse
+	(*PingRequest)(nil),                        // 0: palisade.platform.v1.PingRequest
+	(*PingResponse)(nil),                       // 1: palisade.platform.v1.PingResponse
+	(*GetPingRequest)(nil),                     // 2: palisade.platform.v1.GetPingRequest
+	(*GetPingResponse)(nil),                    // 3: palisade.platform.v1.GetPingResponse
+	(*HealthCheckRequest)(nil),                 // 4: palisade.platform.v1.HealthCheckRequest
+	(*HealthCheckResponse)(nil),                // 5: palisade.platform.v1.HealthCheckResponse
+	(*ReadinessCheckRequest)(nil),              // 6: palisade.platform.v1.ReadinessCheckRequest
+	(*ReadinessCheckResponse)(nil),             // 7: palisade.platform.v1.ReadinessCheckResponse
+	(*GetIpRequest)(nil),                       // 8: palisade.platform.v1.GetIpRequest
+	(*GetIpResponse)(nil),                      // 9: palisade.platform.v1.GetIpResponse
+	(*GetTenantRequest)(nil),                   // 10: palisade.platform.v1.GetTenantRequest
+	(*GetTenantResponse)(nil),                  // 11: palisade.platform.v1.GetTenantResponse
+	(*GetBootstrapManagedScanVpcRequest)(nil),  // 12: palisade.platform.v1.GetBootstrapManagedScanVpcRequest
+	(*GetBootstrapManagedScanVpcResponse)(nil), // 13: palisade.platform.v1.GetBootstrapManagedScanVpcResponse
+	(*structpb.Struct)(nil),                    // 14: google.protobuf.Struct
 }
 var file_palisade_platform_v1_miscellaneous_proto_depIdxs = []int32{
-	0,  // 0: palisade.platform.v1.MiscellaneousService.Ping:input_type -> palisade.platform.v1.PingRequest
-	2,  // 1: palisade.platform.v1.MiscellaneousService.GetPing:input_type -> palisade.platform.v1.GetPingRequest
-	4,  // 2: palisade.platform.v1.MiscellaneousService.HealthCheck:input_type -> palisade.platform.v1.HealthCheckRequest
-	6,  // 3: palisade.platform.v1.MiscellaneousService.ReadinessCheck:input_type -> palisade.platform.v1.ReadinessCheckRequest
-	8,  // 4: palisade.platform.v1.MiscellaneousService.GetIp:input_type -> palisade.platform.v1.GetIpRequest
-	10, // 5: palisade.platform.v1.MiscellaneousService.GetTenant:input_type -> palisade.platform.v1.GetTenantRequest
-	1,  // 6: palisade.platform.v1.MiscellaneousService.Ping:output_type -> palisade.platform.v1.PingResponse
-	3,  // 7: palisade.platform.v1.MiscellaneousService.GetPing:output_type -> palisade.platform.v1.GetPingResponse
-	5,  // 8: palisade.platform.v1.MiscellaneousService.HealthCheck:output_type -> palisade.platform.v1.HealthCheckResponse
-	7,  // 9: palisade.platform.v1.MiscellaneousService.ReadinessCheck:output_type -> palisade.platform.v1.ReadinessCheckResponse
-	9,  // 10: palisade.platform.v1.MiscellaneousService.GetIp:output_type -> palisade.platform.v1.GetIpResponse
-	11, // 11: palisade.platform.v1.MiscellaneousService.GetTenant:output_type -> palisade.platform.v1.GetTenantResponse
-	6,  // [6:12] is the sub-list for method output_type
-	0,  // [0:6] is the sub-list for method input_type
-	0,  // [0:0] is the sub-list for extension type_name
-	0,  // [0:0] is the sub-list for extension extendee
-	0,  // [0:0] is the sub-list for field type_name
+	14, // 0: palisade.platform.v1.GetBootstrapManagedScanVpcResponse.metadata:type_name -> google.protobuf.Struct
+	14, // 1: palisade.platform.v1.GetBootstrapManagedScanVpcResponse.parameters:type_name -> google.protobuf.Struct
+	14, // 2: palisade.platform.v1.GetBootstrapManagedScanVpcResponse.resources:type_name -> google.protobuf.Struct
+	14, // 3: palisade.platform.v1.GetBootstrapManagedScanVpcResponse.outputs:type_name -> google.protobuf.Struct
+	0,  // 4: palisade.platform.v1.MiscellaneousService.Ping:input_type -> palisade.platform.v1.PingRequest
+	2,  // 5: palisade.platform.v1.MiscellaneousService.GetPing:input_type -> palisade.platform.v1.GetPingRequest
+	4,  // 6: palisade.platform.v1.MiscellaneousService.HealthCheck:input_type -> palisade.platform.v1.HealthCheckRequest
+	6,  // 7: palisade.platform.v1.MiscellaneousService.ReadinessCheck:input_type -> palisade.platform.v1.ReadinessCheckRequest
+	8,  // 8: palisade.platform.v1.MiscellaneousService.GetIp:input_type -> palisade.platform.v1.GetIpRequest
+	12, // 9: palisade.platform.v1.MiscellaneousService.GetBootstrapManagedScanVpc:input_type -> palisade.platform.v1.GetBootstrapManagedScanVpcRequest
+	10, // 10: palisade.platform.v1.MiscellaneousService.GetTenant:input_type -> palisade.platform.v1.GetTenantRequest
+	1,  // 11: palisade.platform.v1.MiscellaneousService.Ping:output_type -> palisade.platform.v1.PingResponse
+	3,  // 12: palisade.platform.v1.MiscellaneousService.GetPing:output_type -> palisade.platform.v1.GetPingResponse
+	5,  // 13: palisade.platform.v1.MiscellaneousService.HealthCheck:output_type -> palisade.platform.v1.HealthCheckResponse
+	7,  // 14: palisade.platform.v1.MiscellaneousService.ReadinessCheck:output_type -> palisade.platform.v1.ReadinessCheckResponse
+	9,  // 15: palisade.platform.v1.MiscellaneousService.GetIp:output_type -> palisade.platform.v1.GetIpResponse
+	13, // 16: palisade.platform.v1.MiscellaneousService.GetBootstrapManagedScanVpc:output_type -> palisade.platform.v1.GetBootstrapManagedScanVpcResponse
+	11, // 17: palisade.platform.v1.MiscellaneousService.GetTenant:output_type -> palisade.platform.v1.GetTenantResponse
+	11, // [11:18] is the sub-list for method output_type
+	4,  // [4:11] is the sub-list for method input_type
+	4,  // [4:4] is the sub-list for extension type_name
+	4,  // [4:4] is the sub-list for extension extendee
+	0,  // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_palisade_platform_v1_miscellaneous_proto_init() }
@@ -633,7 +782,7 @@ func file_palisade_platform_v1_miscellaneous_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_palisade_platform_v1_miscellaneous_proto_rawDesc), len(file_palisade_platform_v1_miscellaneous_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   12,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

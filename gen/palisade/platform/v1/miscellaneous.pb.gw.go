@@ -140,6 +140,27 @@ func local_request_MiscellaneousService_GetIp_0(ctx context.Context, marshaler r
 	return msg, metadata, err
 }
 
+func request_MiscellaneousService_GetBootstrapManagedScanVpc_0(ctx context.Context, marshaler runtime.Marshaler, client MiscellaneousServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq GetBootstrapManagedScanVpcRequest
+		metadata runtime.ServerMetadata
+	)
+	if req.Body != nil {
+		_, _ = io.Copy(io.Discard, req.Body)
+	}
+	msg, err := client.GetBootstrapManagedScanVpc(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
+	return msg, metadata, err
+}
+
+func local_request_MiscellaneousService_GetBootstrapManagedScanVpc_0(ctx context.Context, marshaler runtime.Marshaler, server MiscellaneousServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq GetBootstrapManagedScanVpcRequest
+		metadata runtime.ServerMetadata
+	)
+	msg, err := server.GetBootstrapManagedScanVpc(ctx, &protoReq)
+	return msg, metadata, err
+}
+
 func request_MiscellaneousService_GetTenant_0(ctx context.Context, marshaler runtime.Marshaler, client MiscellaneousServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
 		protoReq GetTenantRequest
@@ -266,6 +287,26 @@ func RegisterMiscellaneousServiceHandlerServer(ctx context.Context, mux *runtime
 			return
 		}
 		forward_MiscellaneousService_GetIp_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
+	mux.Handle(http.MethodGet, pattern_MiscellaneousService_GetBootstrapManagedScanVpc_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		var stream runtime.ServerTransportStream
+		ctx = grpc.NewContextWithServerTransportStream(ctx, &stream)
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/palisade.platform.v1.MiscellaneousService/GetBootstrapManagedScanVpc", runtime.WithHTTPPathPattern("/api/v1/bootstrap-managed-scan-vpc"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := local_request_MiscellaneousService_GetBootstrapManagedScanVpc_0(annotatedContext, inboundMarshaler, server, req, pathParams)
+		md.HeaderMD, md.TrailerMD = metadata.Join(md.HeaderMD, stream.Header()), metadata.Join(md.TrailerMD, stream.Trailer())
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_MiscellaneousService_GetBootstrapManagedScanVpc_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
 	mux.Handle(http.MethodGet, pattern_MiscellaneousService_GetTenant_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
@@ -412,6 +453,23 @@ func RegisterMiscellaneousServiceHandlerClient(ctx context.Context, mux *runtime
 		}
 		forward_MiscellaneousService_GetIp_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
+	mux.Handle(http.MethodGet, pattern_MiscellaneousService_GetBootstrapManagedScanVpc_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/palisade.platform.v1.MiscellaneousService/GetBootstrapManagedScanVpc", runtime.WithHTTPPathPattern("/api/v1/bootstrap-managed-scan-vpc"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := request_MiscellaneousService_GetBootstrapManagedScanVpc_0(annotatedContext, inboundMarshaler, client, req, pathParams)
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_MiscellaneousService_GetBootstrapManagedScanVpc_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
 	mux.Handle(http.MethodGet, pattern_MiscellaneousService_GetTenant_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -433,19 +491,21 @@ func RegisterMiscellaneousServiceHandlerClient(ctx context.Context, mux *runtime
 }
 
 var (
-	pattern_MiscellaneousService_Ping_0           = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2}, []string{"api", "v1", "ping"}, ""))
-	pattern_MiscellaneousService_GetPing_0        = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2}, []string{"api", "agent", "ping"}, ""))
-	pattern_MiscellaneousService_HealthCheck_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"api", "health-check"}, ""))
-	pattern_MiscellaneousService_ReadinessCheck_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"api", "readiness-check"}, ""))
-	pattern_MiscellaneousService_GetIp_0          = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2}, []string{"api", "agent", "ip"}, ""))
-	pattern_MiscellaneousService_GetTenant_0      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2}, []string{"api", "agent", "tenant"}, ""))
+	pattern_MiscellaneousService_Ping_0                       = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2}, []string{"api", "v1", "ping"}, ""))
+	pattern_MiscellaneousService_GetPing_0                    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2}, []string{"api", "agent", "ping"}, ""))
+	pattern_MiscellaneousService_HealthCheck_0                = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"api", "health-check"}, ""))
+	pattern_MiscellaneousService_ReadinessCheck_0             = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"api", "readiness-check"}, ""))
+	pattern_MiscellaneousService_GetIp_0                      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2}, []string{"api", "agent", "ip"}, ""))
+	pattern_MiscellaneousService_GetBootstrapManagedScanVpc_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2}, []string{"api", "v1", "bootstrap-managed-scan-vpc"}, ""))
+	pattern_MiscellaneousService_GetTenant_0                  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2}, []string{"api", "agent", "tenant"}, ""))
 )
 
 var (
-	forward_MiscellaneousService_Ping_0           = runtime.ForwardResponseMessage
-	forward_MiscellaneousService_GetPing_0        = runtime.ForwardResponseMessage
-	forward_MiscellaneousService_HealthCheck_0    = runtime.ForwardResponseMessage
-	forward_MiscellaneousService_ReadinessCheck_0 = runtime.ForwardResponseMessage
-	forward_MiscellaneousService_GetIp_0          = runtime.ForwardResponseMessage
-	forward_MiscellaneousService_GetTenant_0      = runtime.ForwardResponseMessage
+	forward_MiscellaneousService_Ping_0                       = runtime.ForwardResponseMessage
+	forward_MiscellaneousService_GetPing_0                    = runtime.ForwardResponseMessage
+	forward_MiscellaneousService_HealthCheck_0                = runtime.ForwardResponseMessage
+	forward_MiscellaneousService_ReadinessCheck_0             = runtime.ForwardResponseMessage
+	forward_MiscellaneousService_GetIp_0                      = runtime.ForwardResponseMessage
+	forward_MiscellaneousService_GetBootstrapManagedScanVpc_0 = runtime.ForwardResponseMessage
+	forward_MiscellaneousService_GetTenant_0                  = runtime.ForwardResponseMessage
 )

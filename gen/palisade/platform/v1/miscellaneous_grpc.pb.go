@@ -21,12 +21,13 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	MiscellaneousService_Ping_FullMethodName           = "/palisade.platform.v1.MiscellaneousService/Ping"
-	MiscellaneousService_GetPing_FullMethodName        = "/palisade.platform.v1.MiscellaneousService/GetPing"
-	MiscellaneousService_HealthCheck_FullMethodName    = "/palisade.platform.v1.MiscellaneousService/HealthCheck"
-	MiscellaneousService_ReadinessCheck_FullMethodName = "/palisade.platform.v1.MiscellaneousService/ReadinessCheck"
-	MiscellaneousService_GetIp_FullMethodName          = "/palisade.platform.v1.MiscellaneousService/GetIp"
-	MiscellaneousService_GetTenant_FullMethodName      = "/palisade.platform.v1.MiscellaneousService/GetTenant"
+	MiscellaneousService_Ping_FullMethodName                       = "/palisade.platform.v1.MiscellaneousService/Ping"
+	MiscellaneousService_GetPing_FullMethodName                    = "/palisade.platform.v1.MiscellaneousService/GetPing"
+	MiscellaneousService_HealthCheck_FullMethodName                = "/palisade.platform.v1.MiscellaneousService/HealthCheck"
+	MiscellaneousService_ReadinessCheck_FullMethodName             = "/palisade.platform.v1.MiscellaneousService/ReadinessCheck"
+	MiscellaneousService_GetIp_FullMethodName                      = "/palisade.platform.v1.MiscellaneousService/GetIp"
+	MiscellaneousService_GetBootstrapManagedScanVpc_FullMethodName = "/palisade.platform.v1.MiscellaneousService/GetBootstrapManagedScanVpc"
+	MiscellaneousService_GetTenant_FullMethodName                  = "/palisade.platform.v1.MiscellaneousService/GetTenant"
 )
 
 // MiscellaneousServiceClient is the client API for MiscellaneousService service.
@@ -45,6 +46,8 @@ type MiscellaneousServiceClient interface {
 	ReadinessCheck(ctx context.Context, in *ReadinessCheckRequest, opts ...grpc.CallOption) (*ReadinessCheckResponse, error)
 	// Returns the address from which the caller calls.
 	GetIp(ctx context.Context, in *GetIpRequest, opts ...grpc.CallOption) (*GetIpResponse, error)
+	// Returns the template of scanner nodes, as InfrastructureConfigurationsService does. Needs no credentials.
+	GetBootstrapManagedScanVpc(ctx context.Context, in *GetBootstrapManagedScanVpcRequest, opts ...grpc.CallOption) (*GetBootstrapManagedScanVpcResponse, error)
 	// Returns the name of this installation. Needs no credentials.
 	GetTenant(ctx context.Context, in *GetTenantRequest, opts ...grpc.CallOption) (*GetTenantResponse, error)
 }
@@ -107,6 +110,16 @@ func (c *miscellaneousServiceClient) GetIp(ctx context.Context, in *GetIpRequest
 	return out, nil
 }
 
+func (c *miscellaneousServiceClient) GetBootstrapManagedScanVpc(ctx context.Context, in *GetBootstrapManagedScanVpcRequest, opts ...grpc.CallOption) (*GetBootstrapManagedScanVpcResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetBootstrapManagedScanVpcResponse)
+	err := c.cc.Invoke(ctx, MiscellaneousService_GetBootstrapManagedScanVpc_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *miscellaneousServiceClient) GetTenant(ctx context.Context, in *GetTenantRequest, opts ...grpc.CallOption) (*GetTenantResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetTenantResponse)
@@ -133,6 +146,8 @@ type MiscellaneousServiceServer interface {
 	ReadinessCheck(context.Context, *ReadinessCheckRequest) (*ReadinessCheckResponse, error)
 	// Returns the address from which the caller calls.
 	GetIp(context.Context, *GetIpRequest) (*GetIpResponse, error)
+	// Returns the template of scanner nodes, as InfrastructureConfigurationsService does. Needs no credentials.
+	GetBootstrapManagedScanVpc(context.Context, *GetBootstrapManagedScanVpcRequest) (*GetBootstrapManagedScanVpcResponse, error)
 	// Returns the name of this installation. Needs no credentials.
 	GetTenant(context.Context, *GetTenantRequest) (*GetTenantResponse, error)
 	mustEmbedUnimplementedMiscellaneousServiceServer()
@@ -159,6 +174,9 @@ func (UnimplementedMiscellaneousServiceServer) ReadinessCheck(context.Context, *
 }
 func (UnimplementedMiscellaneousServiceServer) GetIp(context.Context, *GetIpRequest) (*GetIpResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetIp not implemented")
+}
+func (UnimplementedMiscellaneousServiceServer) GetBootstrapManagedScanVpc(context.Context, *GetBootstrapManagedScanVpcRequest) (*GetBootstrapManagedScanVpcResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetBootstrapManagedScanVpc not implemented")
 }
 func (UnimplementedMiscellaneousServiceServer) GetTenant(context.Context, *GetTenantRequest) (*GetTenantResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetTenant not implemented")
@@ -274,6 +292,24 @@ func _MiscellaneousService_GetIp_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
+func _MiscellaneousService_GetBootstrapManagedScanVpc_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetBootstrapManagedScanVpcRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MiscellaneousServiceServer).GetBootstrapManagedScanVpc(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MiscellaneousService_GetBootstrapManagedScanVpc_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MiscellaneousServiceServer).GetBootstrapManagedScanVpc(ctx, req.(*GetBootstrapManagedScanVpcRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _MiscellaneousService_GetTenant_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetTenantRequest)
 	if err := dec(in); err != nil {
@@ -318,6 +354,10 @@ var MiscellaneousService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetIp",
 			Handler:    _MiscellaneousService_GetIp_Handler,
+		},
+		{
+			MethodName: "GetBootstrapManagedScanVpc",
+			Handler:    _MiscellaneousService_GetBootstrapManagedScanVpc_Handler,
 		},
 		{
 			MethodName: "GetTenant",

@@ -102,3 +102,37 @@ func (x *GetTenantResponse) AppendJSON(b []byte) []byte {
 	b = jsonappend.String(b, x.Tenant)
 	return jsonappend.CloseObject(b, start)
 }
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *GetBootstrapManagedScanVpcRequest) AppendJSON(b []byte) []byte {
+	return append(b, "{}"...)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *GetBootstrapManagedScanVpcResponse) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"AWSTemplateFormatVersion":`...)
+	b = jsonappend.String(b, x.AwsTemplateFormatVersion)
+	b = append(b, `,"Description":`...)
+	b = jsonappend.String(b, x.Description)
+	if x.Metadata != nil {
+		b = append(b, `,"Metadata":`...)
+		b = jsonappend.Struct(b, x.Metadata)
+	}
+	if x.Parameters != nil {
+		b = append(b, `,"Parameters":`...)
+		b = jsonappend.Struct(b, x.Parameters)
+	}
+	if x.Resources != nil {
+		b = append(b, `,"Resources":`...)
+		b = jsonappend.Struct(b, x.Resources)
+	}
+	if x.Outputs != nil {
+		b = append(b, `,"Outputs":`...)
+		b = jsonappend.Struct(b, x.Outputs)
+	}
+	return jsonappend.CloseObject(b, start)
+}

@@ -231,7 +231,7 @@ type GetScanResponse struct {
 	EnabledProducts []string `protobuf:"bytes,6,rep,name=enabled_products,proto3" json:"enabled_products,omitempty"`
 	// Exit code that the scanner suggested.
 	ExitCode int32 `protobuf:"varint,7,opt,name=exit_code,proto3" json:"exit_code,omitempty"`
-	// True if logs of the scan are kept. Never set: logs of scans are not kept.
+	// True if a log of the scan is kept: GetManagedScan returns it. Logs of scanners elsewhere are not kept.
 	HasLogs bool `protobuf:"varint,8,opt,name=has_logs,proto3" json:"has_logs,omitempty"`
 	// Metadata of the CI run.
 	Meta *ScanMeta `protobuf:"bytes,9,opt,name=meta,proto3" json:"meta,omitempty"`
@@ -855,7 +855,13 @@ func (x *ScanOverviewCounts) GetSecrets() int32 {
 type RunManagedScansRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the deployment.
-	DeploymentId  int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
+	DeploymentId int64 `protobuf:"varint,1,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
+	// Projects by id, as public clients send them; with the names, at most 100 projects.
+	ScanConfigs []*WantedScan `protobuf:"bytes,2,rep,name=scan_configs,json=scanConfigs,proto3" json:"scan_configs,omitempty"`
+	// Names of projects.
+	Projects []string `protobuf:"bytes,3,rep,name=projects,proto3" json:"projects,omitempty"`
+	// Branch, short or full; empty means the primary branch of each project.
+	Ref           string `protobuf:"bytes,4,opt,name=ref,proto3" json:"ref,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -897,16 +903,96 @@ func (x *RunManagedScansRequest) GetDeploymentId() int64 {
 	return 0
 }
 
+func (x *RunManagedScansRequest) GetScanConfigs() []*WantedScan {
+	if x != nil {
+		return x.ScanConfigs
+	}
+	return nil
+}
+
+func (x *RunManagedScansRequest) GetProjects() []string {
+	if x != nil {
+		return x.Projects
+	}
+	return nil
+}
+
+func (x *RunManagedScansRequest) GetRef() string {
+	if x != nil {
+		return x.Ref
+	}
+	return ""
+}
+
+// A project that is scanned.
+type WantedScan struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the project.
+	RepoId int64 `protobuf:"varint,1,opt,name=repo_id,json=repoId,proto3" json:"repo_id,omitempty"`
+	// Branch, short or full; empty means ref of the request.
+	Branch        string `protobuf:"bytes,2,opt,name=branch,proto3" json:"branch,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WantedScan) Reset() {
+	*x = WantedScan{}
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WantedScan) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WantedScan) ProtoMessage() {}
+
+func (x *WantedScan) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WantedScan.ProtoReflect.Descriptor instead.
+func (*WantedScan) Descriptor() ([]byte, []int) {
+	return file_palisade_scans_v1_scans_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *WantedScan) GetRepoId() int64 {
+	if x != nil {
+		return x.RepoId
+	}
+	return 0
+}
+
+func (x *WantedScan) GetBranch() string {
+	if x != nil {
+		return x.Branch
+	}
+	return ""
+}
+
 // Response of RunManagedScans.
 type RunManagedScansResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The scans that were started, or wait already.
+	Tasks []*ManagedScanTask `protobuf:"bytes,1,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	// The projects that are not scanned.
+	Errors        []*ManagedScanError `protobuf:"bytes,2,rep,name=errors,proto3" json:"errors,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RunManagedScansResponse) Reset() {
 	*x = RunManagedScansResponse{}
-	mi := &file_palisade_scans_v1_scans_proto_msgTypes[8]
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -918,7 +1004,7 @@ func (x *RunManagedScansResponse) String() string {
 func (*RunManagedScansResponse) ProtoMessage() {}
 
 func (x *RunManagedScansResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_scans_v1_scans_proto_msgTypes[8]
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -931,7 +1017,176 @@ func (x *RunManagedScansResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunManagedScansResponse.ProtoReflect.Descriptor instead.
 func (*RunManagedScansResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_scans_v1_scans_proto_rawDescGZIP(), []int{8}
+	return file_palisade_scans_v1_scans_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *RunManagedScansResponse) GetTasks() []*ManagedScanTask {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+func (x *RunManagedScansResponse) GetErrors() []*ManagedScanError {
+	if x != nil {
+		return x.Errors
+	}
+	return nil
+}
+
+// A managed scan that will run, in the form of RetryScans.
+type ManagedScanTask struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the project.
+	RepoId string `protobuf:"bytes,1,opt,name=repo_id,json=repoId,proto3" json:"repo_id,omitempty"`
+	// Id of the scan.
+	ScanId string `protobuf:"bytes,2,opt,name=scan_id,json=scanId,proto3" json:"scan_id,omitempty"`
+	// Id of the connection to the source-code host that reads the code.
+	ConfigId string `protobuf:"bytes,3,opt,name=config_id,json=configId,proto3" json:"config_id,omitempty"`
+	// Full ref.
+	Branch string `protobuf:"bytes,4,opt,name=branch,proto3" json:"branch,omitempty"`
+	// Id of the background job.
+	TaskId string `protobuf:"bytes,5,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
+	// Id of the managed scan.
+	ManagedScanId string `protobuf:"bytes,6,opt,name=managed_scan_id,json=managedScanId,proto3" json:"managed_scan_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ManagedScanTask) Reset() {
+	*x = ManagedScanTask{}
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ManagedScanTask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ManagedScanTask) ProtoMessage() {}
+
+func (x *ManagedScanTask) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ManagedScanTask.ProtoReflect.Descriptor instead.
+func (*ManagedScanTask) Descriptor() ([]byte, []int) {
+	return file_palisade_scans_v1_scans_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ManagedScanTask) GetRepoId() string {
+	if x != nil {
+		return x.RepoId
+	}
+	return ""
+}
+
+func (x *ManagedScanTask) GetScanId() string {
+	if x != nil {
+		return x.ScanId
+	}
+	return ""
+}
+
+func (x *ManagedScanTask) GetConfigId() string {
+	if x != nil {
+		return x.ConfigId
+	}
+	return ""
+}
+
+func (x *ManagedScanTask) GetBranch() string {
+	if x != nil {
+		return x.Branch
+	}
+	return ""
+}
+
+func (x *ManagedScanTask) GetTaskId() string {
+	if x != nil {
+		return x.TaskId
+	}
+	return ""
+}
+
+func (x *ManagedScanTask) GetManagedScanId() string {
+	if x != nil {
+		return x.ManagedScanId
+	}
+	return ""
+}
+
+// A project that is not scanned.
+type ManagedScanError struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the project; empty if there is none.
+	RepoId string `protobuf:"bytes,1,opt,name=repo_id,json=repoId,proto3" json:"repo_id,omitempty"`
+	// The id or name, as the caller sent it.
+	Project string `protobuf:"bytes,2,opt,name=project,proto3" json:"project,omitempty"`
+	// Why, and what to do.
+	Message       string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ManagedScanError) Reset() {
+	*x = ManagedScanError{}
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ManagedScanError) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ManagedScanError) ProtoMessage() {}
+
+func (x *ManagedScanError) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ManagedScanError.ProtoReflect.Descriptor instead.
+func (*ManagedScanError) Descriptor() ([]byte, []int) {
+	return file_palisade_scans_v1_scans_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ManagedScanError) GetRepoId() string {
+	if x != nil {
+		return x.RepoId
+	}
+	return ""
+}
+
+func (x *ManagedScanError) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *ManagedScanError) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
 }
 
 // Request of SearchScans. Zero values mean "not set", because clients send whole structs.
@@ -963,7 +1218,7 @@ type SearchScansRequest struct {
 
 func (x *SearchScansRequest) Reset() {
 	*x = SearchScansRequest{}
-	mi := &file_palisade_scans_v1_scans_proto_msgTypes[9]
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -975,7 +1230,7 @@ func (x *SearchScansRequest) String() string {
 func (*SearchScansRequest) ProtoMessage() {}
 
 func (x *SearchScansRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_scans_v1_scans_proto_msgTypes[9]
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -988,7 +1243,7 @@ func (x *SearchScansRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchScansRequest.ProtoReflect.Descriptor instead.
 func (*SearchScansRequest) Descriptor() ([]byte, []int) {
-	return file_palisade_scans_v1_scans_proto_rawDescGZIP(), []int{9}
+	return file_palisade_scans_v1_scans_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SearchScansRequest) GetDeploymentId() int64 {
@@ -1074,7 +1329,7 @@ type FloatRange struct {
 
 func (x *FloatRange) Reset() {
 	*x = FloatRange{}
-	mi := &file_palisade_scans_v1_scans_proto_msgTypes[10]
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1086,7 +1341,7 @@ func (x *FloatRange) String() string {
 func (*FloatRange) ProtoMessage() {}
 
 func (x *FloatRange) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_scans_v1_scans_proto_msgTypes[10]
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1099,7 +1354,7 @@ func (x *FloatRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FloatRange.ProtoReflect.Descriptor instead.
 func (*FloatRange) Descriptor() ([]byte, []int) {
-	return file_palisade_scans_v1_scans_proto_rawDescGZIP(), []int{10}
+	return file_palisade_scans_v1_scans_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *FloatRange) GetMin() float64 {
@@ -1129,7 +1384,7 @@ type SearchScansResponse struct {
 
 func (x *SearchScansResponse) Reset() {
 	*x = SearchScansResponse{}
-	mi := &file_palisade_scans_v1_scans_proto_msgTypes[11]
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1141,7 +1396,7 @@ func (x *SearchScansResponse) String() string {
 func (*SearchScansResponse) ProtoMessage() {}
 
 func (x *SearchScansResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_scans_v1_scans_proto_msgTypes[11]
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1154,7 +1409,7 @@ func (x *SearchScansResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchScansResponse.ProtoReflect.Descriptor instead.
 func (*SearchScansResponse) Descriptor() ([]byte, []int) {
-	return file_palisade_scans_v1_scans_proto_rawDescGZIP(), []int{11}
+	return file_palisade_scans_v1_scans_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SearchScansResponse) GetScans() []*ScanPublic {
@@ -1208,7 +1463,7 @@ type ScanPublic struct {
 
 func (x *ScanPublic) Reset() {
 	*x = ScanPublic{}
-	mi := &file_palisade_scans_v1_scans_proto_msgTypes[12]
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1220,7 +1475,7 @@ func (x *ScanPublic) String() string {
 func (*ScanPublic) ProtoMessage() {}
 
 func (x *ScanPublic) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_scans_v1_scans_proto_msgTypes[12]
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1233,7 +1488,7 @@ func (x *ScanPublic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScanPublic.ProtoReflect.Descriptor instead.
 func (*ScanPublic) Descriptor() ([]byte, []int) {
-	return file_palisade_scans_v1_scans_proto_rawDescGZIP(), []int{12}
+	return file_palisade_scans_v1_scans_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ScanPublic) GetId() int64 {
@@ -1353,7 +1608,7 @@ type ScanFindingsCounts struct {
 
 func (x *ScanFindingsCounts) Reset() {
 	*x = ScanFindingsCounts{}
-	mi := &file_palisade_scans_v1_scans_proto_msgTypes[13]
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1365,7 +1620,7 @@ func (x *ScanFindingsCounts) String() string {
 func (*ScanFindingsCounts) ProtoMessage() {}
 
 func (x *ScanFindingsCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_palisade_scans_v1_scans_proto_msgTypes[13]
+	mi := &file_palisade_scans_v1_scans_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1378,7 +1633,7 @@ func (x *ScanFindingsCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScanFindingsCounts.ProtoReflect.Descriptor instead.
 func (*ScanFindingsCounts) Descriptor() ([]byte, []int) {
-	return file_palisade_scans_v1_scans_proto_rawDescGZIP(), []int{13}
+	return file_palisade_scans_v1_scans_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ScanFindingsCounts) GetTotal() int64 {
@@ -1488,10 +1743,30 @@ const file_palisade_scans_v1_scans_proto_rawDesc = "" +
 	"\x05total\x18\x01 \x01(\x05R\x05total\x12\x12\n" +
 	"\x04code\x18\x02 \x01(\x05R\x04code\x12!\n" +
 	"\fsupply_chain\x18\x03 \x01(\x05R\vsupplyChain\x12\x18\n" +
-	"\asecrets\x18\x04 \x01(\x05R\asecrets\"=\n" +
+	"\asecrets\x18\x04 \x01(\x05R\asecrets\"\xd2\x01\n" +
 	"\x16RunManagedScansRequest\x12#\n" +
-	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\"\x19\n" +
-	"\x17RunManagedScansResponse\"\xdb\x03\n" +
+	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12J\n" +
+	"\fscan_configs\x18\x02 \x03(\v2\x1d.palisade.scans.v1.WantedScanB\b\xbaH\x05\x92\x01\x02\x10dR\vscanConfigs\x12+\n" +
+	"\bprojects\x18\x03 \x03(\tB\x0f\xbaH\f\x92\x01\t\x10d\"\x05r\x03\x18\xe8\aR\bprojects\x12\x1a\n" +
+	"\x03ref\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\xe8\aR\x03ref\"G\n" +
+	"\n" +
+	"WantedScan\x12\x17\n" +
+	"\arepo_id\x18\x01 \x01(\x03R\x06repoId\x12 \n" +
+	"\x06branch\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xe8\aR\x06branch\"\x90\x01\n" +
+	"\x17RunManagedScansResponse\x128\n" +
+	"\x05tasks\x18\x01 \x03(\v2\".palisade.scans.v1.ManagedScanTaskR\x05tasks\x12;\n" +
+	"\x06errors\x18\x02 \x03(\v2#.palisade.scans.v1.ManagedScanErrorR\x06errors\"\xb9\x01\n" +
+	"\x0fManagedScanTask\x12\x17\n" +
+	"\arepo_id\x18\x01 \x01(\tR\x06repoId\x12\x17\n" +
+	"\ascan_id\x18\x02 \x01(\tR\x06scanId\x12\x1b\n" +
+	"\tconfig_id\x18\x03 \x01(\tR\bconfigId\x12\x16\n" +
+	"\x06branch\x18\x04 \x01(\tR\x06branch\x12\x17\n" +
+	"\atask_id\x18\x05 \x01(\tR\x06taskId\x12&\n" +
+	"\x0fmanaged_scan_id\x18\x06 \x01(\tR\rmanagedScanId\"_\n" +
+	"\x10ManagedScanError\x12\x17\n" +
+	"\arepo_id\x18\x01 \x01(\tR\x06repoId\x12\x18\n" +
+	"\aproject\x18\x02 \x01(\tR\aproject\x12\x18\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"\xdb\x03\n" +
 	"\x12SearchScansRequest\x12#\n" +
 	"\rdeployment_id\x18\x01 \x01(\x03R\fdeploymentId\x12\x16\n" +
 	"\x06branch\x18\x02 \x01(\tR\x06branch\x12\x16\n" +
@@ -1578,7 +1853,7 @@ func file_palisade_scans_v1_scans_proto_rawDescGZIP() []byte {
 }
 
 var file_palisade_scans_v1_scans_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_palisade_scans_v1_scans_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_palisade_scans_v1_scans_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_palisade_scans_v1_scans_proto_goTypes = []any{
 	(ScanStatus)(0),                 // 0: palisade.scans.v1.ScanStatus
 	(Product)(0),                    // 1: palisade.scans.v1.Product
@@ -1590,49 +1865,55 @@ var file_palisade_scans_v1_scans_proto_goTypes = []any{
 	(*ScanOverview)(nil),            // 7: palisade.scans.v1.ScanOverview
 	(*ScanOverviewCounts)(nil),      // 8: palisade.scans.v1.ScanOverviewCounts
 	(*RunManagedScansRequest)(nil),  // 9: palisade.scans.v1.RunManagedScansRequest
-	(*RunManagedScansResponse)(nil), // 10: palisade.scans.v1.RunManagedScansResponse
-	(*SearchScansRequest)(nil),      // 11: palisade.scans.v1.SearchScansRequest
-	(*FloatRange)(nil),              // 12: palisade.scans.v1.FloatRange
-	(*SearchScansResponse)(nil),     // 13: palisade.scans.v1.SearchScansResponse
-	(*ScanPublic)(nil),              // 14: palisade.scans.v1.ScanPublic
-	(*ScanFindingsCounts)(nil),      // 15: palisade.scans.v1.ScanFindingsCounts
-	(*timestamppb.Timestamp)(nil),   // 16: google.protobuf.Timestamp
-	(*structpb.Struct)(nil),         // 17: google.protobuf.Struct
-	(v1.ScanEnvironment)(0),         // 18: palisade.deployments.v1.ScanEnvironment
+	(*WantedScan)(nil),              // 10: palisade.scans.v1.WantedScan
+	(*RunManagedScansResponse)(nil), // 11: palisade.scans.v1.RunManagedScansResponse
+	(*ManagedScanTask)(nil),         // 12: palisade.scans.v1.ManagedScanTask
+	(*ManagedScanError)(nil),        // 13: palisade.scans.v1.ManagedScanError
+	(*SearchScansRequest)(nil),      // 14: palisade.scans.v1.SearchScansRequest
+	(*FloatRange)(nil),              // 15: palisade.scans.v1.FloatRange
+	(*SearchScansResponse)(nil),     // 16: palisade.scans.v1.SearchScansResponse
+	(*ScanPublic)(nil),              // 17: palisade.scans.v1.ScanPublic
+	(*ScanFindingsCounts)(nil),      // 18: palisade.scans.v1.ScanFindingsCounts
+	(*timestamppb.Timestamp)(nil),   // 19: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),         // 20: google.protobuf.Struct
+	(v1.ScanEnvironment)(0),         // 21: palisade.deployments.v1.ScanEnvironment
 }
 var file_palisade_scans_v1_scans_proto_depIdxs = []int32{
-	16, // 0: palisade.scans.v1.GetScanResponse.started_at:type_name -> google.protobuf.Timestamp
-	16, // 1: palisade.scans.v1.GetScanResponse.completed_at:type_name -> google.protobuf.Timestamp
+	19, // 0: palisade.scans.v1.GetScanResponse.started_at:type_name -> google.protobuf.Timestamp
+	19, // 1: palisade.scans.v1.GetScanResponse.completed_at:type_name -> google.protobuf.Timestamp
 	4,  // 2: palisade.scans.v1.GetScanResponse.meta:type_name -> palisade.scans.v1.ScanMeta
-	17, // 3: palisade.scans.v1.GetScanResponse.stats:type_name -> google.protobuf.Struct
+	20, // 3: palisade.scans.v1.GetScanResponse.stats:type_name -> google.protobuf.Struct
 	7,  // 4: palisade.scans.v1.GetScanOverviewResponse.scan:type_name -> palisade.scans.v1.ScanOverview
-	18, // 5: palisade.scans.v1.ScanOverview.environment:type_name -> palisade.deployments.v1.ScanEnvironment
+	21, // 5: palisade.scans.v1.ScanOverview.environment:type_name -> palisade.deployments.v1.ScanEnvironment
 	0,  // 6: palisade.scans.v1.ScanOverview.status:type_name -> palisade.scans.v1.ScanStatus
 	8,  // 7: palisade.scans.v1.ScanOverview.findings_counts:type_name -> palisade.scans.v1.ScanOverviewCounts
-	16, // 8: palisade.scans.v1.ScanOverview.started_at:type_name -> google.protobuf.Timestamp
-	16, // 9: palisade.scans.v1.ScanOverview.completed_at:type_name -> google.protobuf.Timestamp
-	1,  // 10: palisade.scans.v1.SearchScansRequest.products:type_name -> palisade.scans.v1.Product
-	16, // 11: palisade.scans.v1.SearchScansRequest.since:type_name -> google.protobuf.Timestamp
-	0,  // 12: palisade.scans.v1.SearchScansRequest.statuses:type_name -> palisade.scans.v1.ScanStatus
-	12, // 13: palisade.scans.v1.SearchScansRequest.total_time:type_name -> palisade.scans.v1.FloatRange
-	14, // 14: palisade.scans.v1.SearchScansResponse.scans:type_name -> palisade.scans.v1.ScanPublic
-	16, // 15: palisade.scans.v1.ScanPublic.started_at:type_name -> google.protobuf.Timestamp
-	16, // 16: palisade.scans.v1.ScanPublic.completed_at:type_name -> google.protobuf.Timestamp
-	15, // 17: palisade.scans.v1.ScanPublic.findings_counts:type_name -> palisade.scans.v1.ScanFindingsCounts
-	0,  // 18: palisade.scans.v1.ScanPublic.status:type_name -> palisade.scans.v1.ScanStatus
-	2,  // 19: palisade.scans.v1.ScansService.GetScan:input_type -> palisade.scans.v1.GetScanRequest
-	5,  // 20: palisade.scans.v1.ScansService.GetScanOverview:input_type -> palisade.scans.v1.GetScanOverviewRequest
-	9,  // 21: palisade.scans.v1.ScansService.RunManagedScans:input_type -> palisade.scans.v1.RunManagedScansRequest
-	11, // 22: palisade.scans.v1.ScansService.SearchScans:input_type -> palisade.scans.v1.SearchScansRequest
-	3,  // 23: palisade.scans.v1.ScansService.GetScan:output_type -> palisade.scans.v1.GetScanResponse
-	6,  // 24: palisade.scans.v1.ScansService.GetScanOverview:output_type -> palisade.scans.v1.GetScanOverviewResponse
-	10, // 25: palisade.scans.v1.ScansService.RunManagedScans:output_type -> palisade.scans.v1.RunManagedScansResponse
-	13, // 26: palisade.scans.v1.ScansService.SearchScans:output_type -> palisade.scans.v1.SearchScansResponse
-	23, // [23:27] is the sub-list for method output_type
-	19, // [19:23] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	19, // 8: palisade.scans.v1.ScanOverview.started_at:type_name -> google.protobuf.Timestamp
+	19, // 9: palisade.scans.v1.ScanOverview.completed_at:type_name -> google.protobuf.Timestamp
+	10, // 10: palisade.scans.v1.RunManagedScansRequest.scan_configs:type_name -> palisade.scans.v1.WantedScan
+	12, // 11: palisade.scans.v1.RunManagedScansResponse.tasks:type_name -> palisade.scans.v1.ManagedScanTask
+	13, // 12: palisade.scans.v1.RunManagedScansResponse.errors:type_name -> palisade.scans.v1.ManagedScanError
+	1,  // 13: palisade.scans.v1.SearchScansRequest.products:type_name -> palisade.scans.v1.Product
+	19, // 14: palisade.scans.v1.SearchScansRequest.since:type_name -> google.protobuf.Timestamp
+	0,  // 15: palisade.scans.v1.SearchScansRequest.statuses:type_name -> palisade.scans.v1.ScanStatus
+	15, // 16: palisade.scans.v1.SearchScansRequest.total_time:type_name -> palisade.scans.v1.FloatRange
+	17, // 17: palisade.scans.v1.SearchScansResponse.scans:type_name -> palisade.scans.v1.ScanPublic
+	19, // 18: palisade.scans.v1.ScanPublic.started_at:type_name -> google.protobuf.Timestamp
+	19, // 19: palisade.scans.v1.ScanPublic.completed_at:type_name -> google.protobuf.Timestamp
+	18, // 20: palisade.scans.v1.ScanPublic.findings_counts:type_name -> palisade.scans.v1.ScanFindingsCounts
+	0,  // 21: palisade.scans.v1.ScanPublic.status:type_name -> palisade.scans.v1.ScanStatus
+	2,  // 22: palisade.scans.v1.ScansService.GetScan:input_type -> palisade.scans.v1.GetScanRequest
+	5,  // 23: palisade.scans.v1.ScansService.GetScanOverview:input_type -> palisade.scans.v1.GetScanOverviewRequest
+	9,  // 24: palisade.scans.v1.ScansService.RunManagedScans:input_type -> palisade.scans.v1.RunManagedScansRequest
+	14, // 25: palisade.scans.v1.ScansService.SearchScans:input_type -> palisade.scans.v1.SearchScansRequest
+	3,  // 26: palisade.scans.v1.ScansService.GetScan:output_type -> palisade.scans.v1.GetScanResponse
+	6,  // 27: palisade.scans.v1.ScansService.GetScanOverview:output_type -> palisade.scans.v1.GetScanOverviewResponse
+	11, // 28: palisade.scans.v1.ScansService.RunManagedScans:output_type -> palisade.scans.v1.RunManagedScansResponse
+	16, // 29: palisade.scans.v1.ScansService.SearchScans:output_type -> palisade.scans.v1.SearchScansResponse
+	26, // [26:30] is the sub-list for method output_type
+	22, // [22:26] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_palisade_scans_v1_scans_proto_init() }
@@ -1646,7 +1927,7 @@ func file_palisade_scans_v1_scans_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_palisade_scans_v1_scans_proto_rawDesc), len(file_palisade_scans_v1_scans_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   14,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

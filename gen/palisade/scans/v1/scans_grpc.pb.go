@@ -37,7 +37,8 @@ type ScansServiceClient interface {
 	GetScan(ctx context.Context, in *GetScanRequest, opts ...grpc.CallOption) (*GetScanResponse, error)
 	// Returns one scan of the credential's deployment.
 	GetScanOverview(ctx context.Context, in *GetScanOverviewRequest, opts ...grpc.CallOption) (*GetScanOverviewResponse, error)
-	// Starts managed scans. This server has none yet: it answers NOT_IMPLEMENTED with the reason.
+	// Starts managed scans of projects, now. A project that has no repository at a connected host gets an error of its
+	// own. A scan that waits already is returned instead of a second one of the same ref.
 	RunManagedScans(ctx context.Context, in *RunManagedScansRequest, opts ...grpc.CallOption) (*RunManagedScansResponse, error)
 	// Lists the scans of the last 30 days, newest first. exit_code and findings_counts are strings. With the header
 	// "Prefer: numbers" (metadata "prefer") they are JSON numbers, and the response has "Preference-Applied: numbers".
@@ -102,7 +103,8 @@ type ScansServiceServer interface {
 	GetScan(context.Context, *GetScanRequest) (*GetScanResponse, error)
 	// Returns one scan of the credential's deployment.
 	GetScanOverview(context.Context, *GetScanOverviewRequest) (*GetScanOverviewResponse, error)
-	// Starts managed scans. This server has none yet: it answers NOT_IMPLEMENTED with the reason.
+	// Starts managed scans of projects, now. A project that has no repository at a connected host gets an error of its
+	// own. A scan that waits already is returned instead of a second one of the same ref.
 	RunManagedScans(context.Context, *RunManagedScansRequest) (*RunManagedScansResponse, error)
 	// Lists the scans of the last 30 days, newest first. exit_code and findings_counts are strings. With the header
 	// "Prefer: numbers" (metadata "prefer") they are JSON numbers, and the response has "Preference-Applied: numbers".

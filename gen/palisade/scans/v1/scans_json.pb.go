@@ -203,12 +203,75 @@ func (x *RunManagedScansRequest) AppendJSON(b []byte) []byte {
 	start := len(b)
 	b = append(b, `,"deploymentId":`...)
 	b = jsonappend.QuotedInt64(b, x.DeploymentId)
+	b = append(b, `,"scanConfigs":`...)
+	b = jsonappend.List(b, x.ScanConfigs, func(b []byte, v *WantedScan) []byte { return v.AppendJSON(b) })
+	b = append(b, `,"projects":`...)
+	b = jsonappend.List(b, x.Projects, jsonappend.String)
+	b = append(b, `,"ref":`...)
+	b = jsonappend.String(b, x.Ref)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *WantedScan) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"repoId":`...)
+	b = jsonappend.QuotedInt64(b, x.RepoId)
+	b = append(b, `,"branch":`...)
+	b = jsonappend.String(b, x.Branch)
 	return jsonappend.CloseObject(b, start)
 }
 
 // AppendJSON appends x to b as one JSON object; a nil x is {}.
 func (x *RunManagedScansResponse) AppendJSON(b []byte) []byte {
-	return append(b, "{}"...)
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"tasks":`...)
+	b = jsonappend.List(b, x.Tasks, func(b []byte, v *ManagedScanTask) []byte { return v.AppendJSON(b) })
+	b = append(b, `,"errors":`...)
+	b = jsonappend.List(b, x.Errors, func(b []byte, v *ManagedScanError) []byte { return v.AppendJSON(b) })
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *ManagedScanTask) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"repoId":`...)
+	b = jsonappend.String(b, x.RepoId)
+	b = append(b, `,"scanId":`...)
+	b = jsonappend.String(b, x.ScanId)
+	b = append(b, `,"configId":`...)
+	b = jsonappend.String(b, x.ConfigId)
+	b = append(b, `,"branch":`...)
+	b = jsonappend.String(b, x.Branch)
+	b = append(b, `,"taskId":`...)
+	b = jsonappend.String(b, x.TaskId)
+	b = append(b, `,"managedScanId":`...)
+	b = jsonappend.String(b, x.ManagedScanId)
+	return jsonappend.CloseObject(b, start)
+}
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *ManagedScanError) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"repoId":`...)
+	b = jsonappend.String(b, x.RepoId)
+	b = append(b, `,"project":`...)
+	b = jsonappend.String(b, x.Project)
+	b = append(b, `,"message":`...)
+	b = jsonappend.String(b, x.Message)
+	return jsonappend.CloseObject(b, start)
 }
 
 // AppendJSON appends x to b as one JSON object; a nil x is {}.

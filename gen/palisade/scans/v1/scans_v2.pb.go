@@ -692,7 +692,7 @@ func (x *RetryScansRequest) GetScanIds() []string {
 // Response of RetryScans.
 type RetryScansResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The scans that are retried. Never set: this server has no managed scans yet.
+	// The scans that are retried: each is a new scan of the same ref.
 	Tasks []*RetryScansTask `protobuf:"bytes,1,rep,name=tasks,proto3" json:"tasks,omitempty"`
 	// The scans that are not retried.
 	Errors        []*RetryScansError `protobuf:"bytes,2,rep,name=errors,proto3" json:"errors,omitempty"`
@@ -747,17 +747,17 @@ func (x *RetryScansResponse) GetErrors() []*RetryScansError {
 // A scan that is retried.
 type RetryScansTask struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id of the project. Never set: this server has no managed scans yet.
+	// Id of the project.
 	RepoId string `protobuf:"bytes,1,opt,name=repo_id,json=repoId,proto3" json:"repo_id,omitempty"`
-	// Id of the scan. Never set: this server has no managed scans yet.
+	// Id of the new scan.
 	ScanId string `protobuf:"bytes,2,opt,name=scan_id,json=scanId,proto3" json:"scan_id,omitempty"`
-	// Id of the configuration. Never set: this server has no managed scans yet.
+	// Id of the connection to the source-code host that reads the code.
 	ConfigId string `protobuf:"bytes,3,opt,name=config_id,json=configId,proto3" json:"config_id,omitempty"`
-	// Branch. Never set: this server has no managed scans yet.
+	// Full ref.
 	Branch string `protobuf:"bytes,4,opt,name=branch,proto3" json:"branch,omitempty"`
-	// Id of the task. Never set: this server has no managed scans yet.
+	// Id of the background job.
 	TaskId string `protobuf:"bytes,5,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
-	// Id of the managed scan. Never set: this server has no managed scans yet.
+	// Id of the new managed scan.
 	ManagedScanId string `protobuf:"bytes,6,opt,name=managed_scan_id,json=managedScanId,proto3" json:"managed_scan_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

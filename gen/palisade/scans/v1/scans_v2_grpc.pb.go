@@ -34,7 +34,7 @@ type ScansV2ServiceClient interface {
 	GetScanV2(ctx context.Context, in *GetScanV2Request, opts ...grpc.CallOption) (*GetScanV2Response, error)
 	// Lists the scans of a project in the last 30 days, newest first.
 	ListScans(ctx context.Context, in *ListScansRequest, opts ...grpc.CallOption) (*ListScansResponse, error)
-	// Retries managed scans that failed or never finished. This server has no managed scans yet: each id gets an error.
+	// Retries managed scans that failed or never finished. Each other id gets an error of its own.
 	RetryScans(ctx context.Context, in *RetryScansRequest, opts ...grpc.CallOption) (*RetryScansResponse, error)
 }
 
@@ -86,7 +86,7 @@ type ScansV2ServiceServer interface {
 	GetScanV2(context.Context, *GetScanV2Request) (*GetScanV2Response, error)
 	// Lists the scans of a project in the last 30 days, newest first.
 	ListScans(context.Context, *ListScansRequest) (*ListScansResponse, error)
-	// Retries managed scans that failed or never finished. This server has no managed scans yet: each id gets an error.
+	// Retries managed scans that failed or never finished. Each other id gets an error of its own.
 	RetryScans(context.Context, *RetryScansRequest) (*RetryScansResponse, error)
 	mustEmbedUnimplementedScansV2ServiceServer()
 }

@@ -20,6 +20,8 @@ type Server struct {
 	URL string
 	// Token is the only accepted credential.
 	Token string
+	// Code serves the repositories to Git, at their URLs with the suffix .git; nil: the host has none.
+	Code http.Handler
 
 	// credential is the accepted header Authorization; empty: the token as bearer token.
 	credential string
@@ -48,6 +50,8 @@ func (s *Server) start(t testing.TB, api http.Handler, unauthorized http.Handler
 		switch {
 		case answer != nil:
 			answer(w, r)
+		case s.Code != nil && strings.Contains(r.URL.Path, ".git/"):
+			s.Code.ServeHTTP(w, r)
 		case r.Header.Get("Authorization") != cmp.Or(s.credential, "Bearer "+s.Token) && (s.authorized == nil || !s.authorized(r)):
 			unauthorized(w, r)
 		default:
