@@ -133,11 +133,11 @@ lint-deep: tools ## what takes long and rarely finds something: go mod tidy, unu
 	@dead=$$(cd cmd/palisade-bench && $(TOOLS)/deadcode -test -filter '$(CALLED)' ./... ../../...); \
 		if [[ -n $$dead ]]; then echo "nothing calls these:"; echo "$$dead"; exit 1; fi
 
-# The program has 82 MB, of which 2 MB are the console, and 35 MB more when something calls methods by a name that the
-# linker cannot know. This shows what:
+# The program has 90 MB, of which 2 MB are the console and 3 MB gitleaks, and 35 MB more when something calls methods by
+# a name that the linker cannot know. This shows what:
 # go build -ldflags=-dumpdep ./cmd/palisade 2>&1 | grep '<ReflectMethod>'
-size: build ## fail when bin/palisade is larger than 90 MB
-	@bytes=$$(stat -c %s bin/palisade); echo "bin/palisade: $$((bytes / 1000000)) MB"; (( bytes <= 90000000 ))
+size: build ## fail when bin/palisade is larger than 91 MB
+	@bytes=$$(stat -c %s bin/palisade); echo "bin/palisade: $$((bytes / 1000000)) MB"; (( bytes <= 91000000 ))
 
 fields: ## list all fields of requests, responses, stored messages and tables with a writer and a reader of each
 	@$(GO) -C .ci/tools run ./fields -list $(CURDIR)

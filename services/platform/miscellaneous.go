@@ -28,10 +28,10 @@ func NewMiscellaneous(state func(ctx context.Context) (text string, ready bool),
 func (m *Miscellaneous) GetBootstrapManagedScanVpc(
 	context.Context, *platformv1.GetBootstrapManagedScanVpcRequest,
 ) (*platformv1.GetBootstrapManagedScanVpcResponse, error) {
-	of := m.nodes.template
+	of := m.nodes.node
 	return &platformv1.GetBootstrapManagedScanVpcResponse{
-		AwsTemplateFormatVersion: of.GetAwsTemplateFormatVersion(), Description: of.GetDescription(), Metadata: of.GetMetadata(),
-		Parameters: of.GetParameters(), Resources: of.GetResources(), Outputs: of.GetOutputs(),
+		AwsTemplateFormatVersion: of.version, Description: of.description, Metadata: of.metadata,
+		Parameters: of.parameters, Resources: of.resources, Outputs: of.outputs,
 	}, nil
 }
 

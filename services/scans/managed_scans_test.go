@@ -375,8 +375,8 @@ func TestScheduledScans(t *testing.T) {
 func (w *managedWorld) push(t *testing.T, number int, action, commit string) {
 	t.Helper()
 	hook := w.host.Hooks()[0]
-	body := fmt.Sprintf(`{"action":%q,"number":%d,"pull_request":{"number":%d,"head":{"sha":%q}},"repository":{"id":1,"full_name":"acme/web","html_url":"%s/acme/web"}}`,
-		action, number, number, commit, w.host.URL)
+	body := fmt.Sprintf(`{"action":%q,"number":%d,"pull_request":{"number":%d,"head":{"sha":%q}},
+		"repository":{"id":1,"full_name":"acme/web","html_url":"%s/acme/web"}}`, action, number, number, commit, w.host.URL)
 	mac := hmac.New(sha256.New, []byte(hook.Secret))
 	_, _ = mac.Write([]byte(body))
 	answer := w.Send(t, "", http.MethodPost, strings.TrimPrefix(hook.URL, w.Config.PublicURL), strings.NewReader(body), "Content-Type", "application/json",
@@ -392,7 +392,7 @@ func (w *managedWorld) statuses(t *testing.T, commit string, want ...string) {
 	(&reviewed{Server: w.Server, host: &w.host.Server}).statuses(t, commit, want...)
 }
 
-// TestManagedScanOfAPullRequest: an event starts a scan of the head, whose findings block. A scan that fails blocks too,
+// TestManagedScanOfAPullRequest: an event starts a scan of the head, whose findings block. A scan that fails blocks,
 // unless the deployment wants that it passes.
 func TestManagedScanOfAPullRequest(t *testing.T) {
 	t.Parallel()
@@ -450,6 +450,11 @@ func TestManagedScanSettings(t *testing.T) {
 			t.Errorf("got %s and %s, want %s", made, got, want)
 		}
 		one := fmt.Sprintf("%s/%d", path, row.ID)
+		s.Body(t, s.Token, http.MethodPut, one, strings.Replace(want, fmt.Sprintf(`"id":%d`, row.ID), `"id":4711`, 1), http.StatusBadRequest)
+		s.Body(t, s.Token, http.MethodPut, one, strings.Replace(want, `"deploymentId":`, `"deploymentId":9`, 1), http.StatusBadRequest)
+		if got := s.Body(t, s.Token, http.MethodPut, one, want, http.StatusOK); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
 		if got := s.Body(t, s.Token, http.MethodPut, one, `{"managedScanSettings":{"failOpen":false}}`, http.StatusOK); !strings.Contains(got, `"failOpen":false,"failOpenTimeout":""`) {
 			t.Errorf("got %s", got)
 		}

@@ -36,7 +36,7 @@ func (s *ManagedScanSettings) CreateManagedScanSettings(
 	ctx context.Context, r *scansv1.CreateManagedScanSettingsRequest,
 ) (*scansv1.CreateManagedScanSettingsResponse, error) {
 	wanted := r.GetManagedScanSettings()
-	seconds, err := failOpenSeconds(wanted)
+	seconds, err := checkManagedSettings(wanted, r.GetDeploymentId(), 0)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (s *ManagedScanSettings) UpdateManagedScanSettings(
 	ctx context.Context, r *scansv1.UpdateManagedScanSettingsRequest,
 ) (*scansv1.UpdateManagedScanSettingsResponse, error) {
 	wanted := r.GetManagedScanSettings()
-	seconds, err := failOpenSeconds(wanted)
+	seconds, err := checkManagedSettings(wanted, r.GetDeploymentId(), r.GetManagedScanSettingsId())
 	if err != nil {
 		return nil, err
 	}
@@ -121,6 +121,17 @@ func (s *ManagedScanSettings) change(ctx context.Context, id int64, do func(cont
 		}
 		return do(ctx, tx, row)
 	})
+}
+
+// checkManagedSettings returns the seconds of new settings. Ids in them have to be those of the request, or absent.
+func checkManagedSettings(of *scansv1.ManagedScanSettings, deploymentID, id int64) (int64, error) {
+	if got := of.GetId(); got != 0 && got != id {
+		return 0, apierr.InvalidArgument("managed_scan_settings.id", "id must be absent, or that of the path; got %d", got)
+	}
+	if got := of.GetDeploymentId(); got != 0 && got != deploymentID {
+		return 0, apierr.InvalidArgument("managed_scan_settings.deployment_id", "deployment_id must be absent, or that of the path; got %d", got)
+	}
+	return failOpenSeconds(of)
 }
 
 // failOpenSeconds reads fail_open_timeout; 0 if there is none.

@@ -74,8 +74,8 @@ func azureOpened(body []byte) (Event, error) {
 	return e, err
 }
 
-// azurePullRequest uses the status to detect a closed request: Azure DevOps sends all changes, and attempts to merge. An
-// active request counts each time, because the body does not say what changed; a scan of the same head waits once.
+// azurePullRequest uses the status to detect a closed request: Azure DevOps sends all changes, and attempts to merge.
+// An active request counts each time, because the body does not say what changed.
 func azurePullRequest(body []byte) (Event, error) {
 	p, err := decode[struct {
 		Resource    azurePull

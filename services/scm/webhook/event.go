@@ -42,8 +42,8 @@ type Event struct {
 	// At is the event's time by the host's clock; zero if the body has none.
 	At time.Time
 	// Repository is the full name ("acme/web", "acme/platform/api"), RepositoryID the host's id of it, empty if the body
-	// has none, RepositoryURL its web page, and Number the pull request's number. Set for Pushed, Closed and Commented; other
-	// kinds about a repository have no Number.
+	// has none, RepositoryURL its web page, and Number the pull request's number. Set for Pushed, Closed and Commented;
+	// other kinds about a repository have no Number.
 	Repository    string
 	RepositoryID  string `json:",omitempty"`
 	RepositoryURL string
