@@ -133,7 +133,7 @@ lint-deep: tools ## what takes long and rarely finds something: go mod tidy, unu
 	@dead=$$(cd cmd/palisade-bench && $(TOOLS)/deadcode -test -filter '$(CALLED)' ./... ../../...); \
 		if [[ -n $$dead ]]; then echo "nothing calls these:"; echo "$$dead"; exit 1; fi
 
-# The program has 90 MB, of which 2 MB are the console and 3 MB gitleaks, and 35 MB more when something calls methods by
+# The program has 90 MB (2 MB are the console, 3 MB gitleaks), and 35 MB more when something calls methods by
 # a name that the linker cannot know. This shows what:
 # go build -ldflags=-dumpdep ./cmd/palisade 2>&1 | grep '<ReflectMethod>'
 size: build ## fail when bin/palisade is larger than 91 MB

@@ -63,7 +63,7 @@ func (s *PoliciesV2) backTest(ctx context.Context, r *policiesv1.BackTestRemedia
 	return response, nil
 }
 
-// tested returns the policies to test: those of the bundle, or the stored ones.
+// tested returns the policies to test: the ones of the bundle, or the stored ones.
 func (s *PoliciesV2) tested(ctx context.Context, bundle *policiesv1.RemediationPoliciesBundle) (*checked, error) {
 	if bundle == nil {
 		current, err := load(ctx, s.store.Reader)

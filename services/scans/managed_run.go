@@ -53,7 +53,7 @@ type ManagedOptions struct {
 	Uploads      UploadOptions
 }
 
-// ManagedBackground runs managed scans, starts the scheduled ones, and finds those of dead nodes.
+// ManagedBackground runs managed scans, starts the scheduled ones, and finds the ones of dead nodes.
 func ManagedBackground(o ManagedOptions) jobs.Work {
 	return jobs.Work{
 		Register: func(workers *river.Workers) {
@@ -160,7 +160,7 @@ func (w *managedWorker) search(ctx context.Context, r *managedRun) error {
 	return w.store(ctx, r, owner.Slug, checkout)
 }
 
-// store searches the code, and imports the results as those of an upload.
+// store searches the code, and imports the results like an upload.
 func (w *managedWorker) store(ctx context.Context, r *managedRun, slug string, checkout *clone.Checkout) error {
 	options := w.Uploads
 	key, err := w.Keyring.StoredKey(ctx, w.Store, ingest.RedactionKey)

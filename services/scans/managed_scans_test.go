@@ -392,7 +392,7 @@ func (w *managedWorld) statuses(t *testing.T, commit string, want ...string) {
 	(&reviewed{Server: w.Server, host: &w.host.Server}).statuses(t, commit, want...)
 }
 
-// TestManagedScanOfAPullRequest: an event starts a scan of the head, whose findings block. A scan that fails blocks,
+// TestManagedScanOfAPullRequest: an event starts a scan of the head, and its findings block. A scan that fails blocks,
 // unless the deployment wants that it passes.
 func TestManagedScanOfAPullRequest(t *testing.T) {
 	t.Parallel()

@@ -123,13 +123,13 @@ func (s *ManagedScanSettings) change(ctx context.Context, id int64, do func(cont
 	})
 }
 
-// checkManagedSettings returns the seconds of new settings. Ids in them have to be those of the request, or absent.
+// checkManagedSettings returns the seconds of new settings. Ids in them have to be as in the request, or absent.
 func checkManagedSettings(of *scansv1.ManagedScanSettings, deploymentID, id int64) (int64, error) {
 	if got := of.GetId(); got != 0 && got != id {
-		return 0, apierr.InvalidArgument("managed_scan_settings.id", "id must be absent, or that of the path; got %d", got)
+		return 0, apierr.InvalidArgument("managed_scan_settings.id", "id must be absent, or as in the path; got %d", got)
 	}
 	if got := of.GetDeploymentId(); got != 0 && got != deploymentID {
-		return 0, apierr.InvalidArgument("managed_scan_settings.deployment_id", "deployment_id must be absent, or that of the path; got %d", got)
+		return 0, apierr.InvalidArgument("managed_scan_settings.deployment_id", "deployment_id must be absent, or as in the path; got %d", got)
 	}
 	return failOpenSeconds(of)
 }

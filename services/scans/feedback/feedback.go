@@ -24,7 +24,7 @@ type Write struct {
 	DeploymentID int64 `json:"deployment_id"`
 	ProjectID    int64 `json:"project_id"`
 	Number       int64 `json:"number"`
-	// Late is set for the time at which a scan has taken too long. It keeps such jobs apart from those that run at once.
+	// Late is set for the time at which a scan has taken too long. It keeps such jobs apart from jobs that run at once.
 	Late bool `json:"late,omitempty"`
 }
 

@@ -23,7 +23,7 @@ import (
 const (
 	// Queue is served by nodes with the role scanner.
 	Queue = "scanner"
-	// Category separates the findings of managed scans from those of the same tools elsewhere.
+	// Category separates the findings of managed scans from what the same tools find elsewhere.
 	Category = "managed"
 	// attempts apply to failures that may be temporary. They span about half an hour.
 	attempts = 6

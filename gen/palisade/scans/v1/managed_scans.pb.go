@@ -89,9 +89,9 @@ func (ManagedScanCause) EnumDescriptor() ([]byte, []int) {
 // What a pull request shows when its managed scan does not finish.
 type ManagedScanSettings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id. In requests: absent, or that of the path.
+	// Id. In requests: absent, or as in the path.
 	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Id of the deployment. In requests: absent, or that of the path.
+	// Id of the deployment. In requests: absent, or as in the path.
 	DeploymentId int64 `protobuf:"varint,2,opt,name=deployment_id,json=deploymentId,proto3" json:"deployment_id,omitempty"`
 	// True: the commit status passes if the scan fails, or takes longer than fail_open_timeout.
 	FailOpen bool `protobuf:"varint,3,opt,name=fail_open,json=failOpen,proto3" json:"fail_open,omitempty"`

@@ -64,6 +64,7 @@ func (n *Counts) search(ctx context.Context, d *detect.Detector, f clone.File, w
 		return nil
 	}
 	n.Files, n.Bytes = n.Files+1, n.Bytes+f.Size
+	//lint:ignore SA1019 version 8 has no other way to name the file
 	for _, leak := range d.DetectContext(ctx, detect.Fragment{Raw: string(content), FilePath: f.Path, StartLine: 1}) {
 		n.Secrets++
 		if err := w.Result(result(&leak)); err != nil {
