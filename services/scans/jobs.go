@@ -11,6 +11,7 @@ import (
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/deployment"
+	"github.com/palisade/palisade/ent/managedscan"
 	"github.com/palisade/palisade/ent/pendingimport"
 	"github.com/palisade/palisade/ent/scan"
 	"github.com/palisade/palisade/ent/tenant"
@@ -117,7 +118,13 @@ func giveUpScans(ctx context.Context, st *store.Store, startedBefore time.Time) 
 			).
 			SetStatus(scansv1.ScanStatus_SCAN_STATUS_NEVER_FINISHED.String()).
 			Save(ctx)
-		return err
+		if err != nil {
+			return err
+		}
+		// A managed scan that no node took does not stand in the way of later ones of its ref.
+		return tx.ManagedScan.Update().
+			Where(ofEveryDeployment, managedscan.WaitingForNotNil(), managedscan.CreatedAtLT(store.Micros(startedBefore))).
+			ClearWaitingFor().SetProblem("no node took it for a day: start one with the role scanner").Exec(ctx)
 	})
 	return n, err
 }

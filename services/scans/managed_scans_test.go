@@ -326,6 +326,32 @@ func TestManagedScanOfADeadNode(t *testing.T) {
 	})
 }
 
+// TestManagedScanThatNobodyTook: a scan that waited for a day never finished, and a new one of its ref begins.
+func TestManagedScanThatNobodyTook(t *testing.T) {
+	t.Parallel()
+	eachManaged(t, func(t *testing.T, w *managedWorld) {
+		w.code.Commit(t, "acme/web", "refs/heads/main", map[string]string{"a": "b"})
+		var id int64
+		err := w.Store.Write(w.System(t), func(ctx context.Context, tx *ent.Tx) error {
+			of := tx.Project.Query().Where(project.Name("acme/web")).OnlyX(ctx)
+			id = tx.Scan.Create().SetDeploymentID(w.DeploymentID).SetProjectID(of.ID).SetRef("refs/heads/main").SetCommit("").
+				SetStatus("SCAN_STATUS_PENDING").SetProducts(0).SetIsFullScan(true).SetMeta([]byte{}).SetStats(map[string]any{}).SetStartedAt(1).SaveX(ctx).ID
+			return tx.ManagedScan.Create().SetDeploymentID(w.DeploymentID).SetScanID(id).SetProjectID(of.ID).SetConfigID(1).
+				SetCause("MANAGED_SCAN_CAUSE_SCHEDULE").SetWaitingFor("refs/heads/main").SetCreatedAt(1).Exec(ctx)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.enqueue(t, "abandoned_scans")
+		if got := w.ended(t, id); got.GetStatus() != scansv1.ScanStatus_SCAN_STATUS_NEVER_FINISHED || !strings.Contains(got.GetProblem(), "role scanner") {
+			t.Errorf("got %v", got)
+		}
+		if got := w.ended(t, w.run(t, "")); got.GetScanId() == id || got.GetStatus() != scansv1.ScanStatus_SCAN_STATUS_COMPLETED {
+			t.Errorf("got %v", got)
+		}
+	})
+}
+
 // enqueue makes a periodic job run now.
 func (w *managedWorld) enqueue(t *testing.T, kind string) {
 	t.Helper()
