@@ -73,7 +73,7 @@ var budgets = map[string]budget{
 	"/palisade.findings.v1.FindingIdentityService/ExplainMatch":        {10, 0, codes.OK},
 	"/palisade.findings.v1.FindingIdentityService/ListIdentityChanges": {2, 0, codes.OK},
 	"/palisade.findings.v1.FindingIdentityService/MergeFindings":       {8, 2, codes.InvalidArgument},
-	"/palisade.findings.v1.FindingIdentityService/MoveCategory":        {8, 6, codes.OK},
+	"/palisade.findings.v1.FindingIdentityService/MoveCategory":        {9, 6, codes.OK},
 	// Siblings, events and matches of one finding, locked and read.
 	"/palisade.findings.v1.FindingIdentityService/SplitFinding": {9, 2, codes.FailedPrecondition},
 	// Compares all changes of both findings since.

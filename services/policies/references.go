@@ -99,7 +99,7 @@ const maxSearched = 10
 
 // existingCategories returns the names that are usual, or that a rule with findings or a rule of the scanners has.
 func existingCategories(ctx context.Context, reader *ent.Client, names []string) ([]string, error) {
-	exist, err := reader.Rule.Query().Where(rule.CategoryIn(names...)).Select(rule.FieldCategory).Strings(ctx)
+	exist, err := reader.Rule.Query().Where(store.OneOf(rule.FieldCategory, names)).Select(rule.FieldCategory).Strings(ctx)
 	if err != nil {
 		return nil, err
 	}
