@@ -27,7 +27,9 @@ type Advisory struct {
 	// ModifiedAt holds the value of the "modified_at" field.
 	ModifiedAt int64 `json:"modified_at,omitempty"`
 	// WithdrawnAt holds the value of the "withdrawn_at" field.
-	WithdrawnAt  *int64 `json:"withdrawn_at,omitempty"`
+	WithdrawnAt *int64 `json:"withdrawn_at,omitempty"`
+	// palisade.store.v1.AdvisoryDetails; null until it is imported again after an upgrade
+	Details      []byte `json:"details,omitempty"`
 	selectValues sql.SelectValues
 }
 
@@ -36,6 +38,8 @@ func (*Advisory) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
+		case advisory.FieldDetails:
+			values[i] = new([]byte)
 		case advisory.FieldMalicious:
 			values[i] = new(sql.NullBool)
 		case advisory.FieldID, advisory.FieldDeploymentID, advisory.FieldModifiedAt, advisory.FieldWithdrawnAt:
@@ -100,6 +104,12 @@ func (_m *Advisory) assignValues(columns []string, values []any) error {
 				_m.WithdrawnAt = new(int64)
 				*_m.WithdrawnAt = value.Int64
 			}
+		case advisory.FieldDetails:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field details", values[i])
+			} else if value != nil {
+				_m.Details = *value
+			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -155,6 +165,9 @@ func (_m *Advisory) String() string {
 		builder.WriteString("withdrawn_at=")
 		builder.WriteString(fmt.Sprintf("%v", *v))
 	}
+	builder.WriteString(", ")
+	builder.WriteString("details=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Details))
 	builder.WriteByte(')')
 	return builder.String()
 }

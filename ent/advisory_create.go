@@ -65,6 +65,12 @@ func (_c *AdvisoryCreate) SetNillableWithdrawnAt(v *int64) *AdvisoryCreate {
 	return _c
 }
 
+// SetDetails sets the "details" field.
+func (_c *AdvisoryCreate) SetDetails(v []byte) *AdvisoryCreate {
+	_c.mutation.SetDetails(v)
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *AdvisoryCreate) SetID(v int64) *AdvisoryCreate {
 	_c.mutation.SetID(v)
@@ -176,6 +182,10 @@ func (_c *AdvisoryCreate) createSpec() (*Advisory, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.WithdrawnAt(); ok {
 		_spec.SetField(advisory.FieldWithdrawnAt, field.TypeInt64, value)
 		_node.WithdrawnAt = &value
+	}
+	if value, ok := _c.mutation.Details(); ok {
+		_spec.SetField(advisory.FieldDetails, field.TypeBytes, value)
+		_node.Details = value
 	}
 	return _node, _spec
 }
@@ -292,6 +302,24 @@ func (u *AdvisoryUpsert) AddWithdrawnAt(v int64) *AdvisoryUpsert {
 // ClearWithdrawnAt clears the value of the "withdrawn_at" field.
 func (u *AdvisoryUpsert) ClearWithdrawnAt() *AdvisoryUpsert {
 	u.SetNull(advisory.FieldWithdrawnAt)
+	return u
+}
+
+// SetDetails sets the "details" field.
+func (u *AdvisoryUpsert) SetDetails(v []byte) *AdvisoryUpsert {
+	u.Set(advisory.FieldDetails, v)
+	return u
+}
+
+// UpdateDetails sets the "details" field to the value that was provided on create.
+func (u *AdvisoryUpsert) UpdateDetails() *AdvisoryUpsert {
+	u.SetExcluded(advisory.FieldDetails)
+	return u
+}
+
+// ClearDetails clears the value of the "details" field.
+func (u *AdvisoryUpsert) ClearDetails() *AdvisoryUpsert {
+	u.SetNull(advisory.FieldDetails)
 	return u
 }
 
@@ -423,6 +451,27 @@ func (u *AdvisoryUpsertOne) UpdateWithdrawnAt() *AdvisoryUpsertOne {
 func (u *AdvisoryUpsertOne) ClearWithdrawnAt() *AdvisoryUpsertOne {
 	return u.Update(func(s *AdvisoryUpsert) {
 		s.ClearWithdrawnAt()
+	})
+}
+
+// SetDetails sets the "details" field.
+func (u *AdvisoryUpsertOne) SetDetails(v []byte) *AdvisoryUpsertOne {
+	return u.Update(func(s *AdvisoryUpsert) {
+		s.SetDetails(v)
+	})
+}
+
+// UpdateDetails sets the "details" field to the value that was provided on create.
+func (u *AdvisoryUpsertOne) UpdateDetails() *AdvisoryUpsertOne {
+	return u.Update(func(s *AdvisoryUpsert) {
+		s.UpdateDetails()
+	})
+}
+
+// ClearDetails clears the value of the "details" field.
+func (u *AdvisoryUpsertOne) ClearDetails() *AdvisoryUpsertOne {
+	return u.Update(func(s *AdvisoryUpsert) {
+		s.ClearDetails()
 	})
 }
 
@@ -719,6 +768,27 @@ func (u *AdvisoryUpsertBulk) UpdateWithdrawnAt() *AdvisoryUpsertBulk {
 func (u *AdvisoryUpsertBulk) ClearWithdrawnAt() *AdvisoryUpsertBulk {
 	return u.Update(func(s *AdvisoryUpsert) {
 		s.ClearWithdrawnAt()
+	})
+}
+
+// SetDetails sets the "details" field.
+func (u *AdvisoryUpsertBulk) SetDetails(v []byte) *AdvisoryUpsertBulk {
+	return u.Update(func(s *AdvisoryUpsert) {
+		s.SetDetails(v)
+	})
+}
+
+// UpdateDetails sets the "details" field to the value that was provided on create.
+func (u *AdvisoryUpsertBulk) UpdateDetails() *AdvisoryUpsertBulk {
+	return u.Update(func(s *AdvisoryUpsert) {
+		s.UpdateDetails()
+	})
+}
+
+// ClearDetails clears the value of the "details" field.
+func (u *AdvisoryUpsertBulk) ClearDetails() *AdvisoryUpsertBulk {
+	return u.Update(func(s *AdvisoryUpsert) {
+		s.ClearDetails()
 	})
 }
 

@@ -104,6 +104,18 @@ func (_u *AdvisoryUpdate) ClearWithdrawnAt() *AdvisoryUpdate {
 	return _u
 }
 
+// SetDetails sets the "details" field.
+func (_u *AdvisoryUpdate) SetDetails(v []byte) *AdvisoryUpdate {
+	_u.mutation.SetDetails(v)
+	return _u
+}
+
+// ClearDetails clears the value of the "details" field.
+func (_u *AdvisoryUpdate) ClearDetails() *AdvisoryUpdate {
+	_u.mutation.ClearDetails()
+	return _u
+}
+
 // Mutation returns the AdvisoryMutation object of the builder.
 func (_u *AdvisoryUpdate) Mutation() *AdvisoryMutation {
 	return _u.mutation
@@ -171,6 +183,12 @@ func (_u *AdvisoryUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.WithdrawnAtCleared() {
 		_spec.ClearField(advisory.FieldWithdrawnAt, field.TypeInt64)
+	}
+	if value, ok := _u.mutation.Details(); ok {
+		_spec.SetField(advisory.FieldDetails, field.TypeBytes, value)
+	}
+	if _u.mutation.DetailsCleared() {
+		_spec.ClearField(advisory.FieldDetails, field.TypeBytes)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
@@ -267,6 +285,18 @@ func (_u *AdvisoryUpdateOne) AddWithdrawnAt(v int64) *AdvisoryUpdateOne {
 // ClearWithdrawnAt clears the value of the "withdrawn_at" field.
 func (_u *AdvisoryUpdateOne) ClearWithdrawnAt() *AdvisoryUpdateOne {
 	_u.mutation.ClearWithdrawnAt()
+	return _u
+}
+
+// SetDetails sets the "details" field.
+func (_u *AdvisoryUpdateOne) SetDetails(v []byte) *AdvisoryUpdateOne {
+	_u.mutation.SetDetails(v)
+	return _u
+}
+
+// ClearDetails clears the value of the "details" field.
+func (_u *AdvisoryUpdateOne) ClearDetails() *AdvisoryUpdateOne {
+	_u.mutation.ClearDetails()
 	return _u
 }
 
@@ -367,6 +397,12 @@ func (_u *AdvisoryUpdateOne) sqlSave(ctx context.Context) (_node *Advisory, err 
 	}
 	if _u.mutation.WithdrawnAtCleared() {
 		_spec.ClearField(advisory.FieldWithdrawnAt, field.TypeInt64)
+	}
+	if value, ok := _u.mutation.Details(); ok {
+		_spec.SetField(advisory.FieldDetails, field.TypeBytes, value)
+	}
+	if _u.mutation.DetailsCleared() {
+		_spec.ClearField(advisory.FieldDetails, field.TypeBytes)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &Advisory{config: _u.config}

@@ -13,6 +13,7 @@ import (
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"github.com/palisade/palisade/ent/advisory"
+	"github.com/palisade/palisade/ent/advisorychange"
 	"github.com/palisade/palisade/ent/advisorypackage"
 	"github.com/palisade/palisade/ent/agenticissue"
 	"github.com/palisade/palisade/ent/agenticissuecoverage"
@@ -125,6 +126,8 @@ type Client struct {
 	config
 	// Advisory is the client for interacting with the Advisory builders.
 	Advisory *AdvisoryClient
+	// AdvisoryChange is the client for interacting with the AdvisoryChange builders.
+	AdvisoryChange *AdvisoryChangeClient
 	// AdvisoryPackage is the client for interacting with the AdvisoryPackage builders.
 	AdvisoryPackage *AdvisoryPackageClient
 	// AgenticIssue is the client for interacting with the AgenticIssue builders.
@@ -342,6 +345,7 @@ func NewClient(opts ...Option) *Client {
 
 func (c *Client) init() {
 	c.Advisory = NewAdvisoryClient(c.config)
+	c.AdvisoryChange = NewAdvisoryChangeClient(c.config)
 	c.AdvisoryPackage = NewAdvisoryPackageClient(c.config)
 	c.AgenticIssue = NewAgenticIssueClient(c.config)
 	c.AgenticIssueCoverage = NewAgenticIssueCoverageClient(c.config)
@@ -538,6 +542,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		ctx:                    ctx,
 		config:                 cfg,
 		Advisory:               NewAdvisoryClient(cfg),
+		AdvisoryChange:         NewAdvisoryChangeClient(cfg),
 		AdvisoryPackage:        NewAdvisoryPackageClient(cfg),
 		AgenticIssue:           NewAgenticIssueClient(cfg),
 		AgenticIssueCoverage:   NewAgenticIssueCoverageClient(cfg),
@@ -661,6 +666,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		ctx:                    ctx,
 		config:                 cfg,
 		Advisory:               NewAdvisoryClient(cfg),
+		AdvisoryChange:         NewAdvisoryChangeClient(cfg),
 		AdvisoryPackage:        NewAdvisoryPackageClient(cfg),
 		AgenticIssue:           NewAgenticIssueClient(cfg),
 		AgenticIssueCoverage:   NewAgenticIssueCoverageClient(cfg),
@@ -793,10 +799,10 @@ func (c *Client) Close() error {
 // In order to add hooks to a specific client, call: `client.Node.Use(...)`.
 func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
-		c.Advisory, c.AdvisoryPackage, c.AgenticIssue, c.AgenticIssueCoverage,
-		c.AgenticIssueEvent, c.AgenticIssueLabel, c.AiAnalysis, c.AiFeedback, c.AiFix,
-		c.AiMemory, c.AiMemoryUse, c.AiTaskGroup, c.AuditEntry, c.AuditHead,
-		c.Automation, c.AutomationRun, c.BranchChange, c.ChatInstallation,
+		c.Advisory, c.AdvisoryChange, c.AdvisoryPackage, c.AgenticIssue,
+		c.AgenticIssueCoverage, c.AgenticIssueEvent, c.AgenticIssueLabel, c.AiAnalysis,
+		c.AiFeedback, c.AiFix, c.AiMemory, c.AiMemoryUse, c.AiTaskGroup, c.AuditEntry,
+		c.AuditHead, c.Automation, c.AutomationRun, c.BranchChange, c.ChatInstallation,
 		c.CloudPostureCredential, c.ConsoleLink, c.Delivery, c.DeliveryAttempt,
 		c.Dependency, c.DependencyPackage, c.Deployment, c.DetectionException,
 		c.DetectionPolicy, c.DigestPart, c.ExceptionRequest, c.Exploit, c.Export,
@@ -826,10 +832,10 @@ func (c *Client) Use(hooks ...Hook) {
 // In order to add interceptors to a specific client, call: `client.Node.Intercept(...)`.
 func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
-		c.Advisory, c.AdvisoryPackage, c.AgenticIssue, c.AgenticIssueCoverage,
-		c.AgenticIssueEvent, c.AgenticIssueLabel, c.AiAnalysis, c.AiFeedback, c.AiFix,
-		c.AiMemory, c.AiMemoryUse, c.AiTaskGroup, c.AuditEntry, c.AuditHead,
-		c.Automation, c.AutomationRun, c.BranchChange, c.ChatInstallation,
+		c.Advisory, c.AdvisoryChange, c.AdvisoryPackage, c.AgenticIssue,
+		c.AgenticIssueCoverage, c.AgenticIssueEvent, c.AgenticIssueLabel, c.AiAnalysis,
+		c.AiFeedback, c.AiFix, c.AiMemory, c.AiMemoryUse, c.AiTaskGroup, c.AuditEntry,
+		c.AuditHead, c.Automation, c.AutomationRun, c.BranchChange, c.ChatInstallation,
 		c.CloudPostureCredential, c.ConsoleLink, c.Delivery, c.DeliveryAttempt,
 		c.Dependency, c.DependencyPackage, c.Deployment, c.DetectionException,
 		c.DetectionPolicy, c.DigestPart, c.ExceptionRequest, c.Exploit, c.Export,
@@ -860,6 +866,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 	switch m := m.(type) {
 	case *AdvisoryMutation:
 		return c.Advisory.mutate(ctx, m)
+	case *AdvisoryChangeMutation:
+		return c.AdvisoryChange.mutate(ctx, m)
 	case *AdvisoryPackageMutation:
 		return c.AdvisoryPackage.mutate(ctx, m)
 	case *AgenticIssueMutation:
@@ -1202,6 +1210,140 @@ func (c *AdvisoryClient) mutate(ctx context.Context, m *AdvisoryMutation) (Value
 		return (&AdvisoryDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown Advisory mutation op: %q", m.Op())
+	}
+}
+
+// AdvisoryChangeClient is a client for the AdvisoryChange schema.
+type AdvisoryChangeClient struct {
+	config
+}
+
+// NewAdvisoryChangeClient returns a client for the AdvisoryChange from the given config.
+func NewAdvisoryChangeClient(c config) *AdvisoryChangeClient {
+	return &AdvisoryChangeClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `advisorychange.Hooks(f(g(h())))`.
+func (c *AdvisoryChangeClient) Use(hooks ...Hook) {
+	c.hooks.AdvisoryChange = append(c.hooks.AdvisoryChange, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `advisorychange.Intercept(f(g(h())))`.
+func (c *AdvisoryChangeClient) Intercept(interceptors ...Interceptor) {
+	c.inters.AdvisoryChange = append(c.inters.AdvisoryChange, interceptors...)
+}
+
+// Create returns a builder for creating a AdvisoryChange entity.
+func (c *AdvisoryChangeClient) Create() *AdvisoryChangeCreate {
+	mutation := newAdvisoryChangeMutation(c.config, OpCreate)
+	return &AdvisoryChangeCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of AdvisoryChange entities.
+func (c *AdvisoryChangeClient) CreateBulk(builders ...*AdvisoryChangeCreate) *AdvisoryChangeCreateBulk {
+	return &AdvisoryChangeCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *AdvisoryChangeClient) MapCreateBulk(slice any, setFunc func(*AdvisoryChangeCreate, int)) *AdvisoryChangeCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &AdvisoryChangeCreateBulk{err: fmt.Errorf("calling to AdvisoryChangeClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*AdvisoryChangeCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &AdvisoryChangeCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for AdvisoryChange.
+func (c *AdvisoryChangeClient) Update() *AdvisoryChangeUpdate {
+	mutation := newAdvisoryChangeMutation(c.config, OpUpdate)
+	return &AdvisoryChangeUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *AdvisoryChangeClient) UpdateOne(_m *AdvisoryChange) *AdvisoryChangeUpdateOne {
+	mutation := newAdvisoryChangeMutation(c.config, OpUpdateOne, withAdvisoryChange(_m))
+	return &AdvisoryChangeUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *AdvisoryChangeClient) UpdateOneID(id int64) *AdvisoryChangeUpdateOne {
+	mutation := newAdvisoryChangeMutation(c.config, OpUpdateOne, withAdvisoryChangeID(id))
+	return &AdvisoryChangeUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for AdvisoryChange.
+func (c *AdvisoryChangeClient) Delete() *AdvisoryChangeDelete {
+	mutation := newAdvisoryChangeMutation(c.config, OpDelete)
+	return &AdvisoryChangeDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *AdvisoryChangeClient) DeleteOne(_m *AdvisoryChange) *AdvisoryChangeDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *AdvisoryChangeClient) DeleteOneID(id int64) *AdvisoryChangeDeleteOne {
+	builder := c.Delete().Where(advisorychange.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &AdvisoryChangeDeleteOne{builder}
+}
+
+// Query returns a query builder for AdvisoryChange.
+func (c *AdvisoryChangeClient) Query() *AdvisoryChangeQuery {
+	return &AdvisoryChangeQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeAdvisoryChange},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a AdvisoryChange entity by its id.
+func (c *AdvisoryChangeClient) Get(ctx context.Context, id int64) (*AdvisoryChange, error) {
+	return c.Query().Where(advisorychange.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *AdvisoryChangeClient) GetX(ctx context.Context, id int64) *AdvisoryChange {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *AdvisoryChangeClient) Hooks() []Hook {
+	hooks := c.hooks.AdvisoryChange
+	return append(hooks[:len(hooks):len(hooks)], advisorychange.Hooks[:]...)
+}
+
+// Interceptors returns the client interceptors.
+func (c *AdvisoryChangeClient) Interceptors() []Interceptor {
+	return c.inters.AdvisoryChange
+}
+
+func (c *AdvisoryChangeClient) mutate(ctx context.Context, m *AdvisoryChangeMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&AdvisoryChangeCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&AdvisoryChangeUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&AdvisoryChangeUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&AdvisoryChangeDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown AdvisoryChange mutation op: %q", m.Op())
 	}
 }
 
@@ -15010,7 +15152,7 @@ func (c *WorkflowVersionClient) mutate(ctx context.Context, m *WorkflowVersionMu
 // hooks and interceptors per client, for fast access.
 type (
 	hooks struct {
-		Advisory, AdvisoryPackage, AgenticIssue, AgenticIssueCoverage,
+		Advisory, AdvisoryChange, AdvisoryPackage, AgenticIssue, AgenticIssueCoverage,
 		AgenticIssueEvent, AgenticIssueLabel, AiAnalysis, AiFeedback, AiFix, AiMemory,
 		AiMemoryUse, AiTaskGroup, AuditEntry, AuditHead, Automation, AutomationRun,
 		BranchChange, ChatInstallation, CloudPostureCredential, ConsoleLink, Delivery,
@@ -15032,7 +15174,7 @@ type (
 		WorkflowVersion []ent.Hook
 	}
 	inters struct {
-		Advisory, AdvisoryPackage, AgenticIssue, AgenticIssueCoverage,
+		Advisory, AdvisoryChange, AdvisoryPackage, AgenticIssue, AgenticIssueCoverage,
 		AgenticIssueEvent, AgenticIssueLabel, AiAnalysis, AiFeedback, AiFix, AiMemory,
 		AiMemoryUse, AiTaskGroup, AuditEntry, AuditHead, Automation, AutomationRun,
 		BranchChange, ChatInstallation, CloudPostureCredential, ConsoleLink, Delivery,

@@ -13,6 +13,7 @@ import (
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"github.com/palisade/palisade/ent/advisory"
+	"github.com/palisade/palisade/ent/advisorychange"
 	"github.com/palisade/palisade/ent/advisorypackage"
 	"github.com/palisade/palisade/ent/agenticissue"
 	"github.com/palisade/palisade/ent/agenticissuecoverage"
@@ -177,6 +178,7 @@ func checkColumn(t, c string) error {
 	initCheck.Do(func() {
 		columnCheck = sql.NewColumnCheck(map[string]func(string) bool{
 			advisory.Table:               advisory.ValidColumn,
+			advisorychange.Table:         advisorychange.ValidColumn,
 			advisorypackage.Table:        advisorypackage.ValidColumn,
 			agenticissue.Table:           agenticissue.ValidColumn,
 			agenticissuecoverage.Table:   agenticissuecoverage.ValidColumn,

@@ -11,6 +11,7 @@ import (
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
 	"github.com/palisade/palisade/ent/advisory"
+	"github.com/palisade/palisade/ent/advisorychange"
 	"github.com/palisade/palisade/ent/advisorypackage"
 	"github.com/palisade/palisade/ent/agenticissue"
 	"github.com/palisade/palisade/ent/agenticissuecoverage"
@@ -128,6 +129,7 @@ const (
 
 	// Node types.
 	TypeAdvisory               = "Advisory"
+	TypeAdvisoryChange         = "AdvisoryChange"
 	TypeAdvisoryPackage        = "AdvisoryPackage"
 	TypeAgenticIssue           = "AgenticIssue"
 	TypeAgenticIssueCoverage   = "AgenticIssueCoverage"
@@ -248,6 +250,7 @@ type AdvisoryMutation struct {
 	addmodified_at   *int64
 	withdrawn_at     *int64
 	addwithdrawn_at  *int64
+	details          *[]byte
 	clearedFields    map[string]struct{}
 	done             bool
 	oldValue         func(context.Context) (*Advisory, error)
@@ -648,6 +651,55 @@ func (m *AdvisoryMutation) ResetWithdrawnAt() {
 	delete(m.clearedFields, advisory.FieldWithdrawnAt)
 }
 
+// SetDetails sets the "details" field.
+func (m *AdvisoryMutation) SetDetails(b []byte) {
+	m.details = &b
+}
+
+// Details returns the value of the "details" field in the mutation.
+func (m *AdvisoryMutation) Details() (r []byte, exists bool) {
+	v := m.details
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDetails returns the old "details" field's value of the Advisory entity.
+// If the Advisory object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AdvisoryMutation) OldDetails(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDetails is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDetails requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDetails: %w", err)
+	}
+	return oldValue.Details, nil
+}
+
+// ClearDetails clears the value of the "details" field.
+func (m *AdvisoryMutation) ClearDetails() {
+	m.details = nil
+	m.clearedFields[advisory.FieldDetails] = struct{}{}
+}
+
+// DetailsCleared returns if the "details" field was cleared in this mutation.
+func (m *AdvisoryMutation) DetailsCleared() bool {
+	_, ok := m.clearedFields[advisory.FieldDetails]
+	return ok
+}
+
+// ResetDetails resets all changes to the "details" field.
+func (m *AdvisoryMutation) ResetDetails() {
+	m.details = nil
+	delete(m.clearedFields, advisory.FieldDetails)
+}
+
 // Where appends a list predicates to the AdvisoryMutation builder.
 func (m *AdvisoryMutation) Where(ps ...predicate.Advisory) {
 	m.predicates = append(m.predicates, ps...)
@@ -682,7 +734,7 @@ func (m *AdvisoryMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AdvisoryMutation) Fields() []string {
-	fields := make([]string, 0, 6)
+	fields := make([]string, 0, 7)
 	if m.deployment_id != nil {
 		fields = append(fields, advisory.FieldDeploymentID)
 	}
@@ -700,6 +752,9 @@ func (m *AdvisoryMutation) Fields() []string {
 	}
 	if m.withdrawn_at != nil {
 		fields = append(fields, advisory.FieldWithdrawnAt)
+	}
+	if m.details != nil {
+		fields = append(fields, advisory.FieldDetails)
 	}
 	return fields
 }
@@ -721,6 +776,8 @@ func (m *AdvisoryMutation) Field(name string) (ent.Value, bool) {
 		return m.ModifiedAt()
 	case advisory.FieldWithdrawnAt:
 		return m.WithdrawnAt()
+	case advisory.FieldDetails:
+		return m.Details()
 	}
 	return nil, false
 }
@@ -742,6 +799,8 @@ func (m *AdvisoryMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldModifiedAt(ctx)
 	case advisory.FieldWithdrawnAt:
 		return m.OldWithdrawnAt(ctx)
+	case advisory.FieldDetails:
+		return m.OldDetails(ctx)
 	}
 	return nil, fmt.Errorf("unknown Advisory field %s", name)
 }
@@ -792,6 +851,13 @@ func (m *AdvisoryMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetWithdrawnAt(v)
+		return nil
+	case advisory.FieldDetails:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDetails(v)
 		return nil
 	}
 	return fmt.Errorf("unknown Advisory field %s", name)
@@ -865,6 +931,9 @@ func (m *AdvisoryMutation) ClearedFields() []string {
 	if m.FieldCleared(advisory.FieldWithdrawnAt) {
 		fields = append(fields, advisory.FieldWithdrawnAt)
 	}
+	if m.FieldCleared(advisory.FieldDetails) {
+		fields = append(fields, advisory.FieldDetails)
+	}
 	return fields
 }
 
@@ -881,6 +950,9 @@ func (m *AdvisoryMutation) ClearField(name string) error {
 	switch name {
 	case advisory.FieldWithdrawnAt:
 		m.ClearWithdrawnAt()
+		return nil
+	case advisory.FieldDetails:
+		m.ClearDetails()
 		return nil
 	}
 	return fmt.Errorf("unknown Advisory nullable field %s", name)
@@ -907,6 +979,9 @@ func (m *AdvisoryMutation) ResetField(name string) error {
 		return nil
 	case advisory.FieldWithdrawnAt:
 		m.ResetWithdrawnAt()
+		return nil
+	case advisory.FieldDetails:
+		m.ResetDetails()
 		return nil
 	}
 	return fmt.Errorf("unknown Advisory field %s", name)
@@ -958,6 +1033,461 @@ func (m *AdvisoryMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *AdvisoryMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Advisory edge %s", name)
+}
+
+// AdvisoryChangeMutation represents an operation that mutates the AdvisoryChange nodes in the graph.
+type AdvisoryChangeMutation struct {
+	config
+	op               Op
+	typ              string
+	id               *int64
+	deployment_id    *int64
+	adddeployment_id *int64
+	advisory_id      *int64
+	addadvisory_id   *int64
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*AdvisoryChange, error)
+	predicates       []predicate.AdvisoryChange
+}
+
+var _ ent.Mutation = (*AdvisoryChangeMutation)(nil)
+
+// advisorychangeOption allows management of the mutation configuration using functional options.
+type advisorychangeOption func(*AdvisoryChangeMutation)
+
+// newAdvisoryChangeMutation creates new mutation for the AdvisoryChange entity.
+func newAdvisoryChangeMutation(c config, op Op, opts ...advisorychangeOption) *AdvisoryChangeMutation {
+	m := &AdvisoryChangeMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeAdvisoryChange,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withAdvisoryChangeID sets the ID field of the mutation.
+func withAdvisoryChangeID(id int64) advisorychangeOption {
+	return func(m *AdvisoryChangeMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *AdvisoryChange
+		)
+		m.oldValue = func(ctx context.Context) (*AdvisoryChange, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().AdvisoryChange.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withAdvisoryChange sets the old AdvisoryChange of the mutation.
+func withAdvisoryChange(node *AdvisoryChange) advisorychangeOption {
+	return func(m *AdvisoryChangeMutation) {
+		m.oldValue = func(context.Context) (*AdvisoryChange, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m AdvisoryChangeMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m AdvisoryChangeMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of AdvisoryChange entities.
+func (m *AdvisoryChangeMutation) SetID(id int64) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *AdvisoryChangeMutation) ID() (id int64, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *AdvisoryChangeMutation) IDs(ctx context.Context) ([]int64, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int64{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().AdvisoryChange.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetDeploymentID sets the "deployment_id" field.
+func (m *AdvisoryChangeMutation) SetDeploymentID(i int64) {
+	m.deployment_id = &i
+	m.adddeployment_id = nil
+}
+
+// DeploymentID returns the value of the "deployment_id" field in the mutation.
+func (m *AdvisoryChangeMutation) DeploymentID() (r int64, exists bool) {
+	v := m.deployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeploymentID returns the old "deployment_id" field's value of the AdvisoryChange entity.
+// If the AdvisoryChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AdvisoryChangeMutation) OldDeploymentID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeploymentID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeploymentID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeploymentID: %w", err)
+	}
+	return oldValue.DeploymentID, nil
+}
+
+// AddDeploymentID adds i to the "deployment_id" field.
+func (m *AdvisoryChangeMutation) AddDeploymentID(i int64) {
+	if m.adddeployment_id != nil {
+		*m.adddeployment_id += i
+	} else {
+		m.adddeployment_id = &i
+	}
+}
+
+// AddedDeploymentID returns the value that was added to the "deployment_id" field in this mutation.
+func (m *AdvisoryChangeMutation) AddedDeploymentID() (r int64, exists bool) {
+	v := m.adddeployment_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeploymentID resets all changes to the "deployment_id" field.
+func (m *AdvisoryChangeMutation) ResetDeploymentID() {
+	m.deployment_id = nil
+	m.adddeployment_id = nil
+}
+
+// SetAdvisoryID sets the "advisory_id" field.
+func (m *AdvisoryChangeMutation) SetAdvisoryID(i int64) {
+	m.advisory_id = &i
+	m.addadvisory_id = nil
+}
+
+// AdvisoryID returns the value of the "advisory_id" field in the mutation.
+func (m *AdvisoryChangeMutation) AdvisoryID() (r int64, exists bool) {
+	v := m.advisory_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAdvisoryID returns the old "advisory_id" field's value of the AdvisoryChange entity.
+// If the AdvisoryChange object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AdvisoryChangeMutation) OldAdvisoryID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAdvisoryID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAdvisoryID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAdvisoryID: %w", err)
+	}
+	return oldValue.AdvisoryID, nil
+}
+
+// AddAdvisoryID adds i to the "advisory_id" field.
+func (m *AdvisoryChangeMutation) AddAdvisoryID(i int64) {
+	if m.addadvisory_id != nil {
+		*m.addadvisory_id += i
+	} else {
+		m.addadvisory_id = &i
+	}
+}
+
+// AddedAdvisoryID returns the value that was added to the "advisory_id" field in this mutation.
+func (m *AdvisoryChangeMutation) AddedAdvisoryID() (r int64, exists bool) {
+	v := m.addadvisory_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAdvisoryID resets all changes to the "advisory_id" field.
+func (m *AdvisoryChangeMutation) ResetAdvisoryID() {
+	m.advisory_id = nil
+	m.addadvisory_id = nil
+}
+
+// Where appends a list predicates to the AdvisoryChangeMutation builder.
+func (m *AdvisoryChangeMutation) Where(ps ...predicate.AdvisoryChange) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the AdvisoryChangeMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *AdvisoryChangeMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.AdvisoryChange, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *AdvisoryChangeMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *AdvisoryChangeMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (AdvisoryChange).
+func (m *AdvisoryChangeMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *AdvisoryChangeMutation) Fields() []string {
+	fields := make([]string, 0, 2)
+	if m.deployment_id != nil {
+		fields = append(fields, advisorychange.FieldDeploymentID)
+	}
+	if m.advisory_id != nil {
+		fields = append(fields, advisorychange.FieldAdvisoryID)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *AdvisoryChangeMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case advisorychange.FieldDeploymentID:
+		return m.DeploymentID()
+	case advisorychange.FieldAdvisoryID:
+		return m.AdvisoryID()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *AdvisoryChangeMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case advisorychange.FieldDeploymentID:
+		return m.OldDeploymentID(ctx)
+	case advisorychange.FieldAdvisoryID:
+		return m.OldAdvisoryID(ctx)
+	}
+	return nil, fmt.Errorf("unknown AdvisoryChange field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AdvisoryChangeMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case advisorychange.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeploymentID(v)
+		return nil
+	case advisorychange.FieldAdvisoryID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAdvisoryID(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AdvisoryChange field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *AdvisoryChangeMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeployment_id != nil {
+		fields = append(fields, advisorychange.FieldDeploymentID)
+	}
+	if m.addadvisory_id != nil {
+		fields = append(fields, advisorychange.FieldAdvisoryID)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *AdvisoryChangeMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case advisorychange.FieldDeploymentID:
+		return m.AddedDeploymentID()
+	case advisorychange.FieldAdvisoryID:
+		return m.AddedAdvisoryID()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *AdvisoryChangeMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case advisorychange.FieldDeploymentID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeploymentID(v)
+		return nil
+	case advisorychange.FieldAdvisoryID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAdvisoryID(v)
+		return nil
+	}
+	return fmt.Errorf("unknown AdvisoryChange numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *AdvisoryChangeMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *AdvisoryChangeMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *AdvisoryChangeMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown AdvisoryChange nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *AdvisoryChangeMutation) ResetField(name string) error {
+	switch name {
+	case advisorychange.FieldDeploymentID:
+		m.ResetDeploymentID()
+		return nil
+	case advisorychange.FieldAdvisoryID:
+		m.ResetAdvisoryID()
+		return nil
+	}
+	return fmt.Errorf("unknown AdvisoryChange field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *AdvisoryChangeMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *AdvisoryChangeMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *AdvisoryChangeMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *AdvisoryChangeMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *AdvisoryChangeMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *AdvisoryChangeMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *AdvisoryChangeMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown AdvisoryChange unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *AdvisoryChangeMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown AdvisoryChange edge %s", name)
 }
 
 // AdvisoryPackageMutation represents an operation that mutates the AdvisoryPackage nodes in the graph.

@@ -16,6 +16,8 @@ type Tx struct {
 	config
 	// Advisory is the client for interacting with the Advisory builders.
 	Advisory *AdvisoryClient
+	// AdvisoryChange is the client for interacting with the AdvisoryChange builders.
+	AdvisoryChange *AdvisoryChangeClient
 	// AdvisoryPackage is the client for interacting with the AdvisoryPackage builders.
 	AdvisoryPackage *AdvisoryPackageClient
 	// AgenticIssue is the client for interacting with the AgenticIssue builders.
@@ -354,6 +356,7 @@ func (tx *Tx) Client() *Client {
 
 func (tx *Tx) init() {
 	tx.Advisory = NewAdvisoryClient(tx.config)
+	tx.AdvisoryChange = NewAdvisoryChangeClient(tx.config)
 	tx.AdvisoryPackage = NewAdvisoryPackageClient(tx.config)
 	tx.AgenticIssue = NewAgenticIssueClient(tx.config)
 	tx.AgenticIssueCoverage = NewAgenticIssueCoverageClient(tx.config)

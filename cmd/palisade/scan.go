@@ -22,7 +22,8 @@ func newScan(std streams) *cobra.Command {
 		Use:   "scan PROJECT…",
 		Short: "Let Palisade scan projects itself, and see how such scans go",
 		Long: `Let Palisade scan projects itself, now. A node with the role scanner fetches the code from the connected source-code
-host and searches it for secrets. Each project has to be bound to a repository there. docs/managed-scans.md has more.
+host and searches it for secrets and vulnerable dependencies. Each project has to be bound to a repository there.
+docs/managed-scans.md has more.
 
 With --wait, the command prints what the scans do and waits until all have ended. It exits with status 1 if one of them
 did not succeed, or if a project cannot be scanned.`,

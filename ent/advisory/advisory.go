@@ -24,6 +24,8 @@ const (
 	FieldModifiedAt = "modified_at"
 	// FieldWithdrawnAt holds the string denoting the withdrawn_at field in the database.
 	FieldWithdrawnAt = "withdrawn_at"
+	// FieldDetails holds the string denoting the details field in the database.
+	FieldDetails = "details"
 	// Table holds the table name of the advisory in the database.
 	Table = "advisories"
 )
@@ -37,6 +39,7 @@ var Columns = []string{
 	FieldMalicious,
 	FieldModifiedAt,
 	FieldWithdrawnAt,
+	FieldDetails,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).

@@ -82,6 +82,11 @@ func WithdrawnAt(v int64) predicate.Advisory {
 	return predicate.Advisory(sql.FieldEQ(FieldWithdrawnAt, v))
 }
 
+// Details applies equality check predicate on the "details" field. It's identical to DetailsEQ.
+func Details(v []byte) predicate.Advisory {
+	return predicate.Advisory(sql.FieldEQ(FieldDetails, v))
+}
+
 // DeploymentIDEQ applies the EQ predicate on the "deployment_id" field.
 func DeploymentIDEQ(v int64) predicate.Advisory {
 	return predicate.Advisory(sql.FieldEQ(FieldDeploymentID, v))
@@ -350,6 +355,56 @@ func WithdrawnAtIsNil() predicate.Advisory {
 // WithdrawnAtNotNil applies the NotNil predicate on the "withdrawn_at" field.
 func WithdrawnAtNotNil() predicate.Advisory {
 	return predicate.Advisory(sql.FieldNotNull(FieldWithdrawnAt))
+}
+
+// DetailsEQ applies the EQ predicate on the "details" field.
+func DetailsEQ(v []byte) predicate.Advisory {
+	return predicate.Advisory(sql.FieldEQ(FieldDetails, v))
+}
+
+// DetailsNEQ applies the NEQ predicate on the "details" field.
+func DetailsNEQ(v []byte) predicate.Advisory {
+	return predicate.Advisory(sql.FieldNEQ(FieldDetails, v))
+}
+
+// DetailsIn applies the In predicate on the "details" field.
+func DetailsIn(vs ...[]byte) predicate.Advisory {
+	return predicate.Advisory(sql.FieldIn(FieldDetails, vs...))
+}
+
+// DetailsNotIn applies the NotIn predicate on the "details" field.
+func DetailsNotIn(vs ...[]byte) predicate.Advisory {
+	return predicate.Advisory(sql.FieldNotIn(FieldDetails, vs...))
+}
+
+// DetailsGT applies the GT predicate on the "details" field.
+func DetailsGT(v []byte) predicate.Advisory {
+	return predicate.Advisory(sql.FieldGT(FieldDetails, v))
+}
+
+// DetailsGTE applies the GTE predicate on the "details" field.
+func DetailsGTE(v []byte) predicate.Advisory {
+	return predicate.Advisory(sql.FieldGTE(FieldDetails, v))
+}
+
+// DetailsLT applies the LT predicate on the "details" field.
+func DetailsLT(v []byte) predicate.Advisory {
+	return predicate.Advisory(sql.FieldLT(FieldDetails, v))
+}
+
+// DetailsLTE applies the LTE predicate on the "details" field.
+func DetailsLTE(v []byte) predicate.Advisory {
+	return predicate.Advisory(sql.FieldLTE(FieldDetails, v))
+}
+
+// DetailsIsNil applies the IsNil predicate on the "details" field.
+func DetailsIsNil() predicate.Advisory {
+	return predicate.Advisory(sql.FieldIsNull(FieldDetails))
+}
+
+// DetailsNotNil applies the NotNil predicate on the "details" field.
+func DetailsNotNil() predicate.Advisory {
+	return predicate.Advisory(sql.FieldNotNull(FieldDetails))
 }
 
 // And groups predicates with the AND operator between them.

@@ -21,6 +21,18 @@ func (f AdvisoryFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, er
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.AdvisoryMutation", m)
 }
 
+// The AdvisoryChangeFunc type is an adapter to allow the use of ordinary
+// function as AdvisoryChange mutator.
+type AdvisoryChangeFunc func(context.Context, *ent.AdvisoryChangeMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f AdvisoryChangeFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.AdvisoryChangeMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.AdvisoryChangeMutation", m)
+}
+
 // The AdvisoryPackageFunc type is an adapter to allow the use of ordinary
 // function as AdvisoryPackage mutator.
 type AdvisoryPackageFunc func(context.Context, *ent.AdvisoryPackageMutation) (ent.Value, error)

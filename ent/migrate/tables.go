@@ -7,6 +7,7 @@ import "entgo.io/ent/schema/field"
 // Tables lists all tables.
 var Tables = []*Table{
 	AdvisoriesTable,
+	AdvisoryChangesTable,
 	AdvisoryPackagesTable,
 	AgenticIssuesTable,
 	AgenticIssueCoveragesTable,
@@ -124,10 +125,22 @@ var (
 			{Name: "malicious", Type: field.TypeBool},
 			{Name: "modified_at", Type: field.TypeInt64},
 			{Name: "withdrawn_at", Type: field.TypeInt64, Nullable: true},
+			{Name: "details", Type: field.TypeBytes, Nullable: true},
 		},
 		[]string{"id"},
 		Index{Name: "advisories_by_osv_id", Unique: true, Columns: []string{"deployment_id", "osv_id"}},
 		Index{Name: "advisories_list", Unique: false, Columns: []string{"deployment_id", "id"}},
+	)
+
+	// AdvisoryChangesTable describes the table "advisory_changes".
+	AdvisoryChangesTable = newTable("advisory_changes",
+		[]*Column{
+			{Name: "id", Type: field.TypeInt64, Increment: true},
+			{Name: "deployment_id", Type: field.TypeInt64},
+			{Name: "advisory_id", Type: field.TypeInt64},
+		},
+		[]string{"id"},
+		Index{Name: "advisory_changes_list", Unique: false, Columns: []string{"deployment_id", "id"}},
 	)
 
 	// AdvisoryPackagesTable describes the table "advisory_packages".

@@ -9,6 +9,9 @@ import (
 // Advisory is the predicate function for advisory builders.
 type Advisory func(*sql.Selector)
 
+// AdvisoryChange is the predicate function for advisorychange builders.
+type AdvisoryChange func(*sql.Selector)
+
 // AdvisoryPackage is the predicate function for advisorypackage builders.
 type AdvisoryPackage func(*sql.Selector)
 

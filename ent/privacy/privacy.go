@@ -135,6 +135,30 @@ func (f AdvisoryMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutati
 	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.AdvisoryMutation", m)
 }
 
+// The AdvisoryChangeQueryRuleFunc type is an adapter to allow the use of ordinary
+// functions as a query rule.
+type AdvisoryChangeQueryRuleFunc func(context.Context, *ent.AdvisoryChangeQuery) error
+
+// EvalQuery return f(ctx, q).
+func (f AdvisoryChangeQueryRuleFunc) EvalQuery(ctx context.Context, q ent.Query) error {
+	if q, ok := q.(*ent.AdvisoryChangeQuery); ok {
+		return f(ctx, q)
+	}
+	return Denyf("ent/privacy: unexpected query type %T, expect *ent.AdvisoryChangeQuery", q)
+}
+
+// The AdvisoryChangeMutationRuleFunc type is an adapter to allow the use of ordinary
+// functions as a mutation rule.
+type AdvisoryChangeMutationRuleFunc func(context.Context, *ent.AdvisoryChangeMutation) error
+
+// EvalMutation calls f(ctx, m).
+func (f AdvisoryChangeMutationRuleFunc) EvalMutation(ctx context.Context, m ent.Mutation) error {
+	if m, ok := m.(*ent.AdvisoryChangeMutation); ok {
+		return f(ctx, m)
+	}
+	return Denyf("ent/privacy: unexpected mutation type %T, expect *ent.AdvisoryChangeMutation", m)
+}
+
 // The AdvisoryPackageQueryRuleFunc type is an adapter to allow the use of ordinary
 // functions as a query rule.
 type AdvisoryPackageQueryRuleFunc func(context.Context, *ent.AdvisoryPackageQuery) error
@@ -2644,6 +2668,8 @@ func queryFilter(q ent.Query) (Filter, error) {
 	switch q := q.(type) {
 	case *ent.AdvisoryQuery:
 		return q.Filter(), nil
+	case *ent.AdvisoryChangeQuery:
+		return q.Filter(), nil
 	case *ent.AdvisoryPackageQuery:
 		return q.Filter(), nil
 	case *ent.AgenticIssueQuery:
@@ -2858,6 +2884,8 @@ func queryFilter(q ent.Query) (Filter, error) {
 func mutationFilter(m ent.Mutation) (Filter, error) {
 	switch m := m.(type) {
 	case *ent.AdvisoryMutation:
+		return m.Filter(), nil
+	case *ent.AdvisoryChangeMutation:
 		return m.Filter(), nil
 	case *ent.AdvisoryPackageMutation:
 		return m.Filter(), nil

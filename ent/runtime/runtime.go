@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/palisade/palisade/ent/advisory"
+	"github.com/palisade/palisade/ent/advisorychange"
 	"github.com/palisade/palisade/ent/advisorypackage"
 	"github.com/palisade/palisade/ent/agenticissue"
 	"github.com/palisade/palisade/ent/agenticissuecoverage"
@@ -121,6 +122,10 @@ func init() {
 	advisory.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
 	advisory.Hooks[0] = enforcePolicy(advisory.Policy)
 	advisory.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
+
+	advisorychange.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
+	advisorychange.Hooks[0] = enforcePolicy(advisorychange.Policy)
+	advisorychange.Hooks[1] = schema.TenantMixin{}.Hooks()[0]
 
 	advisorypackage.Policy = privacy.Policies{schema.TenantMixin{}.Policy()}
 	advisorypackage.Hooks[0] = enforcePolicy(advisorypackage.Policy)

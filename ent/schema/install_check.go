@@ -76,6 +76,7 @@ func (Advisory) Fields() []ent.Field {
 		field.Bool("malicious").Comment("only malicious advisories block"),
 		timestamp("modified_at"),
 		timestamp("withdrawn_at").Optional().Nillable(),
+		field.Bytes("details").Optional().Comment("palisade.store.v1.AdvisoryDetails; null until it is imported again after an upgrade"),
 	}
 }
 
@@ -109,5 +110,26 @@ func (AdvisoryPackage) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("deployment_id", "ecosystem", "package", "advisory_id").Unique().StorageKey("advisory_packages_by_name"),
 		index.Fields("deployment_id", "advisory_id").StorageKey("advisory_packages_of_advisory"),
+	}
+}
+
+// AdvisoryChange is an advisory that was imported and not yet compared with the stored dependencies.
+type AdvisoryChange struct{ ent.Schema }
+
+// Mixin of a change.
+func (AdvisoryChange) Mixin() []ent.Mixin { return []ent.Mixin{TenantMixin{}} }
+
+// Fields of a change.
+func (AdvisoryChange) Fields() []ent.Field {
+	return []ent.Field{
+		field.Int64("id"),
+		field.Int64("advisory_id").Immutable(),
+	}
+}
+
+// Indexes of a change.
+func (AdvisoryChange) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("deployment_id", "id").StorageKey("advisory_changes_list"),
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/palisade/palisade/services/scans/formats"
 	"github.com/palisade/palisade/services/scans/ingest"
 	"github.com/palisade/palisade/services/scans/managed"
+	"github.com/palisade/palisade/services/scans/managed/packages"
 	"github.com/palisade/palisade/services/scans/managed/secrets"
 	"github.com/palisade/palisade/services/scm/clone"
 	"github.com/palisade/palisade/services/scm/connect"
@@ -51,6 +52,14 @@ type ManagedOptions struct {
 	Dir          string
 	Limit, Every time.Duration
 	Uploads      UploadOptions
+}
+
+// uploads imports the results of a job.
+func (o *ManagedOptions) uploads(ctx context.Context) (*ReportUploads, error) {
+	options := o.Uploads
+	var err error
+	options.RedactionKey, err = o.Keyring.StoredKey(ctx, o.Store, ingest.RedactionKey)
+	return &ReportUploads{store: o.Store, jobs: jobs.FromContext(ctx), options: options}, err
 }
 
 // ManagedBackground runs managed scans, starts the scheduled ones, and finds the ones of dead nodes.
@@ -149,7 +158,7 @@ func (w *managedWorker) search(ctx context.Context, r *managedRun) error {
 	if err != nil {
 		return err
 	}
-	checkout, err := clone.Fetch(ctx, w.Egress, source, r.scan.Ref, filepath.Join(w.Dir, checkouts), clone.Limits{File: secrets.MaxFile, Timeout: w.Limit})
+	checkout, err := clone.Fetch(ctx, w.Egress, source, r.scan.Ref, filepath.Join(w.Dir, checkouts), clone.Limits{File: max(secrets.MaxFile, packages.MaxFile), Timeout: w.Limit})
 	if err != nil {
 		return err
 	}
@@ -162,16 +171,17 @@ func (w *managedWorker) search(ctx context.Context, r *managedRun) error {
 
 // store searches the code, and imports the results like an upload.
 func (w *managedWorker) store(ctx context.Context, r *managedRun, slug string, checkout *clone.Checkout) error {
-	options := w.Uploads
-	key, err := w.Keyring.StoredKey(ctx, w.Store, ingest.RedactionKey)
+	uploads, err := w.uploads(ctx)
 	if err != nil {
 		return err
 	}
-	options.RedactionKey = key
 	target := &scansv1.UploadReportTarget{
 		Project: r.project.Name, Ref: r.scan.Ref, Commit: checkout.Commit, Category: managed.Category, CommitTime: timestamppb.New(checkout.At),
 	}
 	search := formats.Format{Name: "managed", Convert: func(_ *formats.Input, out *formats.Writer) error {
+		if err := w.searchPackages(ctx, r, checkout, out); err != nil {
+			return err
+		}
 		n, err := secrets.Search(ctx, checkout, out)
 		if err != nil {
 			return err
@@ -179,14 +189,30 @@ func (w *managedWorker) store(ctx context.Context, r *managedRun, slug string, c
 		return r.note(ctx, "secrets: %d in %d files (%.1f MB); %d binary files were left out, and %d larger than %d MiB",
 			n.Secrets, n.Files, float64(n.Bytes)/1e6, n.Binary, n.Large, secrets.MaxFile>>20)
 	}}
-	opened, err := openAs(ctx, search, bytes.NewReader(nil), target, options)
+	opened, err := openAs(ctx, search, bytes.NewReader(nil), target, uploads.options)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = opened.close() }() // an unnamed file
-	uploads := &ReportUploads{store: w.Store, jobs: jobs.FromContext(ctx), options: options}
 	_, err = uploads.ingest(ctx, slug, target, opened, r)
 	return err
+}
+
+// searchPackages is the first search: the dependencies of a report are those of its first run.
+func (w *managedWorker) searchPackages(ctx context.Context, r *managedRun, checkout *clone.Checkout, out *formats.Writer) error {
+	found, n, err := packages.Read(ctx, checkout, out)
+	if err != nil {
+		return err
+	}
+	if n.Vulnerabilities, err = packages.Match(ctx, w.Store.Reader, found, out); err != nil {
+		return err
+	}
+	known, err := w.Store.Reader.Advisory.Query().Count(ctx)
+	if err != nil {
+		return err
+	}
+	return r.note(ctx, "dependencies: %d vulnerabilities of %d packages in %d lockfiles by %d advisories; %d lockfiles could not be read",
+		n.Vulnerabilities, n.Packages, n.Lockfiles, known, n.Unread)
 }
 
 // lostManagedScans is the periodic job that finds the scans of dead nodes.

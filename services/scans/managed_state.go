@@ -210,8 +210,12 @@ func (r *managedRun) fail(ctx context.Context, queue *jobs.Jobs, problem string)
 	})
 }
 
-// take makes the scan the one that receives results, in the transaction that stores them.
-func (r *managedRun) take(ctx context.Context, tx *ent.Tx, u *upload, of *ent.Project) (*ent.Scan, error) {
+func (r *managedRun) projectID() int64 { return r.project.ID }
+
+func (*managedRun) ofCode() bool { return true }
+
+// open makes the scan the one that receives results.
+func (r *managedRun) open(ctx context.Context, tx *ent.Tx, u *upload, of *ent.Project) (*ent.Scan, error) {
 	row, about, err := r.mine(ctx, tx)
 	if err != nil {
 		return nil, err
@@ -226,7 +230,7 @@ func (r *managedRun) take(ctx context.Context, tx *ent.Tx, u *upload, of *ent.Pr
 	return row.Update().SetCommit(u.origin.commit).SetMeta(meta).SetNillableCommitTime(commitTime(u.origin.commitTime, store.Now())).Save(ctx)
 }
 
-// complete ends the log of the scan, in the transaction that stores the results.
+// complete ends the log of the scan.
 func (r *managedRun) complete(ctx context.Context, tx *ent.Tx, stored *scansv1.UploadReportResponse) error {
 	about, err := tx.ManagedScan.Query().Where(managedscan.ID(r.about.ID)).Only(ctx)
 	if err != nil {

@@ -24,15 +24,16 @@ func Register(d *server.Deps) server.Parts {
 	uploads.Watch = watch.New(d.Store, d.Config.StaleRefAge)
 	hosts := connect.New(d.Store, d.Keyring, d.Egress, d.Config.EntraURL)
 	ages := refs.Ages{Detached: d.Config.DetachedRefAge, Stale: d.Config.StaleRefAge}
+	own := ManagedOptions{
+		Store: d.Store, Hosts: hosts, Egress: d.Egress, Keyring: d.Keyring, Log: d.Log, Dir: d.Config.Data,
+		Limit: d.Config.ManagedScanTimeout, Every: d.Config.ManagedScanEvery, Uploads: uploads,
+	}
 	return server.Parts{
 		Background: []jobs.Work{
 			Background(d.Store, d.Log), StatisticsBackground(d.Store), ScannerBackground(d.Store, d.Log, uploads),
 			watch.Background(uploads.Watch, d.Log), refs.Background(refs.NewTidier(d.Store, hosts, ages, d.Log)),
 			FeedbackBackground(d.Store, hosts, d.Config.BaseURL(), d.Log),
-			ManagedBackground(ManagedOptions{
-				Store: d.Store, Hosts: hosts, Egress: d.Egress, Keyring: d.Keyring, Log: d.Log, Dir: d.Config.Data,
-				Limit: d.Config.ManagedScanTimeout, Every: d.Config.ManagedScanEvery, Uploads: uploads,
-			}),
+			ManagedBackground(own), AdvisoriesBackground(own),
 		},
 		Services: func(ctx context.Context) ([]server.Service, error) {
 			var err error

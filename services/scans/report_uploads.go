@@ -120,8 +120,8 @@ func (s *ReportUploads) UploadReport(stream grpc.ClientStreamingServer[scansv1.U
 
 // upload is one report that is being imported.
 type upload struct {
-	console string      // URL of the deployment in the console
-	managed *managedRun // the scan that these are the results of; nil for uploads
+	console string  // URL of the deployment in the console
+	own     ownScan // the scan that these are the results of; nil for uploads
 	origin  origin
 	ref     string // full ref that was scanned
 	target  *scansv1.UploadReportTarget
@@ -136,9 +136,9 @@ type upload struct {
 }
 
 func (s *ReportUploads) ingest(
-	ctx context.Context, slug string, target *scansv1.UploadReportTarget, opened *sarifSource, run *managedRun,
+	ctx context.Context, slug string, target *scansv1.UploadReportTarget, opened *sarifSource, own ownScan,
 ) (*scansv1.UploadReportResponse, error) {
-	u := &upload{console: s.options.PublicURL + "/console/" + slug, managed: run, target: target, report: opened, origin: originOf(target, opened)}
+	u := &upload{console: s.options.PublicURL + "/console/" + slug, own: own, target: target, report: opened, origin: originOf(target, opened)}
 	u.ref = gitref.Scanned(target.GetRef(), u.origin.commit)
 	if u.ref == gitref.UnknownCommit {
 		return nil, apierr.InvalidArgument("ref", "ref %s names a checkout without a branch: pass its commit (a full hash) as commit, or a branch as ref",
@@ -170,9 +170,9 @@ func (s *ReportUploads) ingest(
 		if err := storeAnswer(ctx, tx, u.scan, answer); err != nil {
 			return fmt.Errorf("store the answer: %w", err)
 		}
-		if u.managed != nil {
-			if err := u.managed.complete(ctx, tx, answer); err != nil {
-				return fmt.Errorf("complete the managed scan: %w", err)
+		if u.own != nil {
+			if err := u.own.complete(ctx, tx, answer); err != nil {
+				return fmt.Errorf("complete the scan: %w", err)
 			}
 		}
 		answer.SkippedResults = nil
@@ -233,8 +233,10 @@ func (s *ReportUploads) storeUpload(ctx context.Context, tx *ent.Tx, u *upload) 
 	if err := u.closeScan(ctx); err != nil {
 		return fmt.Errorf("close scan: %w", err)
 	}
-	if err := s.options.Watch.Record(ctx, tx, s.jobs, project, u.scan, observed(u.result, u.scan)); err != nil {
-		return fmt.Errorf("update the freshness: %w", err)
+	if u.own == nil || u.own.ofCode() {
+		if err := s.options.Watch.Record(ctx, tx, s.jobs, project, u.scan, observed(u.result, u.scan)); err != nil {
+			return fmt.Errorf("update the freshness: %w", err)
+		}
 	}
 	if err := feedback.Scanned(ctx, tx, s.jobs, project, pullRequestOf(u.scan)); err != nil {
 		return fmt.Errorf("ask for feedback on the pull request: %w", err)
@@ -244,21 +246,35 @@ func (s *ReportUploads) storeUpload(ctx context.Context, tx *ent.Tx, u *upload) 
 
 // openProject locks the project of the report, and creates it for uploads of a new name.
 func (s *ReportUploads) openProject(ctx context.Context, tx *ent.Tx, u *upload) (*ent.Project, error) {
-	if u.managed != nil {
-		return openKnownProject(ctx, s.store, tx, u.managed.project.ID, u.ref)
+	if u.own != nil {
+		return openKnownProject(ctx, s.store, tx, u.own.projectID(), u.ref)
 	}
 	deploymentID, _ := tenant.FromContext(ctx)
 	return openProject(ctx, s.store, tx, deploymentID, u.target.GetProject(), u.ref)
 }
 
-// open stores the scan of the report. A managed scan is stored already.
+// ownScan is a scan by Palisade itself of a project that exists.
+type ownScan interface {
+	projectID() int64
+	// ofCode reports whether the scan looked at the code.
+	ofCode() bool
+	// open returns the stored scan, in the transaction that stores the results.
+	open(ctx context.Context, tx *ent.Tx, u *upload, of *ent.Project) (*ent.Scan, error)
+	// complete is called when the results are stored, in the same transaction.
+	complete(ctx context.Context, tx *ent.Tx, stored *scansv1.UploadReportResponse) error
+}
+
+// open stores the scan of the report.
 func (u *upload) open(ctx context.Context, tx *ent.Tx, of *ent.Project) (*ent.Scan, error) {
-	if u.managed != nil {
-		return u.managed.take(ctx, tx, u, of)
+	if u.own != nil {
+		return u.own.open(ctx, tx, u, of)
 	}
-	meta, err := proto.Marshal(&scansv1.ScanMeta{
-		Branch: u.ref, Commit: u.origin.commit, Repository: of.Name, RepoUrl: of.URL, On: "upload",
-	})
+	return u.create(ctx, tx, of, "upload")
+}
+
+// create stores a new scan. on says what caused it.
+func (u *upload) create(ctx context.Context, tx *ent.Tx, of *ent.Project, on string) (*ent.Scan, error) {
+	meta, err := proto.Marshal(&scansv1.ScanMeta{Branch: u.ref, Commit: u.origin.commit, Repository: of.Name, RepoUrl: of.URL, On: on})
 	if err != nil {
 		return nil, err
 	}

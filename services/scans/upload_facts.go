@@ -37,7 +37,7 @@ func (s *ReportUploads) storeFacts(ctx context.Context, tx *ent.Tx, of *ent.Proj
 		if d := f.Dependency; d != nil {
 			n++
 			byLockfile[d.Lockfile] = append(byLockfile[d.Lockfile], dependencies.Dependency{
-				Ecosystem: d.Ecosystem, Package: d.Name, Version: d.Version, Transitivity: d.Transitivity, Licenses: d.Licenses, Children: d.Children,
+				Ecosystem: d.Ecosystem, Package: d.Name, Version: d.Version, Transitivity: d.Transitivity, Line: d.Line, Licenses: d.Licenses, Children: d.Children,
 			})
 		}
 		if f.Decision != nil {
@@ -48,7 +48,7 @@ func (s *ReportUploads) storeFacts(ctx context.Context, tx *ent.Tx, of *ent.Proj
 	if err != nil {
 		return err
 	}
-	if n > 0 {
+	if n > 0 || u.own != nil && u.own.ofCode() { // a scan that found no package says that the lockfiles are gone
 		if err := s.storeDependencies(ctx, tx, of, u, byLockfile, n); err != nil {
 			return fmt.Errorf("store dependencies: %w", err)
 		}
@@ -67,6 +67,9 @@ func (s *ReportUploads) storeDependencies(
 ) error {
 	run := u.report.report.Runs[0]
 	if primary := blocking.Primary(of); u.scan.Ref != primary {
+		if u.own != nil { // its pull requests are scanned, too
+			return nil
+		}
 		u.facts.warning = fmt.Sprintf("its %d packages are not stored: the dependencies of a project are those of its primary branch, %s", n, primary)
 		return nil
 	}
@@ -75,9 +78,10 @@ func (s *ReportUploads) storeDependencies(
 		u.facts.warning = fmt.Sprintf("its %d packages are not stored: scan %d %s listed them before", n, newer.ScanID, newer.By)
 		return nil
 	}
+	skipped, _ := run.Failed()
 	err := dependencies.Replace(ctx, s.store, tx, dependencies.Scan{
 		DeploymentID: of.DeploymentID, ProjectID: of.ID, ScanID: u.scan.ID, At: u.scan.StartedAt,
-		Source: source.Tool + "/" + source.Category, Complete: u.report.unreadable(0) == 0,
+		Source: source.Tool + "/" + source.Category, Complete: u.report.unreadable(0) == 0, Skipped: skipped,
 	}, byLockfile)
 	u.facts.dependencies = n
 	return err

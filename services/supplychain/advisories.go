@@ -15,6 +15,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/page"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/supplychain/matching"
 	"github.com/palisade/palisade/services/supplychain/osv"
 )
 
@@ -86,11 +87,11 @@ func (s *MalwareFirewall) LookUpPackage(ctx context.Context, r *supplychainv1.Lo
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.hits(ctx, s.store.Reader, []wanted{asked})
+	all, err := matching.Find(ctx, s.store.Reader, []matching.Package{asked})
 	if err != nil {
 		return nil, err
 	}
-	found, err := all.affecting(asked)
+	found, err := all.Affecting(asked)
 	if err != nil {
 		return nil, err
 	}

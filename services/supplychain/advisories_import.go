@@ -2,6 +2,7 @@ package supplychain
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/palisade/palisade/services/internal/apierr"
 	"github.com/palisade/palisade/services/internal/audit"
 	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/supplychain/matching"
 	"github.com/palisade/palisade/services/supplychain/osv"
 )
 
@@ -115,17 +117,22 @@ func (s *MalwareFirewall) put(ctx context.Context, tx *ent.Tx, ids []string, new
 	rowIDs := map[string]int64{}
 	for _, id := range ids {
 		parsed, old := newest[id], stored[id]
+		modified := store.Micros(parsed.Modified)
+		details, err := proto.Marshal(parsed.Details)
+		if err != nil {
+			return err
+		}
 		switch {
 		case old == nil:
-			creates = append(creates, assignAdvisory(tx.Advisory.Create().SetDeploymentID(deploymentID).SetOsvID(id), parsed))
+			creates = append(creates, assignAdvisory(tx.Advisory.Create().SetDeploymentID(deploymentID).SetOsvID(id), parsed, details))
 			created = append(created, parsed)
-		case old.ModifiedAt >= store.Micros(parsed.Modified):
+		case old.ModifiedAt > modified, old.ModifiedAt == modified && old.Details != nil:
 			response.Unchanged++
 			delete(newest, id)
 		default:
 			response.Updated++
 			changed, rowIDs[id] = append(changed, old.ID), old.ID
-			if err := updateAdvisory(old.Update(), parsed).Exec(ctx); err != nil {
+			if err := updateAdvisory(old.Update(), parsed, details).Exec(ctx); err != nil {
 				return err
 			}
 			audit.Change(ctx, "advisory", id, convertAdvisory(old), shownAdvisory(parsed))
@@ -147,19 +154,34 @@ func (s *MalwareFirewall) put(ctx context.Context, tx *ent.Tx, ids []string, new
 			response.Created++
 		}
 	}
-	return putPackages(ctx, tx, deploymentID, newest, rowIDs)
+	if err := putPackages(ctx, tx, deploymentID, newest, rowIDs); err != nil || len(rowIDs) == 0 {
+		return err
+	}
+	return s.putChanges(ctx, tx, deploymentID, slices.Sorted(maps.Values(rowIDs)))
 }
 
-func assignAdvisory(create *ent.AdvisoryCreate, parsed *osv.Advisory) *ent.AdvisoryCreate {
-	create.SetTitle(parsed.Title).SetMalicious(parsed.Malicious).SetModifiedAt(store.Micros(parsed.Modified))
+// putChanges lets the stored dependencies be compared with new and changed advisories.
+func (s *MalwareFirewall) putChanges(ctx context.Context, tx *ent.Tx, deploymentID int64, advisories []int64) error {
+	rows := make([]*ent.AdvisoryChangeCreate, len(advisories))
+	for i, id := range advisories {
+		rows[i] = tx.AdvisoryChange.Create().SetDeploymentID(deploymentID).SetAdvisoryID(id)
+	}
+	if err := tx.AdvisoryChange.CreateBulk(rows...).Exec(ctx); err != nil {
+		return err
+	}
+	return s.jobs.Enqueue(ctx, matching.Compare{}, nil)
+}
+
+func assignAdvisory(create *ent.AdvisoryCreate, parsed *osv.Advisory, details []byte) *ent.AdvisoryCreate {
+	create.SetDetails(details).SetTitle(parsed.Title).SetMalicious(parsed.Malicious).SetModifiedAt(store.Micros(parsed.Modified))
 	if !parsed.Withdrawn.IsZero() {
 		create.SetWithdrawnAt(store.Micros(parsed.Withdrawn))
 	}
 	return create
 }
 
-func updateAdvisory(update *ent.AdvisoryUpdateOne, parsed *osv.Advisory) *ent.AdvisoryUpdateOne {
-	update.SetTitle(parsed.Title).SetMalicious(parsed.Malicious).SetModifiedAt(store.Micros(parsed.Modified)).ClearWithdrawnAt()
+func updateAdvisory(update *ent.AdvisoryUpdateOne, parsed *osv.Advisory, details []byte) *ent.AdvisoryUpdateOne {
+	update.SetDetails(details).SetTitle(parsed.Title).SetMalicious(parsed.Malicious).SetModifiedAt(store.Micros(parsed.Modified)).ClearWithdrawnAt()
 	if !parsed.Withdrawn.IsZero() {
 		update.SetWithdrawnAt(store.Micros(parsed.Withdrawn))
 	}

@@ -18,6 +18,7 @@ var (
 		{Name: "malicious", Type: field.TypeBool},
 		{Name: "modified_at", Type: field.TypeInt64},
 		{Name: "withdrawn_at", Type: field.TypeInt64, Nullable: true},
+		{Name: "details", Type: field.TypeBytes, Nullable: true},
 	}
 	// AdvisoriesTable holds the schema information for the "advisories" table.
 	AdvisoriesTable = &schema.Table{
@@ -34,6 +35,25 @@ var (
 				Name:    "advisories_list",
 				Unique:  false,
 				Columns: []*schema.Column{AdvisoriesColumns[1], AdvisoriesColumns[0]},
+			},
+		},
+	}
+	// AdvisoryChangesColumns holds the columns for the "advisory_changes" table.
+	AdvisoryChangesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeInt64, Increment: true},
+		{Name: "deployment_id", Type: field.TypeInt64},
+		{Name: "advisory_id", Type: field.TypeInt64},
+	}
+	// AdvisoryChangesTable holds the schema information for the "advisory_changes" table.
+	AdvisoryChangesTable = &schema.Table{
+		Name:       "advisory_changes",
+		Columns:    AdvisoryChangesColumns,
+		PrimaryKey: []*schema.Column{AdvisoryChangesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "advisory_changes_list",
+				Unique:  false,
+				Columns: []*schema.Column{AdvisoryChangesColumns[1], AdvisoryChangesColumns[0]},
 			},
 		},
 	}
@@ -3846,6 +3866,7 @@ var (
 	// Tables holds all the tables in the schema.
 	Tables = []*schema.Table{
 		AdvisoriesTable,
+		AdvisoryChangesTable,
 		AdvisoryPackagesTable,
 		AgenticIssuesTable,
 		AgenticIssueCoveragesTable,

@@ -24,6 +24,8 @@ const (
 type Dependency struct {
 	// Lockfile is the file that the package comes from, or what the document is about.
 	Lockfile string
+	// Line is its line there; 0 if it is unknown.
+	Line int `json:",omitzero"`
 	// Ecosystem is the API's word, or empty.
 	Ecosystem, Name, Version string
 	// Transitivity is direct, transitive, or empty if it is unknown.

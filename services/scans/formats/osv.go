@@ -1,6 +1,8 @@
 package formats
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -87,4 +89,59 @@ func (v *osvVulnerability) fixed(name, ecosystem string) (versions []string) {
 		}
 	}
 	return versions
+}
+
+// Vulnerability is a problem of a package, in the terms of the OSV format.
+type Vulnerability struct {
+	// ID is the record that describes it. IDs are all its identifiers, the best first; see [SortAdvisories].
+	ID  string
+	IDs []string
+	// Upstream are identifiers of what it comes from.
+	Upstream []string
+	// Summary is one line, Details are Markdown.
+	Summary, Details string
+	// Severity is a word, Score a CVSS vector or base score. Both may be empty.
+	Severity, Score string
+	CWE, References []string
+	// Fixed has the versions of the package without it.
+	Fixed []string
+}
+
+// Result is the vulnerability of a package with rule and message of OSV-Scanner's SARIF report. It completes p.
+func (v *Vulnerability) Result(p *Package) *Result {
+	id, also := v.IDs[0], ""
+	if len(v.IDs) > 1 {
+		also = " (also known as '" + strings.Join(v.IDs[1:], "', '") + "')"
+	}
+	p.Fixed, p.Advisory = v.Fixed, cveOf(id, append(slices.Clone(v.IDs), v.Upstream...))
+	return &Result{
+		Rule: Rule{
+			ID: id, Name: id, Message: strings.TrimSuffix(id+": "+v.Summary, ": "), Description: cmp.Or(v.Details, v.Summary),
+			HelpURI: optionalText("https://osv.dev/", v.ID, ""), CWE: v.CWE, References: v.References,
+		},
+		Message:  fmt.Sprintf("Package '%s' is vulnerable to '%s'%s.", strings.TrimSuffix(p.Name+"@"+p.Version, "@"), id, also),
+		Severity: v.Severity, Score: v.Score, Logical: p.Name, Package: p,
+	}
+}
+
+// SortAdvisories sorts identifiers of advisories as OSV-Scanner does to choose the one that it shows, and removes those
+// that occur twice.
+func SortAdvisories(ids []string) []string {
+	slices.SortFunc(ids, compareOSV)
+	return slices.Compact(ids)
+}
+
+// compareOSV orders ids as OSV-Scanner does to choose the one that it shows: an advisory of Debian, a CVE, an id of the
+// ecosystem, GHSA.
+func compareOSV(a, b string) int {
+	return cmp.Or(cmp.Compare(rankOSV(a), rankOSV(b)), strings.Compare(a, b))
+}
+
+func rankOSV(id string) int {
+	prefix, _, _ := strings.Cut(id, "-")
+	rank, known := map[string]int{"DSA": 0, "CVE": 1, "GHSA": 3}[prefix]
+	if !known {
+		return 2
+	}
+	return rank
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/palisade/palisade/services/scans/jsonstream"
 	"github.com/palisade/palisade/services/scans/sarif"
@@ -163,8 +162,7 @@ func (r *osvReport) group(s *jsonstream.Stream) (osvGroup, error) {
 		called = called || analysis.Called
 	}
 	all := append(slices.Clone(g.IDs), g.Aliases...)
-	slices.SortFunc(all, compareOSV)
-	all = slices.Compact(all)
+	all = SortAdvisories(all)
 	slices.SortFunc(g.IDs, compareOSV)
 	size := 200 + 50*len(g.IDs)
 	for _, id := range all {
@@ -173,22 +171,7 @@ func (r *osvReport) group(s *jsonstream.Stream) (osvGroup, error) {
 	return osvGroup{own: g.IDs, ids: all, score: g.Severity, called: called}, r.in.keep(size)
 }
 
-// compareOSV orders ids as OSV-Scanner does to choose the one that it shows: an advisory of Debian, a CVE, an id of the
-// ecosystem, GHSA.
-func compareOSV(a, b string) int {
-	return cmp.Or(cmp.Compare(rankOSV(a), rankOSV(b)), strings.Compare(a, b))
-}
-
-func rankOSV(id string) int {
-	prefix, _, _ := strings.Cut(id, "-")
-	rank, known := map[string]int{"DSA": 0, "CVE": 1, "GHSA": 3}[prefix]
-	if !known {
-		return 2
-	}
-	return rank
-}
-
-// vulnerability writes one result for each group. Rule and message are the ones of OSV-Scanner's SARIF report.
+// vulnerability writes one result for each group.
 func (r *osvReport) vulnerability(p *osvPackage, v *osvVulnerability) error {
 	if v.Withdrawn != "" {
 		return nil
@@ -201,26 +184,17 @@ func (r *osvReport) vulnerability(p *osvPackage, v *osvVulnerability) error {
 		g = osvGroup{ids: append([]string{v.ID}, v.Aliases...), called: true}
 		slices.SortFunc(g.ids, compareOSV)
 	}
-	word, score := v.severity()
-	id, also := g.ids[0], ""
-	if len(g.ids) > 1 {
-		also = " (also known as '" + strings.Join(g.ids[1:], "', '") + "')"
+	problem := Vulnerability{
+		ID: v.ID, IDs: g.ids, Upstream: v.Upstream, Summary: v.Summary, Details: v.Details, CWE: v.Database.CWE, References: v.pages(), Fixed: v.fixed(p.Name, p.Ecosystem),
 	}
-	out := &Result{
-		Rule: Rule{
-			ID: id, Name: id, Message: strings.TrimSuffix(id+": "+v.Summary, ": "), Description: cmp.Or(v.Details, v.Summary),
-			HelpURI: optionalText("https://osv.dev/", v.ID, ""), CWE: v.Database.CWE, References: v.pages(),
-		},
-		Message:  fmt.Sprintf("Package '%s' is vulnerable to '%s'%s.", strings.TrimSuffix(p.Name+"@"+p.version(), "@"), id, also),
-		Severity: word, Score: cmp.Or(g.score, score), Path: r.path(p), Logical: p.Name,
-		Package: &Package{
-			Name: p.Name, Version: p.version(), Fixed: v.fixed(p.Name, p.Ecosystem), Ecosystem: p.Ecosystem, Advisory: cveOf(id, append(g.ids, v.Upstream...)),
-		},
-	}
+	problem.Severity, problem.Score = v.severity()
+	problem.Score = cmp.Or(g.score, problem.Score)
+	out := problem.Result(&Package{Name: p.Name, Version: p.version(), Ecosystem: p.Ecosystem})
+	out.Path = r.path(p)
 	if !g.called {
 		out.Suppressed = &Suppression{Reason: "the code does not call the vulnerable function, according to OSV-Scanner"}
 	}
-	if id == "" {
+	if g.ids[0] == "" {
 		out.Rule, out.Message, out.Path = Rule{}, "", ""
 	}
 	return r.w.Result(out)

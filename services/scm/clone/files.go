@@ -55,8 +55,8 @@ func (w *walk) directory(ctx context.Context, tree *object.Tree, prefix string, 
 		if len(path) > maxPath {
 			return &Error{Text: fmt.Sprintf("the repository has a path of more than %d bytes", maxPath), Permanent: true}
 		}
-		switch entry.Mode {
-		case filemode.Dir:
+		switch {
+		case entry.Mode == filemode.Dir:
 			inside, err := object.GetTree(w.checkout.storage, entry.Hash)
 			if err != nil {
 				return explain(ctx, err, nil)
@@ -64,7 +64,7 @@ func (w *walk) directory(ctx context.Context, tree *object.Tree, prefix string, 
 			if err := w.directory(ctx, inside, path+"/", depth+1); err != nil {
 				return err
 			}
-		case filemode.Regular, filemode.Executable, filemode.Deprecated:
+		case regular(entry.Mode):
 			if err := w.file(ctx, path, entry.Hash); err != nil {
 				return err
 			}
@@ -103,4 +103,23 @@ func (f File) Content(ctx context.Context) ([]byte, error) {
 		return nil, explain(ctx, err, nil)
 	}
 	return content, nil
+}
+
+// Find returns the regular file at a path of Git; found is false if the commit has none there.
+func (c *Checkout) Find(ctx context.Context, path string) (f File, found bool, err error) {
+	entry, err := c.tree.FindEntry(path)
+	if errors.Is(err, object.ErrEntryNotFound) || errors.Is(err, object.ErrDirectoryNotFound) {
+		return f, false, nil
+	}
+	if err != nil || !regular(entry.Mode) {
+		return f, false, explain(ctx, err, nil)
+	}
+	w := walk{checkout: c, visit: func(file File) error { f = file; return nil }}
+	err = w.file(ctx, path, entry.Hash)
+	return f, err == nil, err
+}
+
+// regular reports whether an entry of a tree is a file with content, and no link or submodule.
+func regular(mode filemode.FileMode) bool {
+	return mode == filemode.Regular || mode == filemode.Executable || mode == filemode.Deprecated
 }

@@ -24,6 +24,8 @@ type Advisory struct {
 	Withdrawn time.Time
 	// Packages of known ecosystems, each once.
 	Packages []Package
+	// Details are shown in findings.
+	Details *storev1.AdvisoryDetails
 }
 
 // Package is a package affected by an advisory.
@@ -50,6 +52,9 @@ const origins = "malicious-packages-origins"
 
 type document struct {
 	ID, Modified, Withdrawn, Summary, Details string
+	Aliases, Upstream                         []string
+	Severity                                  json.RawMessage
+	References                                []struct{ URL string }
 	Affected                                  []affected
 	DatabaseSpecific                          map[string]json.RawMessage `json:"database_specific"`
 }
@@ -90,6 +95,7 @@ func Parse(raw []byte) (*Advisory, error) {
 	}
 	_, listed := d.DatabaseSpecific[origins]
 	out.Malicious = listed || strings.HasPrefix(out.ID, maliciousPrefix)
+	out.Details = details(&d)
 	at := map[[2]string]int{}
 	entries := 0
 	for _, a := range d.Affected {

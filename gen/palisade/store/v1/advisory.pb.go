@@ -204,6 +204,106 @@ func (x *AffectedEvent) GetLimit() string {
 	return ""
 }
 
+// What an advisory says about its problem.
+type AdvisoryDetails struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Other identifiers of the same problem, such as a CVE.
+	Aliases []string `protobuf:"bytes,1,rep,name=aliases,proto3" json:"aliases,omitempty"`
+	// Identifiers of problems that this one comes from.
+	Upstream []string `protobuf:"bytes,2,rep,name=upstream,proto3" json:"upstream,omitempty"`
+	// Description in Markdown, cut at 4,000 characters.
+	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	// Word of the advisory's database, such as MODERATE; empty if it has none.
+	Severity string `protobuf:"bytes,4,opt,name=severity,proto3" json:"severity,omitempty"`
+	// CVSS vector, version 3 or 4; empty if it has none.
+	Cvss string `protobuf:"bytes,5,opt,name=cvss,proto3" json:"cvss,omitempty"`
+	// CWE identifiers, such as CWE-79.
+	Cwe []string `protobuf:"bytes,6,rep,name=cwe,proto3" json:"cwe,omitempty"`
+	// Pages about the problem.
+	References    []string `protobuf:"bytes,7,rep,name=references,proto3" json:"references,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdvisoryDetails) Reset() {
+	*x = AdvisoryDetails{}
+	mi := &file_palisade_store_v1_advisory_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdvisoryDetails) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdvisoryDetails) ProtoMessage() {}
+
+func (x *AdvisoryDetails) ProtoReflect() protoreflect.Message {
+	mi := &file_palisade_store_v1_advisory_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdvisoryDetails.ProtoReflect.Descriptor instead.
+func (*AdvisoryDetails) Descriptor() ([]byte, []int) {
+	return file_palisade_store_v1_advisory_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *AdvisoryDetails) GetAliases() []string {
+	if x != nil {
+		return x.Aliases
+	}
+	return nil
+}
+
+func (x *AdvisoryDetails) GetUpstream() []string {
+	if x != nil {
+		return x.Upstream
+	}
+	return nil
+}
+
+func (x *AdvisoryDetails) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *AdvisoryDetails) GetSeverity() string {
+	if x != nil {
+		return x.Severity
+	}
+	return ""
+}
+
+func (x *AdvisoryDetails) GetCvss() string {
+	if x != nil {
+		return x.Cvss
+	}
+	return ""
+}
+
+func (x *AdvisoryDetails) GetCwe() []string {
+	if x != nil {
+		return x.Cwe
+	}
+	return nil
+}
+
+func (x *AdvisoryDetails) GetReferences() []string {
+	if x != nil {
+		return x.References
+	}
+	return nil
+}
+
 var File_palisade_store_v1_advisory_proto protoreflect.FileDescriptor
 
 const file_palisade_store_v1_advisory_proto_rawDesc = "" +
@@ -221,7 +321,17 @@ const file_palisade_store_v1_advisory_proto_rawDesc = "" +
 	"introduced\x12\x14\n" +
 	"\x05fixed\x18\x02 \x01(\tR\x05fixed\x12#\n" +
 	"\rlast_affected\x18\x03 \x01(\tR\flastAffected\x12\x14\n" +
-	"\x05limit\x18\x04 \x01(\tR\x05limitB\xc8\x01\n" +
+	"\x05limit\x18\x04 \x01(\tR\x05limit\"\xbd\x01\n" +
+	"\x0fAdvisoryDetails\x12\x18\n" +
+	"\aaliases\x18\x01 \x03(\tR\aaliases\x12\x1a\n" +
+	"\bupstream\x18\x02 \x03(\tR\bupstream\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\x12\x1a\n" +
+	"\bseverity\x18\x04 \x01(\tR\bseverity\x12\x12\n" +
+	"\x04cvss\x18\x05 \x01(\tR\x04cvss\x12\x10\n" +
+	"\x03cwe\x18\x06 \x03(\tR\x03cwe\x12\x1e\n" +
+	"\n" +
+	"references\x18\a \x03(\tR\n" +
+	"referencesB\xc8\x01\n" +
 	"\x15com.palisade.store.v1B\rAdvisoryProtoP\x01Z:github.com/palisade/palisade/gen/palisade/store/v1;storev1\xa2\x02\x03PSX\xaa\x02\x11Palisade.Store.V1\xca\x02\x11Palisade\\Store\\V1\xe2\x02\x1dPalisade\\Store\\V1\\GPBMetadata\xea\x02\x13Palisade::Store::V1b\x06proto3"
 
 var (
@@ -236,11 +346,12 @@ func file_palisade_store_v1_advisory_proto_rawDescGZIP() []byte {
 	return file_palisade_store_v1_advisory_proto_rawDescData
 }
 
-var file_palisade_store_v1_advisory_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_palisade_store_v1_advisory_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_palisade_store_v1_advisory_proto_goTypes = []any{
 	(*AffectedVersions)(nil), // 0: palisade.store.v1.AffectedVersions
 	(*AffectedRange)(nil),    // 1: palisade.store.v1.AffectedRange
 	(*AffectedEvent)(nil),    // 2: palisade.store.v1.AffectedEvent
+	(*AdvisoryDetails)(nil),  // 3: palisade.store.v1.AdvisoryDetails
 }
 var file_palisade_store_v1_advisory_proto_depIdxs = []int32{
 	1, // 0: palisade.store.v1.AffectedVersions.ranges:type_name -> palisade.store.v1.AffectedRange
@@ -263,7 +374,7 @@ func file_palisade_store_v1_advisory_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_palisade_store_v1_advisory_proto_rawDesc), len(file_palisade_store_v1_advisory_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   3,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

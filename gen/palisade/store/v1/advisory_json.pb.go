@@ -49,3 +49,26 @@ func (x *AffectedEvent) AppendJSON(b []byte) []byte {
 	b = jsonappend.String(b, x.Limit)
 	return jsonappend.CloseObject(b, start)
 }
+
+// AppendJSON appends x to b as one JSON object; a nil x is {}.
+func (x *AdvisoryDetails) AppendJSON(b []byte) []byte {
+	if x == nil {
+		return append(b, "{}"...)
+	}
+	start := len(b)
+	b = append(b, `,"aliases":`...)
+	b = jsonappend.List(b, x.Aliases, jsonappend.String)
+	b = append(b, `,"upstream":`...)
+	b = jsonappend.List(b, x.Upstream, jsonappend.String)
+	b = append(b, `,"text":`...)
+	b = jsonappend.String(b, x.Text)
+	b = append(b, `,"severity":`...)
+	b = jsonappend.String(b, x.Severity)
+	b = append(b, `,"cvss":`...)
+	b = jsonappend.String(b, x.Cvss)
+	b = append(b, `,"cwe":`...)
+	b = jsonappend.List(b, x.Cwe, jsonappend.String)
+	b = append(b, `,"references":`...)
+	b = jsonappend.List(b, x.References, jsonappend.String)
+	return jsonappend.CloseObject(b, start)
+}

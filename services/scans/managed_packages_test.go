@@ -1,0 +1,90 @@
+package scans_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/palisade/palisade/ent"
+	"github.com/palisade/palisade/ent/finding"
+	"github.com/palisade/palisade/ent/scan"
+	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
+	"github.com/palisade/palisade/services/internal/apitest"
+)
+
+// osvDocument is an advisory about the versions of a Go module before fixed. more has further members.
+func osvDocument(id, module, fixed, modified, more string) string {
+	return fmt.Sprintf(`{"id":%q,"modified":%q,"summary":"Logs leak in %s","affected":[{"package":{"ecosystem":"Go","name":%q},
+		"ranges":[{"type":"SEMVER","events":[{"introduced":"0"},{"fixed":%q}]}]}]%s}`, id, modified, module, module, fixed, more)
+}
+
+func (w *managedWorld) advise(t *testing.T, documents ...string) {
+	t.Helper()
+	w.Body(t, w.Token, http.MethodPost, fmt.Sprintf("/api/sca/deployments/%d/advisories", w.DeploymentID),
+		`{"advisories":[`+strings.Join(documents, ",")+`]}`, http.StatusOK)
+}
+
+// vulnerable lists the findings as "rule package@version file severity status".
+func (w *managedWorld) vulnerable(t *testing.T) (list []string) {
+	t.Helper()
+	for _, row := range w.Store.Reader.Finding.Query().Where(finding.IssueType("sca")).Order(ent.Asc(finding.FieldID)).AllX(w.System(t)) {
+		list = append(list, fmt.Sprintf("%s %s %s %s %s", *row.Advisory, *row.Package, *row.FilePath, row.Severity, row.Status))
+	}
+	return list
+}
+
+const (
+	plainModule = "module git.acme.test/acme/web\n\nrequire git.acme.test/acme/log v1.3.0\n\nrequire git.acme.test/acme/deep v0.9.0 // indirect\n"
+	firstTime   = "2026-05-04T10:20:30Z"
+	laterTime   = "2026-06-04T10:20:30Z"
+)
+
+// TestManagedPackages: a scan finds the packages of lockfiles that imported advisories name. Two advisories about one
+// problem are one finding. Later advisories find the stored packages without a scan, and withdrawn ones close theirs.
+func TestManagedPackages(t *testing.T) {
+	t.Parallel()
+	eachManaged(t, func(t *testing.T, w *managedWorld) {
+		const log, deep = "git.acme.test/acme/log", "git.acme.test/acme/deep"
+		w.advise(t, osvDocument("GHSA-aaaa-bbbb-cccc", log, "1.4.0", firstTime, `,"aliases":["CVE-2026-1001"],"details":"It **leaks**.","database_specific":{"severity":"HIGH","cwe_ids":["CWE-532"]}`),
+			osvDocument("GO-2026-0001", log, "1.4.0", firstTime, `,"aliases":["CVE-2026-1001","GHSA-aaaa-bbbb-cccc"]`),
+			osvDocument("GO-2026-0002", log, "1.2.0", firstTime, ``), osvDocument("GO-2026-0003", "git.acme.test/acme/other", "9.0.0", firstTime, ``))
+		head := w.code.Commit(t, "acme/web", "refs/heads/main", map[string]string{"api/go.mod": plainModule, "broken/go.mod": "require (", "main.go": "package main\n"})
+		got := w.ended(t, w.run(t, ""))
+		if got.GetStatus() != scansv1.ScanStatus_SCAN_STATUS_COMPLETED || !strings.Contains(got.GetLog(), "dependencies: 1 vulnerabilities of 2 packages in 1 lockfiles by 4 advisories; 1 lockfiles could not be read") {
+			t.Errorf("got %v, log\n%s", got.GetStatus(), got.GetLog())
+		}
+		first := []string{"CVE-2026-1001 git.acme.test/acme/log api/go.mod high open"}
+		if list := w.vulnerable(t); !slices.Equal(list, first) {
+			t.Errorf("got %q", list)
+		}
+		listed := w.Body(t, w.Token, http.MethodPost, fmt.Sprintf("/api/sca/deployments/%d/dependencies", w.DeploymentID), `{}`, http.StatusOK)
+		if !strings.Contains(listed, `"path":"api/go.mod","startLine":"5"`) || !strings.Contains(listed, `"transitivity":"TRANSITIVE","package":{"name":"`+deep) {
+			t.Errorf("dependencies %s", listed)
+		}
+		w.advise(t, osvDocument("GO-2026-0004", deep, "1.0.0", firstTime, `,"aliases":["CVE-2026-1004"]`))
+		apitest.Eventually(t, "the new advisory finds the package", func() bool { return len(w.vulnerable(t)) == 2 })
+		second := append(first, "CVE-2026-1004 git.acme.test/acme/deep api/go.mod medium open")
+		if list := w.vulnerable(t); !slices.Equal(list, second) {
+			t.Errorf("got %q", list)
+		}
+		rows := w.Store.Reader.Scan.Query().Order(ent.Asc(scan.FieldID)).AllX(w.System(t))
+		if len(rows) != 2 || rows[1].Commit != head || !strings.Contains(string(rows[1].Meta), "advisories") {
+			t.Errorf("scans %v", rows)
+		}
+		w.advise(t, osvDocument("GO-2026-0004", deep, "1.0.0", laterTime, `,"aliases":["CVE-2026-1004"],"withdrawn":"`+laterTime+`"`))
+		apitest.Eventually(t, "the finding of the withdrawn advisory is closed", func() bool { return strings.HasSuffix(w.vulnerable(t)[1], "fixed") })
+		if list := w.vulnerable(t); !slices.Equal(list[:1], first) {
+			t.Errorf("got %q", list)
+		}
+		w.code.Commit(t, "acme/web", "refs/heads/main", map[string]string{"main.go": "package main\n"})
+		w.ended(t, w.run(t, ""))
+		if list := w.vulnerable(t); !strings.HasSuffix(list[0], "fixed") {
+			t.Errorf("got %q", list)
+		}
+		if n := w.Store.Reader.Dependency.Query().CountX(w.System(t)); n != 0 {
+			t.Errorf("%d dependencies are left", n)
+		}
+	})
+}
