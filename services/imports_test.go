@@ -64,6 +64,9 @@ var sharedPackages = map[string]bool{
 	"scm/host":                  false,
 	"scm/syncjob":               false,
 	"supplychain/dependencies":  true,
+	"supplychain/lockfiles":     false,
+	"supplychain/matching":      true,
+	"supplychain/osv":           false,
 	"supplychain/purl":          false,
 	"ticketing/filing":          true,
 }

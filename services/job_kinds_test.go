@@ -85,7 +85,7 @@ func TestJobsNameTheirDeployment(t *testing.T) {
 		}
 	}
 	// Each of these has a test in job_queues_test.go.
-	if got, want := slices.Sorted(maps.Keys(shared)), []string{"ai", "automations", "default", "exports", "path_ignores", "pattern_fix", "policies", "pull_requests", "refs", "sboms", "scanner", "scans", "scm_events", "support", "tickets", "workflows"}; !slices.Equal(got, want) {
+	if got, want := slices.Sorted(maps.Keys(shared)), []string{"advisories", "ai", "automations", "default", "exports", "path_ignores", "pattern_fix", "policies", "pull_requests", "refs", "sboms", "scanner", "scans", "scm_events", "support", "tickets", "workflows"}; !slices.Equal(got, want) {
 		t.Errorf("deployments share the queues %v, want %v", got, want)
 	}
 	for queue := range shared {

@@ -18,6 +18,7 @@ var sharedQueues = map[string]struct{ kind, args string }{
 	"automations":   {"run_automations", `{"deployment_id": %d, "cause": "scan", "id": 9#, "at": 1}`},
 	"default":       {"scm_sync", `{"deployment_id": %d, "config_id": 9#, "debug": false}`},
 	"workflows":     {"workflow_attempt", `{"deployment_id": %d, "run_id": 7, "task_id": 9#, "attempt_id": 9#}`},
+	"advisories":    {"recheck_dependencies", `{"deployment_id": %d, "project_id": 9#}`},
 	"ai":            {"ai_analysis", `{"deployment_id": %d, "analysis_id": 9#, "verdict": true}`},
 	"scm_events":    {"scm_events", `{"deployment_id": %d, "number": #}`},
 	"exports":       {"export_findings", `{"deployment_id": %d, "export_id": 9#}`},

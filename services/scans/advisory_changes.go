@@ -28,8 +28,6 @@ import (
 const (
 	// changesAtOnce is how many changed advisories are compared in one step.
 	changesAtOnce = 1000
-	// compareInterval is how often changes are looked for, in addition to after imports.
-	compareInterval = time.Hour
 	// compareTimeout is enough for all advisories. A run that is aborted keeps its progress.
 	compareTimeout = time.Hour
 	// recheckDelay lets one check of a project cover many parts of an import.
@@ -45,8 +43,7 @@ func AdvisoriesBackground(o ManagedOptions) jobs.Work {
 			jobs.AddWorker(workers, &compareWorker{store: o.Store})
 			jobs.AddWorker(workers, &recheckWorker{ManagedOptions: o})
 		},
-		Queues:   []jobs.Queue{{Name: matching.CompareQueue, Workers: compareWorkers, Poll: 5 * time.Second}},
-		Periodic: []*river.PeriodicJob{jobs.Every(compareInterval, matching.Compare{})},
+		Queues: []jobs.Queue{{Name: matching.CompareQueue, Workers: compareWorkers, Poll: 5 * time.Second}},
 	}
 }
 
@@ -58,57 +55,48 @@ type compareWorker struct {
 // Timeout is the maximum duration of a run.
 func (*compareWorker) Timeout(*river.Job[matching.Compare]) time.Duration { return compareTimeout }
 
-// Work compares the changes of all deployments.
-func (w *compareWorker) Work(ctx context.Context, _ *river.Job[matching.Compare]) error {
-	deployments, err := w.store.Reader.Deployment.Query().IDs(tenant.System(ctx))
-	if err != nil {
-		return err
-	}
-	for _, id := range deployments {
-		if err := compareAdvisories(tenant.NewContext(ctx, id), w.store, id); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// compareAdvisories finds the projects that changed advisories concern, step by step.
-func compareAdvisories(ctx context.Context, st *store.Store, deploymentID int64) error {
+// Work finds the projects that changed advisories concern, step by step.
+func (w *compareWorker) Work(ctx context.Context, job *river.Job[matching.Compare]) error {
+	ctx = tenant.NewContext(ctx, job.Args.DeploymentID)
 	var known spellings
 	for {
-		changes, err := st.Reader.AdvisoryChange.Query().Order(ent.Asc(advisorychange.FieldID)).Limit(changesAtOnce).All(ctx)
+		changes, err := w.store.Reader.AdvisoryChange.Query().Order(ent.Asc(advisorychange.FieldID)).Limit(changesAtOnce).All(ctx)
 		if err != nil || len(changes) == 0 {
 			return err
 		}
 		if known == nil {
-			if known, err = readSpellings(ctx, st.Reader); err != nil {
+			if known, err = readSpellings(ctx, w.store.Reader); err != nil {
 				return err
 			}
 		}
-		var ids, changed []int64
-		for _, c := range changes {
-			ids, changed = append(ids, c.ID), append(changed, c.AdvisoryID)
-		}
-		projects, err := concerned(ctx, st.Reader, known, changed)
-		if err != nil {
-			return err
-		}
-		err = st.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-			for _, id := range projects {
-				job := recheck{DeploymentID: deploymentID, ProjectID: id}
-				opts := job.InsertOpts()
-				opts.ScheduledAt = time.Now().Add(recheckDelay)
-				if err := jobs.FromContext(ctx).Enqueue(ctx, job, &opts); err != nil {
-					return err
-				}
-			}
-			_, err := tx.AdvisoryChange.Delete().Where(store.OneOf(advisorychange.FieldID, ids)).Exec(ctx)
-			return err
-		})
-		if err != nil {
+		if err := w.compare(ctx, job.Args.DeploymentID, known, changes); err != nil {
 			return err
 		}
 	}
+}
+
+// compare enqueues checks of the projects that some changes concern, and removes the changes.
+func (w *compareWorker) compare(ctx context.Context, deploymentID int64, known spellings, changes []*ent.AdvisoryChange) error {
+	var ids, changed []int64
+	for _, c := range changes {
+		ids, changed = append(ids, c.ID), append(changed, c.AdvisoryID)
+	}
+	projects, err := concerned(ctx, w.store.Reader, known, changed)
+	if err != nil {
+		return err
+	}
+	return w.store.Write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		for _, id := range projects {
+			job := recheck{DeploymentID: deploymentID, ProjectID: id}
+			opts := job.InsertOpts()
+			opts.ScheduledAt = time.Now().Add(recheckDelay)
+			if err := jobs.FromContext(ctx).Enqueue(ctx, job, &opts); err != nil {
+				return err
+			}
+		}
+		_, err := tx.AdvisoryChange.Delete().Where(store.OneOf(advisorychange.FieldID, ids)).Exec(ctx)
+		return err
+	})
 }
 
 // spellings are the names of the deployment's packages as their lockfiles write them, by ecosystem and normalised name.

@@ -1,17 +1,25 @@
 package scans_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/scan"
 	scansv1 "github.com/palisade/palisade/gen/palisade/scans/v1"
+	"github.com/palisade/palisade/services/config"
 	"github.com/palisade/palisade/services/internal/apitest"
+	"github.com/palisade/palisade/services/internal/store"
+	"github.com/palisade/palisade/services/internal/testrun"
+	"github.com/palisade/palisade/services/scans/managed"
+	"github.com/palisade/palisade/services/scans/managed/packages"
+	"github.com/palisade/palisade/services/supplychain/dependencies"
 )
 
 // osvDocument is an advisory about the versions of a Go module before fixed. more has further members.
@@ -87,4 +95,70 @@ func TestManagedPackages(t *testing.T) {
 			t.Errorf("%d dependencies are left", n)
 		}
 	})
+}
+
+// TestAdvisoriesAtSize: all advisories of an import reach all stored packages, each project in few scans. The deep run
+// has a million packages and 250,000 advisories.
+func TestAdvisoriesAtSize(t *testing.T) {
+	projects, perProject, advisories := testrun.Size(3, 200), testrun.Size(200, 5_000), testrun.Size(100, 250_000)
+	t.Parallel()
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
+		w := &managedWorld{Server: apitest.Start(t, on)}
+		for n := range projects {
+			w.inventory(t, w.add(t, fmt.Sprintf("acme/p%d", n), "", "refs/heads/main"), n*perProject/2, perProject)
+		}
+		begun := time.Now()
+		var batch []string
+		expected := 0
+		for n := range advisories {
+			module := fmt.Sprintf("git.acme.test/acme/m%d", n*7) // a seventh of the packages
+			for p := range projects {
+				if at := n*7 - p*perProject/2; at >= 0 && at < perProject {
+					expected++
+				}
+			}
+			if batch = append(batch, osvDocument(fmt.Sprintf("GO-2026-%06d", n), module, "2.0.0", firstTime, "")); len(batch) == 500 || n == advisories-1 {
+				w.advise(t, batch...)
+				batch = nil
+			}
+		}
+		imported := time.Since(begun)
+		apitest.Eventually(t, "all packages are compared", func() bool {
+			return w.Store.Reader.Finding.Query().CountX(w.System(t)) == expected && !w.Store.Reader.AdvisoryChange.Query().ExistX(w.System(t))
+		})
+		scans := w.Store.Reader.Scan.Query().CountX(w.System(t)) - projects
+		t.Logf("%d packages, %d advisories: imported in %v, %d findings in %d scans %v later", projects*perProject, advisories, imported, expected, scans, time.Since(begun)-imported)
+		begun = time.Now()
+		w.advise(t, osvDocument("GO-2027-1", "git.acme.test/acme/m1", "2.0.0", firstTime, ""))
+		apitest.Eventually(t, "one more is compared", func() bool { return w.Store.Reader.Finding.Query().CountX(w.System(t)) == expected+1 })
+		t.Logf("one more advisory: %v", time.Since(begun))
+	})
+}
+
+// inventory stores a managed scan of a project that found Go modules from a number on.
+func (w *managedWorld) inventory(t *testing.T, projectID int64, from, n int) {
+	t.Helper()
+	list := make([]dependencies.Dependency, n)
+	for i := range list {
+		list[i] = dependencies.Dependency{Ecosystem: "gomod", Package: fmt.Sprintf("git.acme.test/acme/m%d", from+i), Version: "v1.0.0", Transitivity: dependencies.Direct}
+	}
+	err := w.Store.Write(w.System(t), func(ctx context.Context, tx *ent.Tx) error {
+		row, err := tx.Scan.Create().SetDeploymentID(w.DeploymentID).SetProjectID(projectID).SetRef("refs/heads/main").SetCommit(strings.Repeat("a", 40)).
+			SetStatus(scansv1.ScanStatus_SCAN_STATUS_COMPLETED.String()).SetProducts(0).SetIsFullScan(true).SetMeta([]byte{}).SetStats(map[string]any{}).
+			SetStartedAt(store.Now()).SetCompletedAt(store.Now()).Save(ctx)
+		if err != nil {
+			return err
+		}
+		err = tx.ManagedScan.Create().SetDeploymentID(w.DeploymentID).SetScanID(row.ID).SetProjectID(projectID).SetConfigID(1).
+			SetCause(scansv1.ManagedScanCause_MANAGED_SCAN_CAUSE_REQUEST.String()).SetCreatedAt(store.Now()).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		return dependencies.Replace(ctx, w.Store, tx, dependencies.Scan{
+			DeploymentID: w.DeploymentID, ProjectID: projectID, ScanID: row.ID, At: store.Now(), Source: packages.Tool + "/" + managed.Category, Complete: true,
+		}, map[string][]dependencies.Dependency{"go.mod": list})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -166,10 +166,12 @@ func (s *MalwareFirewall) putChanges(ctx context.Context, tx *ent.Tx, deployment
 	for i, id := range advisories {
 		rows[i] = tx.AdvisoryChange.Create().SetDeploymentID(deploymentID).SetAdvisoryID(id)
 	}
-	if err := tx.AdvisoryChange.CreateBulk(rows...).Exec(ctx); err != nil {
-		return err
+	for part := range slices.Chunk(rows, store.RowsAtOnce) {
+		if err := tx.AdvisoryChange.CreateBulk(part...).Exec(ctx); err != nil {
+			return err
+		}
 	}
-	return s.jobs.Enqueue(ctx, matching.Compare{}, nil)
+	return s.jobs.Enqueue(ctx, matching.Compare{DeploymentID: deploymentID}, nil)
 }
 
 func assignAdvisory(create *ent.AdvisoryCreate, parsed *osv.Advisory, details []byte) *ent.AdvisoryCreate {

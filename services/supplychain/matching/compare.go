@@ -10,9 +10,11 @@ import (
 // unknown jobs.
 const CompareQueue = "advisories"
 
-// Compare is the job that compares stored dependencies with new and changed advisories, in all deployments. The domain
-// of scans runs it, because vulnerable packages become findings.
-type Compare struct{}
+// Compare is the job that compares the stored dependencies of a deployment with new and changed advisories. The domain of
+// scans runs it, because vulnerable packages become findings.
+type Compare struct {
+	DeploymentID int64 `json:"deployment_id"`
+}
 
 // Kind is the name in the queue.
 func (Compare) Kind() string { return "compare_advisories" }
