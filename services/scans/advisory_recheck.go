@@ -4,6 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	entsql "entgo.io/ent/dialect/sql"
@@ -14,6 +18,7 @@ import (
 	"github.com/palisade/palisade/ent"
 	"github.com/palisade/palisade/ent/dependency"
 	"github.com/palisade/palisade/ent/deployment"
+	"github.com/palisade/palisade/ent/finding"
 	"github.com/palisade/palisade/ent/managedscan"
 	"github.com/palisade/palisade/ent/project"
 	"github.com/palisade/palisade/ent/scan"
@@ -51,26 +56,114 @@ type recheckWorker struct {
 	ManagedOptions
 }
 
-// Work stores the findings of one project, like its last managed scan with the advisories of now.
+// Work stores the findings of one project, for each source of its dependencies: managed scans, and tools that write bills
+// of materials.
 func (w *recheckWorker) Work(ctx context.Context, job *river.Job[recheck]) error {
 	ctx = tenant.NewContext(ctx, job.Args.DeploymentID)
 	of, err := w.Store.Reader.Project.Query().Where(project.ID(job.Args.ProjectID), project.ArchivedAtIsNil()).Only(ctx)
 	if err != nil {
 		return ignoreNotFound(err)
 	}
-	last, err := lastManaged(ctx, w.Store.Reader, of)
-	if err != nil || last == nil {
-		return err
-	}
-	places, err := storedPlaces(ctx, w.Store.Reader, of)
+	sources, err := storedSources(ctx, w.Store.Reader, of)
 	if err != nil {
 		return err
 	}
-	err = w.check(ctx, of, last, places)
-	if errors.Is(err, errNewerScan) {
-		return river.JobSnooze(time.Second)
+	for _, s := range sources {
+		if s.scan, err = s.last(ctx, w.Store.Reader); err == nil && s.scan != nil {
+			err = w.check(ctx, s)
+		}
+		if errors.Is(err, errNewerScan) {
+			return river.JobSnooze(time.Second)
+		}
+		if err != nil {
+			return fmt.Errorf("check the dependencies of %s: %w", s.name, err)
+		}
 	}
-	return err
+	return nil
+}
+
+// ofManaged is the source of the dependencies that managed scans find.
+const ofManaged = packages.Tool + "/" + managed.Category
+
+// dependencySource is what one tool says about the dependencies of a project.
+type dependencySource struct {
+	of *ent.Project
+	// name is the tool and its category, separated by a slash.
+	name string
+	// newest is the id of the scan that last added some of them, and asOf the one that last added some of any source.
+	newest, asOf int64
+	places       []packages.Place
+	// others has the lockfiles with dependencies of other sources.
+	others map[string]bool
+	// scan is the last one of the source.
+	scan *ent.Scan
+}
+
+// storedSources reads the dependencies of a project. Those of scanners are left out: such tools find the vulnerable ones
+// themselves.
+func storedSources(ctx context.Context, db *ent.Client, of *ent.Project) ([]*dependencySource, error) {
+	rows, err := db.Dependency.Query().Where(dependency.ProjectID(of.ID)).Order(ent.Asc(dependency.FieldID)).
+		Select(dependency.FieldLockfile, dependency.FieldEcosystem, dependency.FieldPackage, dependency.FieldVersion, dependency.FieldTransitivity, dependency.FieldScanID, dependency.FieldContent).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	byName, asOf := map[string]*dependencySource{}, int64(0)
+	for _, row := range rows {
+		asOf = max(asOf, row.ScanID)
+		content := &storev1.DependencyContent{}
+		if err := proto.Unmarshal(row.Content, content); err != nil {
+			return nil, err
+		}
+		name := content.GetSource()
+		s := byName[name]
+		if s == nil {
+			s = &dependencySource{of: of, name: name, others: map[string]bool{}}
+			byName[name] = s
+		}
+		s.newest = max(s.newest, row.ScanID)
+		s.places = append(s.places, packages.Place{Lockfile: row.Lockfile, Package: lockfiles.Package{
+			Ecosystem: row.Ecosystem, Name: row.Package, Version: row.Version, Transitivity: row.Transitivity, Line: int(content.GetLine()),
+		}})
+	}
+	var sources []*dependencySource
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		if name == "" { // a scanner
+			continue
+		}
+		s := byName[name]
+		s.asOf = asOf
+		for _, other := range byName {
+			for _, p := range other.places {
+				if other != s {
+					s.others[p.Lockfile] = true
+				}
+			}
+		}
+		sources = append(sources, s)
+	}
+	return sources, nil
+}
+
+// last returns the last scan of the source; nil if it does not count: a tool that has reported findings of its own looks
+// for vulnerable packages itself.
+func (s *dependencySource) last(ctx context.Context, db *ent.Client) (*ent.Scan, error) {
+	if s.name == ofManaged {
+		return lastManaged(ctx, db, s.of)
+	}
+	tool, _, _ := strings.Cut(s.name, "/")
+	if own, err := db.Finding.Query().Where(finding.ProjectID(s.of.ID), finding.Tool(tool)).Exist(ctx); err != nil || own {
+		return nil, err
+	}
+	row, err := db.Scan.Query().Where(scan.ID(s.newest), scan.ProjectID(s.of.ID)).Only(ctx)
+	return row, ignoreNotFound(err)
+}
+
+// category separates the findings of the source from the ones of others.
+func (s *dependencySource) category() string {
+	if s.name == ofManaged {
+		return managed.Category
+	}
+	return strings.TrimSuffix(s.name, "/")
 }
 
 // lastManaged returns the last managed scan of the primary branch; nil if there is none.
@@ -83,40 +176,41 @@ func lastManaged(ctx context.Context, db *ent.Client, of *ent.Project) (*ent.Sca
 	return row, ignoreNotFound(err)
 }
 
-// storedPlaces reads the dependencies that managed scans found.
-func storedPlaces(ctx context.Context, db *ent.Client, of *ent.Project) (places []packages.Place, err error) {
-	rows, err := db.Dependency.Query().Where(dependency.ProjectID(of.ID)).Order(ent.Asc(dependency.FieldID)).
-		Select(dependency.FieldLockfile, dependency.FieldEcosystem, dependency.FieldPackage, dependency.FieldVersion, dependency.FieldTransitivity, dependency.FieldContent).All(ctx)
+// looksAt returns the lockfiles in which a check may close findings: not the ones that only other sources know now.
+func (s *dependencySource) looksAt(ctx context.Context, db *ent.Client) ([]string, error) {
+	paths, err := db.Finding.Query().Where(finding.ProjectID(s.of.ID), finding.Tool(packages.Tool), finding.Ref(s.scan.Ref), finding.FilePathNotNil()).
+		Unique(true).Select(finding.FieldFilePath).Strings(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, row := range rows {
-		content := &storev1.DependencyContent{}
-		if err := proto.Unmarshal(row.Content, content); err != nil {
-			return nil, err
-		}
-		if content.GetSource() == packages.Tool+"/"+managed.Category {
-			places = append(places, packages.Place{Lockfile: row.Lockfile, Package: lockfiles.Package{
-				Ecosystem: row.Ecosystem, Name: row.Package, Version: row.Version, Transitivity: row.Transitivity, Line: int(content.GetLine()),
-			}})
-		}
+	paths = slices.DeleteFunc(paths, func(path string) bool { return s.others[path] })
+	for _, p := range s.places {
+		paths = append(paths, p.Lockfile)
 	}
-	return places, nil
+	slices.Sort(paths)
+	return slices.Compact(paths), nil
 }
 
-// check imports what the advisories say, like an upload.
-func (w *recheckWorker) check(ctx context.Context, of *ent.Project, last *ent.Scan, places []packages.Place) error {
-	owner, err := w.Store.Reader.Deployment.Query().Where(deployment.ID(of.DeploymentID)).Only(ctx)
+// check imports what the advisories say about a source, like an upload.
+func (w *recheckWorker) check(ctx context.Context, s *dependencySource) error {
+	owner, err := w.Store.Reader.Deployment.Query().Where(deployment.ID(s.of.DeploymentID)).Only(ctx)
 	if err != nil {
 		return err
 	}
-	target := &scansv1.UploadReportTarget{Project: of.Name, Ref: last.Ref, Commit: last.Commit, Category: managed.Category}
-	if last.CommitTime != nil {
-		target.CommitTime = timestamppb.New(store.Time(*last.CommitTime))
+	target := &scansv1.UploadReportTarget{Project: s.of.Name, Ref: s.scan.Ref, Commit: s.scan.Commit, Category: s.category()}
+	if s.scan.CommitTime != nil {
+		target.CommitTime = timestamppb.New(store.Time(*s.scan.CommitTime))
+	}
+	lockfiles, err := s.looksAt(ctx, w.Store.Reader)
+	if err != nil {
+		return err
 	}
 	search := formats.Format{Name: "managed", Convert: func(_ *formats.Input, out *formats.Writer) error {
 		packages.Begin(out)
-		_, err := packages.Match(ctx, w.Store.Reader, places, out)
+		for _, path := range lockfiles {
+			out.Scanned(path)
+		}
+		_, err := packages.Match(ctx, w.Store.Reader, s.places, out)
 		return err
 	}}
 	uploads, err := w.uploads(ctx)
@@ -128,18 +222,15 @@ func (w *recheckWorker) check(ctx context.Context, of *ent.Project, last *ent.Sc
 		return err
 	}
 	defer func() { _ = opened.close() }() // an unnamed file
-	_, err = uploads.ingest(ctx, owner.Slug, target, opened, &recheckScan{of: of, last: last})
+	_, err = uploads.ingest(ctx, owner.Slug, target, opened, &recheckScan{s})
 	return err
 }
 
-// errNewerScan says that a managed scan has found other dependencies in the meantime.
-var errNewerScan = errors.New("a managed scan has ended in the meantime")
+// errNewerScan says that the dependencies may have changed in the meantime.
+var errNewerScan = errors.New("another scan of the source has ended in the meantime")
 
-// recheckScan is the scan that receives what a recheck found.
-type recheckScan struct {
-	of   *ent.Project
-	last *ent.Scan
-}
+// recheckScan is the scan that receives what a check found.
+type recheckScan struct{ *dependencySource }
 
 func (r *recheckScan) projectID() int64 { return r.of.ID }
 
@@ -147,8 +238,15 @@ func (*recheckScan) ofCode() bool { return false }
 
 // open stores a scan, unless the dependencies may have changed since they were read.
 func (r *recheckScan) open(ctx context.Context, tx *ent.Tx, u *upload, of *ent.Project) (*ent.Scan, error) {
-	now, err := lastManaged(ctx, tx.Client(), of)
-	if err == nil && (now == nil || now.ID != r.last.ID) {
+	now, err := r.last(ctx, tx.Client())
+	if err != nil {
+		return nil, err
+	}
+	if now == nil || now.ID != r.scan.ID {
+		return nil, errNewerScan
+	}
+	changed, err := tx.Dependency.Query().Where(dependency.ProjectID(of.ID), dependency.ScanIDGT(r.asOf)).Exist(ctx)
+	if err == nil && changed {
 		err = errNewerScan
 	}
 	if err != nil {

@@ -97,6 +97,62 @@ func TestManagedPackages(t *testing.T) {
 	})
 }
 
+// TestRecheckLeavesOthers: a check of stored packages closes no finding in a lockfile whose packages another scanner has
+// taken over, and a later managed scan finds all again.
+func TestRecheckLeavesOthers(t *testing.T) {
+	t.Parallel()
+	eachManaged(t, func(t *testing.T, w *managedWorld) {
+		const log, deep = "git.acme.test/acme/log", "git.acme.test/acme/deep"
+		w.advise(t, osvDocument("GO-2026-0001", log, "1.4.0", firstTime, ""))
+		w.code.Commit(t, "acme/web", "refs/heads/main", map[string]string{"api/go.mod": plainModule, "tools/go.mod": plainModule})
+		w.ended(t, w.run(t, ""))
+		err := w.Store.Write(w.System(t), func(ctx context.Context, tx *ent.Tx) error {
+			return dependencies.Replace(ctx, w.Store, tx, dependencies.Scan{DeploymentID: w.DeploymentID, ProjectID: 1, ScanID: 1, At: store.Now()},
+				map[string][]dependencies.Dependency{"tools/go.mod": {{Ecosystem: "gomod", Package: log, Version: "v1.3.0"}}})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.advise(t, osvDocument("GO-2026-0002", deep, "1.0.0", firstTime, ""))
+		apitest.Eventually(t, "the new advisory finds a package", func() bool { return len(w.vulnerable(t)) == 3 })
+		want := []string{"GO-2026-0001 " + log + " api/go.mod medium open", "GO-2026-0001 " + log + " tools/go.mod medium open", "GO-2026-0002 " + deep + " api/go.mod medium open"}
+		if list := w.vulnerable(t); !slices.Equal(list, want) {
+			t.Errorf("got %q", list)
+		}
+		w.ended(t, w.run(t, ""))
+		if list := w.vulnerable(t); !slices.Equal(list, append(want, "GO-2026-0002 "+deep+" tools/go.mod medium open")) {
+			t.Errorf("got %q", list)
+		}
+	})
+}
+
+// TestAdvisoriesOfBills: the packages of a bill of materials are compared, too, unless its tool reports vulnerabilities.
+func TestAdvisoriesOfBills(t *testing.T) {
+	t.Parallel()
+	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {
+		w := &managedWorld{Server: apitest.Start(t, on)}
+		npm := func(id, name string) string {
+			return strings.Replace(osvDocument(id, name, "4.17.5", firstTime, ""), `"Go"`, `"npm"`, 1)
+		}
+		w.advise(t, npm("GHSA-aaaa-bbbb-cccc", "lodash"))
+		upload(t, w.Server, "main", bom("syft", "lodash 4.17.4 package-lock.json", "tar 1.0.0 package-lock.json"))
+		apitest.Eventually(t, "the advisory finds the package", func() bool { return len(w.vulnerable(t)) == 1 })
+		upload(t, w.Server, "main", vulnerable("CVE-2026-1 ws 1.0.0"))
+		w.advise(t, npm("GHSA-dddd-eeee-ffff", "tar"), npm("GHSA-gggg-hhhh-jjjj", "ws"))
+		apitest.Eventually(t, "the later advisory finds the other package", func() bool { return len(w.vulnerable(t)) == 3 })
+		apitest.Eventually(t, "all is compared", func() bool { return !w.Store.Reader.AdvisoryChange.Query().ExistX(w.System(t)) })
+		want := []string{"GHSA-AAAA-BBBB-CCCC lodash package-lock.json medium open", "CVE-2026-1 ws x high open", "GHSA-DDDD-EEEE-FFFF tar package-lock.json medium open"}
+		if list := w.vulnerable(t); len(list) != 3 || list[0] != want[0] || list[2] != want[2] {
+			t.Errorf("got %q", list)
+		}
+		upload(t, w.Server, "main", bom("syft", "lodash 4.17.4 yarn.lock"))
+		apitest.Eventually(t, "the findings of the lockfile that is gone are closed", func() bool {
+			list := w.vulnerable(t)
+			return len(list) == 4 && strings.HasSuffix(list[0], "fixed") && strings.HasSuffix(list[2], "fixed") && strings.HasSuffix(list[3], "yarn.lock medium open")
+		})
+	})
+}
+
 // TestAdvisoriesAtSize: all advisories of an import reach all stored packages, each project in few scans. The deep run
 // has a million packages and 250,000 advisories.
 func TestAdvisoriesAtSize(t *testing.T) {

@@ -84,5 +84,12 @@ func (s *ReportUploads) storeDependencies(
 		Source: source.Tool + "/" + source.Category, Complete: u.report.unreadable(0) == 0, Skipped: skipped,
 	}, byLockfile)
 	u.facts.dependencies = n
-	return err
+	if err != nil || u.own != nil {
+		return err
+	}
+	advised, err := tx.Advisory.Query().Exist(ctx)
+	if err != nil || !advised {
+		return err
+	}
+	return s.jobs.Enqueue(ctx, recheck{DeploymentID: of.DeploymentID, ProjectID: of.ID}, nil)
 }
