@@ -1,144 +1,268 @@
-// Package lockfiles reads the packages in lockfiles.
+// Package lockfiles reads lockfiles of a repository: the packages, how far each is from the project, and what it
+// requires. It needs only the content of files, no network and no package manager.
+//
+// Lockfiles are untrusted. Each reader limits what it does by the size of its file, and refuses what would cost more.
 package lockfiles
 
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
 
-	"github.com/palisade/palisade/services/supplychain/dependencies"
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
 )
 
 const (
-	// MaxFile is the size of the largest lockfile in bytes. Callers check it.
+	// MaxFile is the maximum size of a file, in bytes.
 	MaxFile = 16 << 20
-	// maxPackages is the number of packages in one lockfile.
-	maxPackages = 100_000
-	// maxName and maxVersion are in bytes. What is longer is no package.
-	maxName, maxVersion = 512, 255
+	// MaxPackages is the maximum number of packages in a file.
+	MaxPackages = 100_000
+
+	maxText  = 1024    // bytes of a name or version; longer ones are no packages
+	maxMarks = 1 << 19 // lines of a file, and values of one that is read as a tree
 )
 
-// Package is one version of a package in a lockfile.
+// The values of Transitivity. They are the words of services/supplychain/dependencies, which needs the store.
+const (
+	Direct     = "direct"
+	Transitive = "transitive"
+	Unknown    = "unknown"
+)
+
+// Package is one package in a lockfile.
 type Package struct {
-	// Ecosystem is a word of the contract: npm, pypi, gomod, …
-	Ecosystem, Name, Version string
-	// Transitivity is direct, transitive or unknown.
+	// Ecosystem is a word of osv.Ecosystems.
+	Ecosystem string
+	// Name is the name as its ecosystem writes it, such as group:artifact for maven.
+	Name    string
+	Version string
+	// Transitivity is Direct, Transitive or Unknown.
 	Transitivity string
-	// Line is its line in the lockfile, from 1; 0 if the format does not tell.
+	// Line is the line in the file, from 1; 0 if unknown.
 	Line int
-	// Children are the packages of the lockfile that it requires, each as name@version.
+	// Children are the packages that it requires: name@version, as resolved in this file, sorted.
 	Children []string
 }
 
-// Sibling returns the content of another file in the directory of a lockfile; nil if there is none.
-type Sibling func(name string) []byte
-
-// source is a lockfile that is read.
-type source struct {
-	name    string
-	content []byte
-	sibling Sibling
-}
-
-func (s *source) reader() *bytes.Reader { return bytes.NewReader(s.content) }
-
-type reader struct {
+// A format is a kind of lockfile.
+type format struct {
 	ecosystem string
-	read      func(context.Context, *source) ([]Package, error)
+	read      func(file) ([]entry, error)
 }
 
-// readers are the readers by the name of the file.
-var readers = map[string]reader{
-	"package-lock.json": {"npm", npmLock}, "npm-shrinkwrap.json": {"npm", npmLock}, "yarn.lock": {"npm", yarnLock}, "pnpm-lock.yaml": {"npm", pnpmLock},
-	"poetry.lock": {"pypi", poetryLock}, "uv.lock": {"pypi", uvLock}, "pylock.toml": {"pypi", pyLock}, "Pipfile.lock": {"pypi", pipfileLock},
-	"go.mod": {"gomod", goMod}, "Cargo.lock": {"cargo", cargoLock}, "pom.xml": {"maven", pom}, "gradle.lockfile": {"maven", gradleLock},
-	"Gemfile.lock": {"gem", gemLock}, "composer.lock": {"composer", composerLock}, "packages.lock.json": {"nuget", nugetLock},
-	"pubspec.lock": {"pub", pubLock}, "mix.lock": {"hex", mixLock}, "Podfile.lock": {"cocoapods", podLock},
+// formats are the lockfiles with a fixed name.
+var formats = map[string]format{
+	"package-lock.json":           {"npm", readNpm},
+	"npm-shrinkwrap.json":         {"npm", readNpm},
+	"yarn.lock":                   {"npm", readYarn},
+	"pnpm-lock.yaml":              {"npm", readPnpm},
+	"poetry.lock":                 {"pypi", readPoetry},
+	"uv.lock":                     {"pypi", readUv},
+	"pylock.toml":                 {"pypi", readPylock},
+	"Pipfile.lock":                {"pypi", readPipfile},
+	"go.mod":                      {"gomod", readGoMod},
+	"Cargo.lock":                  {"cargo", readCargo},
+	"pom.xml":                     {"maven", readPom},
+	"gradle.lockfile":             {"maven", readGradle},
+	"buildscript-gradle.lockfile": {"maven", readGradle},
+	"Gemfile.lock":                {"gem", readBundler},
+	"gems.locked":                 {"gem", readBundler},
+	"composer.lock":               {"composer", readComposer},
+	"packages.lock.json":          {"nuget", readNuget},
+	"pubspec.lock":                {"pub", readPub},
+	"mix.lock":                    {"hex", readMix},
+	"Podfile.lock":                {"cocoapods", readCocoapods},
 }
 
-// readerOf finds the reader of a path. Requirements have many names, such as requirements-dev.txt.
-func readerOf(file string) (reader, bool) {
-	base := path.Base(file)
+func formatOf(name string) (format, bool) {
+	base := path.Base(name)
+	if f, ok := formats[base]; ok {
+		return f, true
+	}
 	if strings.HasPrefix(base, "requirements") && strings.HasSuffix(base, ".txt") {
-		return reader{"pypi", requirements}, true
+		return format{"pypi", readRequirements}, true
 	}
-	r, known := readers[base]
-	return r, known
+	if strings.HasPrefix(base, "pylock.") && strings.HasSuffix(base, ".toml") {
+		return format{"pypi", readPylock}, true
+	}
+	return format{}, false
 }
 
-// Known reports whether a path is the one of a lockfile that Read reads.
-func Known(file string) bool {
-	_, known := readerOf(file)
-	return known
+// Known reports whether Read can read a file, by its base name.
+func Known(name string) bool {
+	_, ok := formatOf(name)
+	return ok
 }
 
-// Read returns the packages of a lockfile by name and version, each once. The project itself is none. Siblings tell
-// which packages are direct, where the lockfile does not.
-func Read(ctx context.Context, file string, content []byte, sibling Sibling) (packages []Package, err error) {
-	r, known := readerOf(file)
-	if !known {
-		return nil, fmt.Errorf("%s is not a known lockfile", path.Base(file))
+// A file is a lockfile and access to the manifests beside it.
+type file struct {
+	content []byte
+	sibling func(name string) []byte
+}
+
+// Read returns the packages of a lockfile, sorted by name and version. The project itself, the members of its workspace
+// and packages of local directories are not among them. sibling returns the content of another file of the same
+// directory, or nil: for some formats, only the manifest says which packages are direct.
+func Read(name string, content []byte, sibling func(name string) []byte) (packages []Package, err error) {
+	f, ok := formatOf(name)
+	if !ok {
+		return nil, fmt.Errorf("%s is not a known lockfile", path.Base(name))
 	}
-	defer func() { // the libraries read what strangers wrote
-		if p := recover(); p != nil {
-			packages, err = nil, errors.New("it has an unexpected structure")
+	defer func() { // a reader must not end the process, whatever a repository contains
+		if fault := recover(); fault != nil {
+			packages, err = nil, fmt.Errorf("%s cannot be read: %v", path.Base(name), fault)
 		}
 	}()
-	found, err := r.read(ctx, &source{name: path.Base(file), content: content, sibling: sibling})
+	content, err = text(content)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path.Base(name), err)
+	}
+	entries, err := f.read(file{content, func(name string) []byte {
+		manifest, err := text(sibling(name))
+		if err != nil {
+			return nil
+		}
+		return manifest
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path.Base(name), err)
+	}
+	if len(entries) > MaxPackages {
+		return nil, fmt.Errorf("%s has more than %d packages", path.Base(name), MaxPackages)
+	}
+	return link(f.ecosystem, entries), nil
+}
+
+// text returns a file as UTF-8 without byte order mark: PowerShell redirects the output of pip as UTF-16.
+func text(content []byte) ([]byte, error) {
+	if len(content) > MaxFile {
+		return nil, fmt.Errorf("more than %d bytes", MaxFile)
+	}
+	content, _, err := transform.Bytes(unicode.BOMOverride(encoding.Nop.NewDecoder()), content)
 	if err != nil {
 		return nil, err
 	}
-	return normalise(r.ecosystem, found)
+	return content, crowded(content, "\n")
 }
 
-// normalise sorts the packages and merges the ones that occur several times.
-func normalise(ecosystem string, found []Package) ([]Package, error) {
-	found = slices.DeleteFunc(found, func(p Package) bool {
-		return p.Name == "" || p.Version == "" || len(p.Name) > maxName || len(p.Version) > maxVersion
-	})
-	slices.SortStableFunc(found, func(a, b Package) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Version, b.Version))
-	})
-	var out []Package
-	for _, p := range found {
-		p.Ecosystem, p.Transitivity = ecosystem, cmp.Or(p.Transitivity, dependencies.Unknown)
-		if n := len(out); n > 0 && out[n-1].Name == p.Name && out[n-1].Version == p.Version {
-			out[n-1].merge(&p)
+var errCrowded = errors.New("too many lines or values")
+
+// crowded refuses a file with more separators than lockfiles have. A tree of values needs a hundred times the memory of
+// its text.
+func crowded(content []byte, separators ...string) error {
+	marks := 0
+	for _, separator := range separators {
+		marks += bytes.Count(content, []byte(separator))
+	}
+	if marks > maxMarks {
+		return errCrowded
+	}
+	return nil
+}
+
+// An entry is what a reader finds: a package, or a root.
+type entry struct {
+	name, version string
+	line          int
+	transitivity  string // "" where it follows from the roots
+	// keys are the texts by which requires of this file name the entry.
+	keys     []string
+	requires []string
+	// root is the project, a member of its workspace or a local directory: not a package, but what it requires is direct.
+	root bool
+	// partial is a root that does not name everything that is direct.
+	partial bool
+}
+
+func (e *entry) id() string { return e.name + "@" + e.version }
+
+// link resolves what the entries require and merges those of one package: the closest transitivity and the lowest line.
+func link(ecosystem string, entries []entry) []Package {
+	byKey := map[string][]*entry{}
+	ids := make(map[*entry]string, len(entries))
+	others := Unknown
+	for i := range entries {
+		e := &entries[i]
+		for _, key := range e.keys {
+			byKey[key] = append(byKey[key], e)
+		}
+		if e.root && others == Unknown {
+			others = Transitive
+		}
+		if e.isPackage() {
+			ids[e] = e.id() // one text for all its parents
+		}
+	}
+	if slices.ContainsFunc(entries, func(e entry) bool { return e.partial }) {
+		others = Unknown
+	}
+	markDirect(entries, byKey)
+	merged := map[string]*Package{}
+	for i := range entries {
+		e := &entries[i]
+		id := ids[e]
+		if id == "" {
 			continue
 		}
-		out = append(out, p)
+		p := merged[id]
+		if p == nil {
+			p = &Package{Ecosystem: ecosystem, Name: e.name, Version: e.version, Transitivity: others}
+			merged[id] = p
+		}
+		if e.transitivity == Direct || e.transitivity == Transitive && p.Transitivity == Unknown {
+			p.Transitivity = e.transitivity
+		}
+		if e.line > 0 && (p.Line == 0 || e.line < p.Line) {
+			p.Line = e.line
+		}
+		for _, key := range e.requires {
+			if targets := byKey[key]; len(targets) > 0 && ids[targets[0]] != "" && ids[targets[0]] != id {
+				p.Children = append(p.Children, ids[targets[0]])
+			}
+		}
 	}
-	if len(out) > maxPackages {
-		return nil, fmt.Errorf("it has more than %d packages", maxPackages)
-	}
-	for i := range out {
-		slices.Sort(out[i].Children)
-		out[i].Children = slices.Compact(out[i].Children)
-	}
-	return out, nil
+	return sorted(merged)
 }
 
-// merge adds another place of the same package: the closest one counts.
-func (p *Package) merge(other *Package) {
-	order := []string{dependencies.Unknown, dependencies.Transitive, dependencies.Direct}
-	if slices.Index(order, other.Transitivity) > slices.Index(order, p.Transitivity) {
-		p.Transitivity = other.Transitivity
+// markDirect marks what the roots require. A manifest may name a package of which the file has several versions; all
+// of them are direct.
+func markDirect(entries []entry, byKey map[string][]*entry) {
+	required := map[string]bool{}
+	for i := range entries {
+		if !entries[i].root {
+			continue
+		}
+		for _, key := range entries[i].requires {
+			if required[key] {
+				continue
+			}
+			required[key] = true
+			for _, target := range byKey[key] {
+				target.transitivity = Direct
+			}
+		}
 	}
-	if p.Line == 0 || other.Line != 0 && other.Line < p.Line {
-		p.Line = other.Line
-	}
-	p.Children = append(p.Children, other.Children...)
 }
 
-// transitivity is direct or transitive.
-func transitivity(direct bool) string {
-	if direct {
-		return dependencies.Direct
+func (e *entry) isPackage() bool {
+	return !e.root && e.name != "" && e.version != "" && len(e.name) <= maxText && len(e.version) <= maxText
+}
+
+func sorted(merged map[string]*Package) []Package {
+	packages := make([]Package, 0, len(merged))
+	for _, p := range merged {
+		slices.Sort(p.Children)
+		p.Children = slices.Compact(p.Children)
+		packages = append(packages, *p)
 	}
-	return dependencies.Transitive
+	slices.SortFunc(packages, func(a, b Package) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
+	})
+	return packages
 }

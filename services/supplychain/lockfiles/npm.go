@@ -1,146 +1,201 @@
 package lockfiles
 
 import (
-	"context"
-	"path"
+	"errors"
+	"maps"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxPath is the length of the longest path in a package-lock.json, in bytes. Deeper packages are left out.
-const maxPath = 4096
+const (
+	// maxNesting is the maximum number of directories node_modules in each other.
+	maxNesting = 40
+	// maxSearch limits the search for what packages require: the length of the directories searched, for a whole file.
+	maxSearch = 1 << 30
+	modules   = "node_modules"
+)
 
-// npmEntry is a package in a package-lock.json. Of version 1, requires has its dependencies, and Dependencies the
-// packages that are installed below it; later versions have a flat list.
-type npmEntry struct {
-	Name, Version        string
-	Link                 bool
-	Dependencies         map[string]string
-	DevDependencies      map[string]string
-	OptionalDependencies map[string]string
-	PeerDependencies     map[string]string
+var errNested = errors.New("its packages are nested too deeply")
+
+// npmPackage is a package of a lockfile, or a package.json.
+type npmPackage struct {
+	Name                 string `json:"name"` // in a lockfile only if it differs from the directory
+	Version              string `json:"version"`
+	Link                 bool   `json:"link"`
+	Dependencies         dict   `json:"dependencies"`
+	DevDependencies      dict   `json:"devDependencies"`
+	OptionalDependencies dict   `json:"optionalDependencies"`
+	PeerDependencies     dict   `json:"peerDependencies"`
+
+	Workspaces jsontext.Value `json:"workspaces"`
 }
 
-type npmOldEntry struct {
-	Version      string
-	Requires     jsontext.Value
-	Dependencies map[string]npmOldEntry
+// requires returns what a package requires; development says whether what only its developers need belongs to it.
+func (p npmPackage) requires(development bool) dict {
+	all := dict{}
+	for _, some := range []dict{p.PeerDependencies, p.OptionalDependencies, p.Dependencies} {
+		maps.Copy(all, some)
+	}
+	if development {
+		maps.Copy(all, p.DevDependencies)
+	}
+	return all
 }
 
-// npmLock reads package-lock.json of all versions.
-func npmLock(_ context.Context, s *source) ([]Package, error) {
-	var file struct {
-		Packages     map[string]npmEntry
-		Dependencies map[string]npmOldEntry
+// manifest returns the package.json beside a lockfile, as a root without keys; ok is false if there is none.
+func (f file) manifest() (p npmPackage, ok bool) {
+	content := f.sibling("package.json")
+	if content == nil {
+		return npmPackage{}, false
 	}
-	if json.Unmarshal(s.content, &file, json.MatchCaseInsensitiveNames(true)) != nil {
-		return nil, errNoJSON
+	p, err := decode[npmPackage](content)
+	return p, err == nil
+}
+
+// npmTree is what both forms of a package-lock.json are read into: entries by directory.
+type npmTree struct {
+	entries  []entry
+	dirs     map[string]bool // of the entries
+	names    []dict          // what each entry requires
+	searched int
+}
+
+// readNpm reads the file of npm: versions 2 and 3 list directories, version 1 is a tree. Version 2 has both.
+func readNpm(f file) ([]entry, error) {
+	d := newDocument(f.content)
+	listed, nested := &npmTree{dirs: map[string]bool{}}, &npmTree{dirs: map[string]bool{}}
+	err := d.members(func(name string, _ int) error {
+		switch name {
+		case "packages":
+			return d.members(func(dir string, line int) error { return listed.readDirectory(d, dir, line) })
+		case "dependencies":
+			return nested.readNested(d, "", 0)
+		}
+		return d.SkipValue()
+	})
+	if err != nil {
+		return nil, err
 	}
-	tree := npmTree{packages: file.Packages}
-	if tree.packages == nil {
-		tree.packages = map[string]npmEntry{}
-		tree.addOld("", file.Dependencies)
-		if m := readManifest(s.sibling("package.json")); m != nil {
-			tree.packages[""] = npmEntry{
-				Dependencies: m.Dependencies, DevDependencies: m.DevDependencies, OptionalDependencies: m.OptionalDependencies, PeerDependencies: m.PeerDependencies,
+	if len(listed.entries) > 0 {
+		return listed.resolve()
+	}
+	if p, ok := f.manifest(); ok {
+		nested.add("", entry{root: true}, p.requires(true))
+	}
+	return nested.resolve()
+}
+
+func (t *npmTree) add(dir string, e entry, requires dict) {
+	e.keys = []string{dir}
+	t.dirs[dir] = true
+	t.entries = append(t.entries, e)
+	t.names = append(t.names, requires)
+}
+
+// readDirectory reads a package of version 2 or 3. One outside node_modules is the project or a member of its
+// workspace, for which node_modules has a link.
+func (t *npmTree) readDirectory(d *document, dir string, line int) error {
+	var p npmPackage
+	if err := json.UnmarshalDecode(d.Decoder, &p); err != nil {
+		return err
+	}
+	if len(dir) > maxText || strings.Count(dir, modules) > maxNesting {
+		return errNested
+	}
+	at := strings.LastIndex("/"+dir, "/"+modules+"/")
+	switch {
+	case p.Link:
+	case at < 0:
+		t.add(dir, entry{root: true}, p.requires(true))
+	default:
+		name := dir[at+len(modules)+1:]
+		if p.Name != "" {
+			name = p.Name // npm install alias@npm:name
+		}
+		t.add(dir, entry{name: name, version: p.Version, line: line}, p.requires(false))
+	}
+	return nil
+}
+
+// readNested reads the packages of version 1 that are installed in a directory.
+func (t *npmTree) readNested(d *document, dir string, depth int) error {
+	if depth > maxNesting {
+		return errNested
+	}
+	return d.members(func(name string, line int) error {
+		at := installed(dir, name)
+		e := entry{name: name, line: line}
+		var requires dict
+		err := d.members(func(member string, _ int) (err error) {
+			switch member {
+			case "version":
+				e.version, err = d.text()
+			case "requires":
+				requires, err = d.texts()
+			case "dependencies":
+				err = t.readNested(d, at, depth+1)
+			default:
+				err = d.SkipValue()
+			}
+			return err
+		})
+		if alias, ok := strings.CutPrefix(e.version, "npm:"); ok {
+			e.name, e.version = splitAt(alias)
+		}
+		if strings.Contains(e.version, ":") { // a file or a repository
+			e.version = ""
+		}
+		t.add(at, e, requires)
+		return err
+	})
+}
+
+// resolve finds what each package requires, as Node does: in its node_modules, then in those of the directories above.
+func (t *npmTree) resolve() ([]entry, error) {
+	for i := range t.entries {
+		dir := t.entries[i].keys[0]
+		for name := range t.names[i] {
+			if found, ok := t.find(dir, name); ok {
+				t.entries[i].requires = append(t.entries[i].requires, found)
 			}
 		}
+		if t.searched > maxSearch {
+			return nil, errNested
+		}
 	}
-	return tree.list(s), nil
+	return t.entries, nil
 }
 
-// npmTree is what is installed, by path: "" is the project, other paths without node_modules are its workspaces.
-type npmTree struct{ packages map[string]npmEntry }
-
-// addOld adds the nested packages of version 1.
-func (t *npmTree) addOld(below string, nested map[string]npmOldEntry) {
-	for name, p := range nested {
-		at := path.Join(below, modulesDir, name)
-		if len(at) > maxPath {
-			continue
+func (t *npmTree) find(dir, name string) (string, bool) {
+	for t.searched <= maxSearch {
+		at := installed(dir, name)
+		t.searched += 64 + len(at)
+		if t.dirs[at] {
+			return at, true
 		}
-		entry := npmEntry{Version: p.Version}
-		_ = json.Unmarshal(p.Requires, &entry.Dependencies) // true, if it has requirements of its own
-		if alias, ok := strings.CutPrefix(p.Version, "npm:"); ok {
-			entry.Name, entry.Version = splitLast(alias, "@")
+		if dir == "" {
+			break
 		}
-		t.packages[at] = entry
-		t.addOld(at, p.Dependencies)
+		dir = dir[:max(strings.LastIndexByte(dir, '/'), 0)]
 	}
+	return "", false
 }
 
-const modulesDir = "node_modules"
-
-// splitLast splits a text at the last separator.
-func splitLast(text, separator string) (before, after string) {
-	if i := strings.LastIndex(text, separator); i >= 0 {
-		return text[:i], text[i+len(separator):]
+// installed is the directory of a package that is installed in another.
+func installed(dir, name string) string {
+	if dir == "" {
+		return modules + "/" + name
 	}
-	return text, ""
+	return dir + "/" + modules + "/" + name
 }
 
-func (t *npmTree) list(s *source) (out []Package) {
-	direct := map[string]bool{}
-	_, told := t.packages[""]
-	for at, entry := range t.packages {
-		if !isModule(at) && len(at) <= maxPath {
-			for _, to := range t.required(at, &entry) {
-				direct[to] = true
-			}
-		}
+// splitAt splits name@version at the first @ after the scope.
+func splitAt(text string) (name, version string) {
+	if text == "" {
+		return "", ""
 	}
-	lines := s.lines(func(line string) string { return strings.TrimSuffix(strings.TrimPrefix(line, `"`), `": {`) })
-	for at, entry := range t.packages {
-		if !isModule(at) || entry.Link || len(at) > maxPath || strings.Contains(entry.Version, ":") { // a tarball or a directory
-			continue
-		}
-		one := Package{Name: t.name(at), Version: entry.Version, Line: lines[at]}
-		if told {
-			one.Transitivity = transitivity(direct[at])
-		}
-		for _, to := range t.required(at, &entry) {
-			if version := t.packages[to].Version; version != "" {
-				one.Children = append(one.Children, t.name(to)+"@"+version)
-			}
-		}
-		out = append(out, one)
-	}
-	return out
-}
-
-func isModule(at string) bool {
-	return strings.HasPrefix(at, modulesDir+"/") || strings.Contains(at, "/"+modulesDir+"/")
-}
-
-// name is the name of a package. An alias is installed under another one.
-func (t *npmTree) name(at string) string {
-	if name := t.packages[at].Name; name != "" {
-		return name
-	}
-	_, name := splitLast("/"+at, "/"+modulesDir+"/")
-	return name
-}
-
-// required returns the paths of the packages that an entry requires, as Node.js finds them: in the nearest directory.
-func (t *npmTree) required(at string, entry *npmEntry) (found []string) {
-	for _, list := range []map[string]string{entry.Dependencies, entry.DevDependencies, entry.OptionalDependencies, entry.PeerDependencies} {
-		for name := range list {
-			for dir := at; ; dir = path.Dir(dir) {
-				if dir == "." {
-					dir = ""
-				}
-				candidate := path.Join(dir, modulesDir, name)
-				if _, installed := t.packages[candidate]; installed {
-					found = append(found, candidate)
-					break
-				}
-				if dir == "" {
-					break
-				}
-			}
-		}
-	}
-	return found
+	name, version, _ = strings.Cut(text[1:], "@")
+	return text[:1] + name, version
 }

@@ -72,7 +72,7 @@ func read(ctx context.Context, c *clone.Checkout, f clone.File, w *formats.Write
 		return nil, err
 	}
 	var failed error
-	found, err := lockfiles.Read(ctx, f.Path, content, func(name string) (text []byte) {
+	found, err := lockfiles.Read(f.Path, content, func(name string) (text []byte) {
 		if failed == nil {
 			text, failed = beside(ctx, c, path.Join(path.Dir(f.Path), name))
 		}
