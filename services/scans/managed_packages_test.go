@@ -97,8 +97,8 @@ func TestManagedPackages(t *testing.T) {
 	})
 }
 
-// TestRecheckLeavesOthers: a check of stored packages closes no finding in a lockfile whose packages another scanner has
-// taken over, and a later managed scan finds all again.
+// TestRecheckLeavesOthers: a check of stored packages closes no finding in a lockfile that another scanner has taken
+// over, and a later managed scan finds all again.
 func TestRecheckLeavesOthers(t *testing.T) {
 	t.Parallel()
 	eachManaged(t, func(t *testing.T, w *managedWorld) {
@@ -126,7 +126,7 @@ func TestRecheckLeavesOthers(t *testing.T) {
 	})
 }
 
-// TestAdvisoriesOfBills: the packages of a bill of materials are compared, too, unless its tool reports vulnerabilities.
+// TestAdvisoriesOfBills: packages of a bill of materials are compared, too, unless its tool reports vulnerabilities.
 func TestAdvisoriesOfBills(t *testing.T) {
 	t.Parallel()
 	apitest.EachDatabase(t, func(t *testing.T, on func(*config.Config)) {

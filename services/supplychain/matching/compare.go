@@ -10,8 +10,8 @@ import (
 // unknown jobs.
 const CompareQueue = "advisories"
 
-// Compare is the job that compares the stored dependencies of a deployment with new and changed advisories. The domain of
-// scans runs it, because vulnerable packages become findings.
+// Compare is the job that compares the stored dependencies of a deployment with new and changed advisories. The domain
+// of scans runs it, because vulnerable packages become findings.
 type Compare struct {
 	DeploymentID int64 `json:"deployment_id"`
 }
