@@ -144,8 +144,8 @@ func storedSources(ctx context.Context, db *ent.Client, of *ent.Project) ([]*dep
 	return sources, nil
 }
 
-// last returns the last scan of the source; nil if it does not count: a tool that has reported findings of its own looks
-// for vulnerable packages itself.
+// last returns the last scan of the source; nil if it does not count: a tool that has reported findings looks for
+// vulnerable packages itself.
 func (s *dependencySource) last(ctx context.Context, db *ent.Client) (*ent.Scan, error) {
 	if s.name == ofManaged {
 		return lastManaged(ctx, db, s.of)
