@@ -368,7 +368,7 @@ var budgets = map[string]budget{
 	"/palisade.scm.v1.ScmSubscriptionsService/ScmWebhookSubscriptionSubscribe":                         {4, 2, codes.FailedPrecondition},
 	"/palisade.scm.v1.ScmSubscriptionsService/ScmWebhookSubscriptionUnsubscribe":                       {4, 2, codes.FailedPrecondition},
 	"/palisade.supplychain.v1.MalwareFirewallService/CheckPackageInstalls":                             {2, 2, codes.OK},
-	"/palisade.supplychain.v1.MalwareFirewallService/ImportAdvisories":                                 {5, 4, codes.OK},
+	"/palisade.supplychain.v1.MalwareFirewallService/ImportAdvisories":                                 {5, 6, codes.OK},
 	"/palisade.supplychain.v1.MalwareFirewallService/ListAdvisories":                                   {4, 0, codes.OK},
 	"/palisade.supplychain.v1.MalwareFirewallService/LookUpPackage":                                    {2, 0, codes.OK},
 	"/palisade.supplychain.v1.PackageManagerConfigurationsService/DeletePackageManagerAuthConfigs":     {4, 3, codes.OK},

@@ -56,8 +56,8 @@ type recheckWorker struct {
 	ManagedOptions
 }
 
-// Work stores the findings of one project, for each source of its dependencies: managed scans, and tools that write bills
-// of materials.
+// Work stores the findings of one project, for each source of its dependencies: managed scans, and tools that write
+// bills of materials.
 func (w *recheckWorker) Work(ctx context.Context, job *river.Job[recheck]) error {
 	ctx = tenant.NewContext(ctx, job.Args.DeploymentID)
 	of, err := w.Store.Reader.Project.Query().Where(project.ID(job.Args.ProjectID), project.ArchivedAtIsNil()).Only(ctx)
@@ -99,7 +99,7 @@ type dependencySource struct {
 	scan *ent.Scan
 }
 
-// storedSources reads the dependencies of a project. Those of scanners are left out: such tools find the vulnerable ones
+// storedSources reads the dependencies of a project. What scanners report is left out: they find the vulnerable ones
 // themselves.
 func storedSources(ctx context.Context, db *ent.Client, of *ent.Project) ([]*dependencySource, error) {
 	rows, err := db.Dependency.Query().Where(dependency.ProjectID(of.ID)).Order(ent.Asc(dependency.FieldID)).

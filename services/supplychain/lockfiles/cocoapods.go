@@ -49,7 +49,7 @@ func newPod(pod, required *yaml.Node, local map[string]bool) entry {
 	return e
 }
 
-// elements are those of a sequence; another node has none.
+// elements returns the nodes of a sequence; another node has none.
 func elements(n *yaml.Node) []*yaml.Node {
 	if n == nil || n.Kind != yaml.SequenceNode {
 		return nil

@@ -182,7 +182,8 @@ type entry struct {
 
 func (e *entry) id() string { return e.name + "@" + e.version }
 
-// link resolves what the entries require and merges those of one package: the closest transitivity and the lowest line.
+// link resolves what the entries require, and merges entries of the same package: the closest transitivity and the
+// lowest line.
 func link(ecosystem string, entries []entry) []Package {
 	byKey := map[string][]*entry{}
 	ids := make(map[*entry]string, len(entries))
@@ -230,8 +231,7 @@ func link(ecosystem string, entries []entry) []Package {
 	return sorted(merged)
 }
 
-// markDirect marks what the roots require. A manifest may name a package of which the file has several versions; all
-// of them are direct.
+// markDirect marks what the roots require. The file may have several versions of what a manifest names; all are direct.
 func markDirect(entries []entry, byKey map[string][]*entry) {
 	required := map[string]bool{}
 	for i := range entries {

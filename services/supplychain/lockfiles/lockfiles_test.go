@@ -139,6 +139,8 @@ func TestSpecialCases(t *testing.T) {
 		{"line ends of Windows", "Gemfile.lock", "GEM\r\n  specs:\r\n    a (1.0)\r\n      b\r\n    b (2.0)\r\n\r\nDEPENDENCIES\r\n  a\r\n",
 			"", "a 1.0 direct [b@2.0]; b 2.0 transitive []"},
 		{"UTF-16", "requirements.txt", utf16, "", "Flask 2.3 unknown []"},
+		{"a comment", "requirements.txt", "a==1 # via our proxy\nb==1\n", "", "a 1 unknown []; b 1 unknown []"},
+		{"an umbrella", "mix.lock", `"a": {:hex, :a, "1.0.0", "x"}`, `apps_path: "apps"`, "a 1.0.0 unknown []"},
 		{"no toolchain", "go.mod", "module a\n\ngo 1.24rc2\n", "", "stdlib 1.24.0-rc.2 direct []"},
 		{"toolchain of a vendor", "go.mod", "module a\n\ngo 1.21\n\ntoolchain go1.21.3-custom\n", "", "stdlib 1.21.3 direct []"},
 		{"no version of Go", "go.mod", "module a\n\nrequire example.com/b v1.0.0 // indirect\n", "", "example.com/b v1.0.0 transitive []"},
@@ -149,6 +151,29 @@ func TestSpecialCases(t *testing.T) {
 	} {
 		if got := summary(t, c.lockfile, c.content, c.manifest); got != c.want {
 			t.Errorf("%s: %s\nwant %s", c.about, got, c.want)
+		}
+	}
+}
+
+// TestAdvisoriesOfGo: versions of modules begin with v, versions of the standard library do not.
+func TestAdvisoriesOfGo(t *testing.T) {
+	t.Parallel()
+	content := "module a\n\ngo 1.21\n\nrequire example.com/b v1.2.3\n"
+	packages, err := lockfiles.Read("go.mod", []byte(content), none)
+	if err != nil || len(packages) != 2 {
+		t.Fatalf("%+v, %v", packages, err)
+	}
+	for i, fixes := range []map[string]bool{
+		{"1.2.4": true, "1.2.3": false},    // example.com/b
+		{"1.21.8": true, "1.20.14": false}, // stdlib
+	} {
+		for fixed, want := range fixes {
+			affected := &storev1.AffectedVersions{Ranges: []*storev1.AffectedRange{{
+				Semver: true, Events: []*storev1.AffectedEvent{{Introduced: "0"}, {Fixed: fixed}},
+			}}}
+			if got := osv.Affects(affected, packages[i].Ecosystem, packages[i].Version); got != want {
+				t.Errorf("%s %s, fixed in %s: %v", packages[i].Name, packages[i].Version, fixed, got)
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package lockfiles
 
 import (
+	"bytes"
 	"regexp"
 	"strings"
 )
@@ -33,7 +34,8 @@ func readMix(f file) ([]entry, error) {
 	if manifest == nil {
 		return entries, nil
 	}
-	root := entry{root: true}
+	// The applications of an umbrella have manifests of their own.
+	root := entry{root: true, partial: bytes.Contains(manifest, []byte("apps_path:"))}
 	for _, direct := range mixDirect.FindAllSubmatch(manifest, -1) {
 		root.requires = append(root.requires, string(direct[1]))
 	}

@@ -152,7 +152,7 @@ func (t *npmTree) readNested(d *document, dir string, depth int) error {
 	})
 }
 
-// resolve finds what each package requires, as Node does: in its node_modules, then in those of the directories above.
+// resolve finds what each package requires, as Node does: in its node_modules, then in the ones of parent directories.
 func (t *npmTree) resolve() ([]entry, error) {
 	for i := range t.entries {
 		dir := t.entries[i].keys[0]

@@ -10,7 +10,7 @@ import (
 // pnpmSections are the sections of a project and of a package that name what it requires.
 var pnpmSections = []string{"dependencies", "devDependencies", "optionalDependencies"}
 
-// readPnpm reads pnpm-lock.yaml of the versions 5 to 9. Since pnpm 11, a document before that of the project has the
+// readPnpm reads pnpm-lock.yaml of the versions 5 to 9. Since pnpm 11, another document before the project has the
 // package manager itself.
 func readPnpm(f file) ([]entry, error) {
 	docs, err := documents(f.content)

@@ -10,7 +10,7 @@ const (
 	maxRange       = 128    // bytes of a range or version that is compared
 )
 
-// readPoetry reads poetry.lock, in which a package requires ranges of versions. The direct ones are in pyproject.toml.
+// readPoetry reads poetry.lock. Packages require ranges of versions there. The direct ones are in pyproject.toml.
 func readPoetry(f file) ([]entry, error) {
 	packages, err := tomlPackages(f.content)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 // yarnLocal are the protocols of packages that are directories of the project.
 var yarnLocal = []string{"workspace:", "file:", "link:", "portal:"}
 
-// readYarn reads both forms of yarn.lock: that of version 1, and the YAML of later versions, whose layout is as strict.
+// readYarn reads both forms of yarn.lock: version 1, and the YAML of later versions, which has as strict a layout.
 //
 //	"@babel/core@^7.0.0", "@babel/core@^7.1.0":      "@babel/core@npm:^7.0.0, @babel/core@npm:^7.1.0":
 //	  version "7.23.0"                                 version: 7.23.0
@@ -45,8 +45,8 @@ func readYarn(f file) ([]entry, error) {
 	return f.withPackageJSON(entries, members), nil
 }
 
-// withPackageJSON adds the root of version 1, whose lockfile has no project. Nothing beside the lockfile says what the
-// members of a workspace require.
+// withPackageJSON adds the project, which a lockfile of version 1 does not have. Nothing beside the lockfile says what
+// the members of a workspace require.
 func (f file) withPackageJSON(entries []entry, members bool) []entry {
 	if members {
 		return entries
