@@ -3,6 +3,7 @@ package scans
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	entsql "entgo.io/ent/dialect/sql"
@@ -130,7 +131,9 @@ func concerned(ctx context.Context, db *ent.Client, known spellings, advisories 
 		if err := proto.Unmarshal(row.Details, details); err != nil {
 			return nil, err
 		}
-		names = append(append(append(names, row.OsvID), details.GetAliases()...), details.GetUpstream()...)
+		for _, id := range slices.Concat([]string{row.OsvID}, details.GetAliases(), details.GetUpstream()) {
+			names = append(names, strings.ToUpper(id)) // as findings have it
+		}
 	}
 	slices.Sort(names)
 	having, err := db.Finding.Query().Where(finding.Tool(packages.Tool), store.OneOf(finding.FieldAdvisory, slices.Compact(names)),

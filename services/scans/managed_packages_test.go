@@ -71,9 +71,9 @@ func TestManagedPackages(t *testing.T) {
 		if !strings.Contains(listed, `"path":"api/go.mod","startLine":"5"`) || !strings.Contains(listed, `"transitivity":"TRANSITIVE","package":{"name":"`+deep) {
 			t.Errorf("dependencies %s", listed)
 		}
-		w.advise(t, osvDocument("GO-2026-0004", deep, "1.0.0", firstTime, `,"aliases":["CVE-2026-1004"]`))
+		w.advise(t, osvDocument("GHSA-dddd-eeee-ffff", deep, "1.0.0", firstTime, ""))
 		apitest.Eventually(t, "the new advisory finds the package", func() bool { return len(w.vulnerable(t)) == 2 })
-		second := append(first, "CVE-2026-1004 git.acme.test/acme/deep api/go.mod medium open")
+		second := append(first, "GHSA-DDDD-EEEE-FFFF git.acme.test/acme/deep api/go.mod medium open")
 		if list := w.vulnerable(t); !slices.Equal(list, second) {
 			t.Errorf("got %q", list)
 		}
@@ -81,7 +81,7 @@ func TestManagedPackages(t *testing.T) {
 		if len(rows) != 2 || rows[1].Commit != head || !strings.Contains(string(rows[1].Meta), "advisories") {
 			t.Errorf("scans %v", rows)
 		}
-		w.advise(t, osvDocument("GO-2026-0004", deep, "1.0.0", laterTime, `,"aliases":["CVE-2026-1004"],"withdrawn":"`+laterTime+`"`))
+		w.advise(t, osvDocument("GHSA-dddd-eeee-ffff", deep, "1.0.0", laterTime, `,"withdrawn":"`+laterTime+`"`))
 		apitest.Eventually(t, "the finding of the withdrawn advisory is closed", func() bool { return strings.HasSuffix(w.vulnerable(t)[1], "fixed") })
 		if list := w.vulnerable(t); !slices.Equal(list[:1], first) {
 			t.Errorf("got %q", list)

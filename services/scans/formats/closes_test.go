@@ -105,3 +105,20 @@ func TestIgnoredFiles(t *testing.T) {
 		t.Errorf("%+v", inv)
 	}
 }
+
+// TestRulesWithoutPlugin: ESLint says for each file that it has no definition of a rule. That is no finding, and the
+// findings of the rule stay open.
+func TestRulesWithoutPlugin(t *testing.T) {
+	const missing = `{"ruleId":"security/x","severity":2,"message":"Definition for rule 'security/x' not found.","line":1,"column":1}`
+	got := convertText(t, `[{"filePath":"/a.js","messages":[`+missing+`]},{"filePath":"/b.js","messages":[`+missing+`,{"ruleId":"eqeqeq","severity":2,"message":"m","line":2,"column":1}]}]`)
+	run, notes := got.Runs[0], got.notes[0]
+	if len(run.Results) != 1 || run.Results[0].RuleID != "eqeqeq" || notes.Failure != "" {
+		t.Errorf("results %+v, failure %q", run.Results, notes.Failure)
+	}
+	if len(notes.Warnings) != 1 || !strings.HasPrefix(notes.Warnings[0], "rule security/x did not run, so that no finding of it is closed") {
+		t.Errorf("warnings %q", notes.Warnings)
+	}
+	if inv := run.Invocations; len(inv) != 1 || len(inv[0].Notifications) != 1 || inv[0].Notifications[0].Rule == nil {
+		t.Errorf("invocations %+v", inv)
+	}
+}

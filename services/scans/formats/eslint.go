@@ -39,13 +39,14 @@ type eslintReport struct {
 	w         *Writer
 	directory string
 	rules     map[string]*eslintRule
-	late      map[int]string // the names of files that follow their messages
-	own       int            // messages of ESLint about itself
+	late      map[int]string  // the names of files that follow their messages
+	missing   map[string]bool // rules that could not run
+	own       int             // messages of ESLint about itself
 }
 
 func convertESLint(in *Input, w *Writer) error {
 	w.Run(Tool{Name: "ESLint"})
-	r := &eslintReport{w: w, rules: map[string]*eslintRule{}, late: map[int]string{}}
+	r := &eslintReport{w: w, rules: map[string]*eslintRule{}, late: map[int]string{}, missing: map[string]bool{}}
 	if err := in.Walk(r.head); err != nil {
 		return err
 	}
@@ -117,6 +118,12 @@ func (r *eslintReport) message(path string, m *eslintMessage, suppressed bool) e
 		return nil
 	case m.RuleID == "":
 		r.own++
+		return nil
+	case m.Message == "Definition for rule '"+m.RuleID+"' not found.": // its plugin is not loaded; said for each file
+		if !r.missing[m.RuleID] {
+			r.missing[m.RuleID] = true
+			r.w.FailedRule(m.RuleID, "ESLint has no definition of it: load its plugin")
+		}
 		return nil
 	}
 	result := &Result{
